@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Call is one run of an activity's code or of its stub. Each retry is another Call, and so is a redelivery that runs
@@ -72,7 +73,7 @@ func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage)
 			Activity: name, InstanceID: info.InstanceID, ActivityID: info.ActivityID, Attempt: info.Attempt,
 			Input: slices.Clone(input), StartedAt: time.Since(l.began), Running: true,
 		},
-		goroutine: thisGoroutine().id,
+		goroutine: goroutines.Current().ID,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

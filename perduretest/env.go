@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Env is a task hub in a test. Its methods and its Client must be used by one goroutine at a time, normally the test's.
@@ -52,7 +53,7 @@ type Env struct {
 // context. Env.Expect and WithoutFaultCheck accept such a Fault.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
-	if thisGoroutine().bubble != "" {
+	if goroutines.Current().Bubble != "" {
 		t.Fatal("perduretest: New: an Env has its own virtual time; call New outside of synctest.Test")
 	}
 	if r == nil {
@@ -131,7 +132,7 @@ func (e *Env) live(o *options) {
 
 // make creates the hub.
 func (e *Env) make(o *options) {
-	e.watchdog.bubble = thisGoroutine().bubble
+	e.watchdog.bubble = goroutines.Current().Bubble
 	hub, err := simhub.New(o.Options)
 	if err != nil {
 		e.errorf("perduretest: %v", err)
@@ -148,8 +149,7 @@ func (e *Env) make(o *options) {
 	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
 	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	adapter := &clientAdapter{completionAdapter{hubAdapter{hub.Provider, e}}}
-	e.client = client.New(adapter, append(o.clientOptions(), client.WithClock(e.Now))...)
+	e.client = client.New(newClientAdapter(e), append(o.clientOptions(), client.WithClock(e.Now))...)
 }
 
 // do runs f in the bubble and waits for it. A caller in the bubble, such as an activity, runs f itself.

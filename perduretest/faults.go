@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/replay/stack"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Fault is a kind of fault in the code under test. Every fault fails the test, unless the test expects it (Env.Expect)
@@ -181,12 +182,12 @@ func (c *faultChecks) checkLeft(r any) {
 	left := c.env.watchdog.ofUsers()
 	if c.wasExcused(Hang, ForeignGoroutine) {
 		all := len(left)
-		left = slices.DeleteFunc(left, goroutine.isOrchestration)
+		left = slices.DeleteFunc(left, goroutines.Goroutine.IsOrchestration)
 		if len(left) == 0 && all > 0 {
 			return
 		}
 	}
-	c.failf(GoroutineLeak, "left", "goroutines are still running after the test: %v%s", r, describeAll(left))
+	c.failf(GoroutineLeak, "left", "goroutines are still running after the test: %v%s", r, goroutines.DescribeAll(left))
 }
 
 // checkExpected fails the test if an expected fault has not happened.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Virtual time stops while a goroutine waits for the network, which a keep-alive connection does for its whole life.
@@ -82,7 +83,7 @@ func (n *network) issue(over <-chan struct{}) {
 
 func (n *network) serve(t *ticket) {
 	work := <-t.work
-	id := thisGoroutine().id
+	id := goroutines.Current().ID
 	n.running.Store(id, t)
 	defer close(t.done)
 	defer n.running.Delete(id)
@@ -94,7 +95,7 @@ func (n *network) ticket() *ticket {
 	if !n.all && len(n.names) == 0 {
 		return nil
 	}
-	t, ok := n.running.Load(thisGoroutine().id)
+	t, ok := n.running.Load(goroutines.Current().ID)
 	if !ok {
 		return nil
 	}

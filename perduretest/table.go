@@ -1,14 +1,11 @@
 package perduretest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/perduretest/internal/inside"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -30,13 +27,7 @@ func WithTable(name, partitionKey, sortKey string) Option {
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
 	env.virtual("TableClient")
-	return &tableAdapter{hubAdapter{env.hub.Provider, env}, env.hub.Cloud.Table}
-}
-
-// tableAdapter runs calls of DynamoDB in the bubble.
-type tableAdapter struct {
-	hub   hubAdapter
-	table dynamo.TableAPI
+	return inside.NewTable(env.hub.Cloud.Table, env.hub.Cloud.Table.Name, envBubble{env})
 }
 
 // faultOf returns why the tables of WithTable are invalid, or an empty string.
@@ -53,66 +44,4 @@ func faultOf(tables []simaws.TableConfig, hub string) string {
 		taken = append(taken, t.Name)
 	}
 	return ""
-}
-
-type dynamoOption = func(*dynamodb.Options)
-
-func (b *tableAdapter) GetItem(
-	ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption,
-) (*dynamodb.GetItemOutput, error) {
-	return call(ctx, b, b.table.GetItem, in, opts)
-}
-
-func (b *tableAdapter) PutItem(
-	ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption,
-) (*dynamodb.PutItemOutput, error) {
-	return call(ctx, b, b.table.PutItem, in, opts)
-}
-
-func (b *tableAdapter) UpdateItem(
-	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption,
-) (*dynamodb.UpdateItemOutput, error) {
-	return call(ctx, b, b.table.UpdateItem, in, opts)
-}
-
-func (b *tableAdapter) DeleteItem(
-	ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption,
-) (*dynamodb.DeleteItemOutput, error) {
-	return call(ctx, b, b.table.DeleteItem, in, opts)
-}
-
-func (b *tableAdapter) Query(
-	ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption,
-) (*dynamodb.QueryOutput, error) {
-	return call(ctx, b, b.table.Query, in, opts)
-}
-
-func (b *tableAdapter) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	return call(ctx, b, b.commit, in, opts)
-}
-
-// commit writes a transaction. It may start an instance without a wake.
-func (b *tableAdapter) commit(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	hub := b.hub.env.hub
-	out, err := b.table.TransactWriteItems(ctx, in, opts...)
-	if err == nil && slices.ContainsFunc(in.TransactItems, func(w types.TransactWriteItem) bool {
-		return w.Put != nil && w.Put.TableName != nil && *w.Put.TableName == hub.Cloud.Table.Name
-	}) {
-		hub.Sweeper.StartMayBeLost()
-	}
-	return out, err
-}
-
-// call runs a call in the bubble.
-func call[In, Out any](
-	ctx context.Context, b *tableAdapter, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In,
-	opts []dynamoOption,
-) (out *Out, err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { out, err = f(ctx, in, opts...) })
-	return out, err
 }

@@ -1,18 +1,16 @@
 package perduretest
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/replay/stack"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Code that blocks on something other than virtual time, such as a mutex or a system call, or that loops, stops virtual
@@ -54,8 +52,8 @@ func (w *watchdog) await(done <-chan struct{}) {
 		case <-tick.C:
 		}
 		all := w.goroutines()
-		awake := awakeOf(all)
-		if now := fingerprint(awake); now == before && now != "" && len(w.env.network.goroutines()) == 0 {
+		awake := goroutines.Awake(all)
+		if now := goroutines.Fingerprint(awake); now == before && now != "" && len(w.env.network.goroutines()) == 0 {
 			same++
 		} else {
 			before, same = now, 0
@@ -81,7 +79,7 @@ type standstill struct {
 }
 
 // look records the virtual time and the running user code.
-func (s *standstill) look(w *watchdog, goroutines []goroutine) {
+func (s *standstill) look(w *watchdog, goroutines []goroutines.Goroutine) {
 	if now := w.env.clock.now(); now != s.reached {
 		s.reached, s.since, s.seen = now, time.Now(), nil
 	}
@@ -90,8 +88,8 @@ func (s *standstill) look(w *watchdog, goroutines []goroutine) {
 	}
 	var seen []string
 	for _, g := range goroutines {
-		if where := stack.Where(g.stack); where != "" {
-			text := g.who() + " in " + where
+		if where := g.Where(); where != "" {
+			text := g.Owner() + " in " + where
 			if !slices.Contains(seen, text) {
 				seen = append(seen, text)
 			}
@@ -142,14 +140,14 @@ func (s *standstill) observations() string {
 }
 
 // giveUp ends the test. It abandons the bubble, so that other tests continue.
-func (w *watchdog) giveUp(awake []goroutine, stood *standstill) {
+func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
 	w.env.t.Helper()
-	whose := describeAll(w.culprits(awake))
+	whose := goroutines.DescribeAll(w.culprits(awake))
 	if whose == "" {
 		whose = stood.observations() // no goroutine was awake at the last check
 	}
 	report := fmt.Sprintf("perduretest: code hangs, so that virtual time cannot advance:%s%s", whose, w.hint())
-	if slices.ContainsFunc(awake, goroutine.usesNetwork) {
+	if slices.ContainsFunc(awake, goroutines.Goroutine.UsesNetwork) {
 		report += networkHint
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
 	}
@@ -168,45 +166,14 @@ func (w *watchdog) stop() {
 }
 
 // culprits returns the goroutines that hang: activities outside of the bubble if there are any, or the awake ones.
-func (w *watchdog) culprits(awake []goroutine) []goroutine {
+func (w *watchdog) culprits(awake []goroutines.Goroutine) []goroutines.Goroutine {
 	outside := w.env.network.goroutines()
 	if len(outside) == 0 {
 		return awake
 	}
-	return slices.DeleteFunc(allGoroutines(), func(g goroutine) bool { return !slices.Contains(outside, g.id) })
-}
-
-// goroutine is a goroutine in a dump of the runtime.
-type goroutine struct {
-	id, state, bubble string
-	// durable is set if the goroutine is blocked on something in its bubble.
-	durable bool
-	stack   string
-}
-
-// header matches the first line of a stack: "goroutine 7 [sync.Mutex.Lock, 2 minutes, synctest bubble 3]:".
-var header = regexp.MustCompile(`^goroutine (\d+)[^\[]*\[([^\],]*)([^\]]*)\]:`)
-
-func parseGoroutine(stack string) goroutine {
-	m := header.FindStringSubmatch(stack)
-	if m == nil {
-		return goroutine{}
-	}
-	g := goroutine{id: m[1], stack: stack}
-	g.state, g.durable = strings.CutSuffix(m[2], " (durable)")
-	if _, bubble, ok := strings.Cut(m[3], "synctest bubble "); ok {
-		g.bubble, _, _ = strings.Cut(bubble, ",")
-	}
-	return g
-}
-
-// headerBytes is the size of a buffer for the first line of a stack.
-const headerBytes = 128
-
-// thisGoroutine returns the calling goroutine without its stack.
-func thisGoroutine() goroutine {
-	var b [headerBytes]byte
-	return parseGoroutine(string(b[:runtime.Stack(b[:], false)]))
+	return slices.DeleteFunc(goroutines.All(), func(g goroutines.Goroutine) bool {
+		return !slices.Contains(outside, g.ID)
+	})
 }
 
 // processStart is before all times outside of bubbles. The clock of a bubble starts in the year 2000.
@@ -220,121 +187,26 @@ func (w *watchdog) isInside() bool {
 	if !w.env.clock.isPast(processStart) {
 		return false
 	}
-	g := thisGoroutine() // slow, so only if virtual time is in the future
-	return g.bubble != "" && g.bubble == w.bubble
+	g := goroutines.Current() // slow, so only if virtual time is in the future
+	return g.Bubble != "" && g.Bubble == w.bubble
 }
 
 // goroutines returns the goroutines of the bubble.
-func (w *watchdog) goroutines() []goroutine {
-	return slices.DeleteFunc(allGoroutines(), func(g goroutine) bool { return g.bubble == "" || g.bubble != w.bubble })
-}
-
-func allGoroutines() []goroutine {
-	b := make([]byte, 1<<20)
-	for n := runtime.Stack(b, true); ; n = runtime.Stack(b, true) {
-		if n < len(b) {
-			b = b[:n]
-			break
-		}
-		b = make([]byte, 2*len(b))
-	}
-	var found []goroutine
-	for one := range strings.SplitSeq(string(b), "\n\n") {
-		found = append(found, parseGoroutine(one))
-	}
-	return found
-}
-
-// awakeOf returns the goroutines that keep virtual time from passing.
-func awakeOf(all []goroutine) (awake []goroutine) {
-	for _, g := range all {
-		if !g.durable {
-			awake = append(awake, g)
-		}
-	}
-	return awake
+func (w *watchdog) goroutines() []goroutines.Goroutine {
+	return slices.DeleteFunc(goroutines.All(), func(g goroutines.Goroutine) bool {
+		return g.Bubble == "" || g.Bubble != w.bubble
+	})
 }
 
 // ofUsers returns the goroutines of the bubble that run user code.
-func (w *watchdog) ofUsers() []goroutine {
-	return slices.DeleteFunc(w.goroutines(), func(g goroutine) bool { return stack.Where(g.stack) == "" })
-}
-
-// blocking are the states of goroutines that wait for another goroutine.
-var blocking = []string{
-	"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "sync.Cond.Wait", "sync.WaitGroup.Wait",
-	"chan receive", "chan send", "select", "semacquire",
-}
-
-// fingerprint describes the states of goroutines. It is empty unless all of them wait for another goroutine.
-func fingerprint(awake []goroutine) string {
-	var b strings.Builder
-	for _, g := range awake {
-		if !slices.ContainsFunc(blocking, func(s string) bool { return strings.HasPrefix(g.state, s) }) {
-			return ""
-		}
-		fmt.Fprintf(&b, "%s %s;", g.id, g.state)
-	}
-	return b.String()
-}
-
-// doing describes the state of a goroutine.
-func doing(state string) string {
-	switch {
-	case state == "running", state == "runnable":
-		return "computes"
-	case strings.HasPrefix(state, "sync.Mutex"), strings.HasPrefix(state, "sync.RWMutex"):
-		return "waits for a mutex"
-	case strings.HasPrefix(state, "chan receive"):
-		return "waits to receive from a channel"
-	case strings.HasPrefix(state, "chan send"):
-		return "waits to send on a channel"
-	case state == "IO wait":
-		return "waits for the network or a file"
-	default:
-		return "waits (" + state + ")"
-	}
-}
-
-// describe describes what a goroutine does, and where.
-func (g goroutine) describe() string {
-	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(stack.Where(g.stack),
-		"code of perdure or Go:\n"+g.stack))
-}
-
-// isOrchestration reports whether a goroutine runs the code of an orchestration.
-func (g goroutine) isOrchestration() bool {
-	return strings.Contains(g.stack, "perdure.runOrchestration")
-}
-
-// who describes the code that a goroutine runs.
-func (g goroutine) who() string {
-	switch {
-	case g.isOrchestration():
-		return "an orchestration"
-	case strings.Contains(g.stack, "perdure.runActivity"):
-		return "an activity"
-	default:
-		return "a goroutine"
-	}
-}
-
-func describeAll(gs []goroutine) string {
-	var b strings.Builder
-	for _, g := range gs {
-		b.WriteString("\n  " + g.describe())
-	}
-	return b.String()
+func (w *watchdog) ofUsers() []goroutines.Goroutine {
+	return slices.DeleteFunc(w.goroutines(), func(g goroutines.Goroutine) bool { return g.Where() == "" })
 }
 
 // networkHint suggests WithNetwork. If other tests close a connection of the bubble, as httptest.Server.Close does, the
 // process ends.
 const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in " +
 	"virtual time: closing or using one from another test ends the process."
-
-func (g goroutine) usesNetwork() bool {
-	return g.state == "IO wait" || strings.Contains(g.stack, "net/http.")
-}
 
 // hint lists the running activities.
 func (w *watchdog) hint() string {
@@ -360,8 +232,8 @@ func (w *watchdog) unfinished() string {
 // whereabouts returns the user code that a goroutine runs.
 func (w *watchdog) whereabouts(id string) string {
 	for _, g := range w.goroutines() {
-		if g.id == id {
-			return stack.Where(g.stack)
+		if g.ID == id {
+			return g.Where()
 		}
 	}
 	return "code that has ended"
