@@ -206,14 +206,14 @@ func errorOf(t *replay.Task) error {
 	case t.IsCancelled():
 		return endedError(t, f)
 	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
-		return newSubOrchestrationError(t.Name(), t.InstanceID(), replay.OpenedFailure(t))
+		return newSubOrchestrationError(t.Name(), t.InstanceID(), t.DecodedFailure())
 	case t.Kind() == history.UpdateSent:
-		return newCallUpdateError(t, replay.OpenedFailure(t))
+		return newCallUpdateError(t, t.DecodedFailure())
 	case t.ReceiverID() != "":
 		return newRaiseEventError(t.Name(), t.ReceiverID(), f)
 	case t.Kind() == history.TimerCreated:
 		return &timerError{id: t.ID(), message: f.Message}
 	default:
-		return newActivityError(t.Name(), t.ID(), replay.OpenedFailure(t))
+		return newActivityError(t.Name(), t.ID(), t.DecodedFailure())
 	}
 }

@@ -44,7 +44,7 @@ type CallUpdateError struct {
 
 func newCallUpdateError(t *replay.Task, f *history.Failure) *CallUpdateError {
 	return &CallUpdateError{
-		Update: t.Name(), UpdateID: replay.UpdateID(t), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message, RejectReason: f.Reason, Cause: f.Cause,
+		Update: t.Name(), UpdateID: t.UpdateID(), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message, RejectReason: f.Reason, Cause: f.Cause,
 	}
 }
 

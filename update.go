@@ -96,8 +96,8 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 	}
 
 	replay.SetUpdateHandler(ctx.replay, name, replay.UpdateHandler{
-		OneAtATime: o.oneAtATime,
-		Judge:      func(doc json.RawMessage) *replay.UpdateRefusal { return judgeUpdate(name, validators, doc) },
+		Serialized: o.oneAtATime,
+		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return judgeUpdate(name, validators, doc) },
 		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
 			out, err := runUpdate(ctx, name, handler, doc)
 			if err != nil {
@@ -110,14 +110,14 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 }
 
 // judgeUpdate says why an update is refused; nil where it is not.
-func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRefusal {
+func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
 	var in In
 	if err := decode(payload{input, update, name}, doc, &in); err != nil {
-		return &replay.UpdateRefusal{Reason: history.RejectedInput, Failure: failureOf(err)}
+		return &replay.UpdateRejection{Reason: history.RejectedInput, Failure: failureOf(err)}
 	}
 	for _, validate := range validators {
 		if err := validate(in); err != nil {
-			return &replay.UpdateRefusal{Reason: history.RejectedByValidator, Failure: failureOf(err)}
+			return &replay.UpdateRejection{Reason: history.RejectedByValidator, Failure: failureOf(err)}
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ func ContextWithActivityInfo(ctx context.Context, info perdure.ActivityInfo) con
 	return activityctx.WithInfo(ctx, (*activityctx.Info)(&info))
 }
 
-// HeartbeatRecorder receives the heartbeats of an activity and provides the details of its previous attempt. Its methods must
-// be safe for concurrent use.
+// HeartbeatRecorder receives the heartbeats of an activity and provides the details of its previous attempt. Its
+// methods must be safe for concurrent use.
 type HeartbeatRecorder interface {
 	// Record receives a heartbeat with its details as JSON, or nil if it has none. err is not nil if the details could
 	// not be encoded.
@@ -24,8 +24,8 @@ type HeartbeatRecorder interface {
 	LastDetails() json.RawMessage
 }
 
-// ContextWithHeartbeatRecorder returns a context for a test that calls an activity as a plain function. perdure.Heartbeat and
-// perdure.HeartbeatDetails use h.
+// ContextWithHeartbeatRecorder returns a context for a test that calls an activity as a plain function.
+// perdure.Heartbeat and perdure.HeartbeatDetails use h.
 func ContextWithHeartbeatRecorder(ctx context.Context, h HeartbeatRecorder) context.Context {
 	return activityctx.WithHeartbeats(ctx, h)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Call is one run of an activity's code or of its stub. Each retry is another Call, and so is a redelivery that runs
@@ -51,18 +52,18 @@ func (e *Env) Calls(activities ...string) []Call {
 	return e.log.list(now, activities)
 }
 
-// callLog is what activities were called. It is used from all goroutines.
+// callLog holds the calls of activities. It is safe for concurrent use.
 type callLog struct {
 	mu    sync.Mutex
 	began time.Time
 	all   []*runningCall
 }
 
-// runningCall is a call with what only the Env needs of it.
+// runningCall is a call with the goroutine that runs it.
 type runningCall struct {
 	Call
 
-	goroutine string // that runs the code
+	goroutine string
 }
 
 func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage) *runningCall {
@@ -72,7 +73,7 @@ func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage)
 			Activity: name, InstanceID: info.InstanceID, ActivityID: info.ActivityID, Attempt: info.Attempt,
 			Input: slices.Clone(input), StartedAt: time.Since(l.began), Running: true,
 		},
-		goroutine: thisGoroutine().id,
+		goroutine: goroutines.Current().ID,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

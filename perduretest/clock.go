@@ -28,7 +28,7 @@ func (e *Env) RunUntilIdle() {
 func (e *Env) Advance(d time.Duration) {
 	e.t.Helper()
 	if e.deployed != nil {
-		_ = e.deployed.sleep(e.t.Context(), d) // the test is over where that ends
+		_ = e.deployed.sleep(e.t.Context(), d) // the context ends with the test
 		return
 	}
 	e.outside("Advance")
@@ -48,13 +48,13 @@ func (e *Env) Advance(d time.Duration) {
 	}
 }
 
-// AfterFunc calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the test's
-// goroutine, inside Advance or a wait. It may use the Client, fail the test and call AfterFunc.
+// AfterFunc calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the
+// test's goroutine, inside Advance or a wait. It may use the Client, fail the test and call AfterFunc.
 func (e *Env) AfterFunc(d time.Duration, f func()) {
 	e.agenda.add(e.Now().Add(d), f)
 }
 
-// agenda is what AfterFunc has planned, in order of time. It belongs to the test's goroutine.
+// agenda holds the functions of AfterFunc in the order of their times. It belongs to the goroutine of the test.
 type agenda struct{ plans []plan }
 
 type plan struct {
@@ -67,12 +67,12 @@ func (a *agenda) add(at time.Time, f func()) {
 		if p.at.After(at) {
 			return 1
 		}
-		return -1 // behind what was planned before for that time
+		return -1 // after earlier functions for the same time
 	})
 	a.plans = slices.Insert(a.plans, i, plan{at, f})
 }
 
-// next returns when the first plan is for.
+// next returns the time of the first function.
 func (a *agenda) next() (at time.Time, ok bool) {
 	if len(a.plans) == 0 {
 		return at, false
@@ -80,26 +80,26 @@ func (a *agenda) next() (at time.Time, ok bool) {
 	return a.plans[0].at, true
 }
 
-// run runs the first plan.
+// run runs the first function.
 func (a *agenda) run() {
 	f := a.plans[0].f
 	a.plans = a.plans[1:]
 	f()
 }
 
-// clock moves virtual time, in the bubble.
+// clock moves virtual time. Use it in the bubble, except for isPast and now.
 type clock struct {
 	hub *simhub.Hub
-	// reached is how far it has come, in nanoseconds since 1970.
+	// reached is the virtual time in nanoseconds since 1970.
 	reached *atomic.Int64
-	// halted: there is no end to what happens at one moment, and the rest of it does not happen.
+	// halted stops the clock: the work at one moment of virtual time does not end.
 	halted *atomic.Bool
 }
 
-// isPast reports whether virtual time has come to a time. It may be called from anywhere.
+// isPast reports whether virtual time has reached a time.
 func (c clock) isPast(t time.Time) bool { return c.reached != nil && c.reached.Load() >= t.UnixNano() }
 
-// now is how far it has come, or 0. It may be called from anywhere.
+// now returns the virtual time in nanoseconds since 1970, or 0 before the start.
 func (c clock) now() int64 {
 	if c.reached == nil {
 		return 0
@@ -107,7 +107,7 @@ func (c clock) now() int64 {
 	return c.reached.Load()
 }
 
-// moveTo lets happen what happens before a time, and moves the clock there.
+// moveTo runs everything that is due before a time, and moves the clock there.
 func (c clock) moveTo(until time.Time) {
 	for c.settle(); !c.halted.Load() && time.Now().Before(until); {
 		c.pass(time.Until(until))
@@ -117,14 +117,18 @@ func (c clock) moveTo(until time.Time) {
 	}
 }
 
-// settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
+// settle runs everything that can run now, one step after the other. Calls of running functions precede new messages.
 func (c clock) settle() {
-	for synctest.Wait(); !c.halted.Load() && (c.hub.Order.Next() || c.hub.Cloud.Step() || c.hub.Sweeper.Step()); synctest.Wait() {
+	step := func() bool {
+		synctest.Wait()
+		return !c.halted.Load() && (c.hub.Order.Next() || c.hub.Cloud.Step() || c.hub.Sweeper.Step())
+	}
+	for step() {
 	}
 	c.hub.Sweeper.Close()
 }
 
-// pass lets the clock move until something may have become due, at most by d.
+// pass moves the clock until something may be due, by at most d.
 func (c clock) pass(d time.Duration) {
 	if due, ok := c.hub.Cloud.NextDue(); ok {
 		d = min(d, time.Until(due))

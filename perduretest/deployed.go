@@ -18,12 +18,12 @@ import (
 // fails with an *IdleError after five minutes, or after the time of WithHangTimeout.
 //
 // Client, History, CompareGolden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage,
-// TableClient and RunSweeper fail the test. Options for virtual time have no effect.
+// Expect, TableClient and RunSweeper fail the test. Options for virtual time have no effect.
 //
 // When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
 func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	t.Helper()
-	o := options{patience: deployedPatience}
+	o := options{patience: defaultDeployedTimeout}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -34,10 +34,10 @@ func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	return e
 }
 
-// deployedPatience is how long a Wait in a deployed hub waits at most, by default.
-const deployedPatience = 5 * time.Minute
+// defaultDeployedTimeout is the default time limit of a Wait in a deployed hub.
+const defaultDeployedTimeout = 5 * time.Minute
 
-// deployedHub is a deployed hub as the Client of an Env sees it.
+// deployedHub is a deployed hub for the Client of an Env.
 type deployedHub struct {
 	client.Backend
 
@@ -79,7 +79,7 @@ func (d *deployedHub) note(instanceID string) {
 	d.started = append(d.started, instanceID)
 }
 
-// How often a deployed hub is asked whether an instance is over.
+// The first and the longest interval at which a deployed hub is polled for the end of an instance.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = 2 * time.Second
@@ -95,7 +95,9 @@ func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (in p
 }
 
 // WaitUpdate implements client.UpdateWaiter.
-func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
+func (d *deployedHub) WaitUpdate(
+	ctx context.Context, instanceID string, look func(context.Context) (done bool, err error),
+) error {
 	began := time.Now()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		if done, err := look(ctx); done || err != nil {
@@ -106,7 +108,7 @@ func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look fu
 			if err != nil {
 				return err
 			}
-			idle := inquiry{d.env}.idle(ctx, &in)
+			idle := idleCheck{d.env}.idle(ctx, &in)
 			idle.Waited = waited.Round(time.Second)
 			return idle
 		}
@@ -116,7 +118,7 @@ func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look fu
 	}
 }
 
-// sleep lets real time pass, in which it does what is planned.
+// sleep waits in real time and runs the functions of AfterFunc.
 func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
 	until := time.Now().Add(most)
 	for {
@@ -131,10 +133,10 @@ func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// mostCleaning is how long the end of a test may take.
+// mostCleaning limits the cleanup after a test.
 const mostCleaning = time.Minute
 
-// clean removes what a test that has passed has started.
+// clean removes the instances that a passed test has started.
 func (d *deployedHub) clean() {
 	t := d.env.t
 	if t.Failed() {
@@ -162,7 +164,7 @@ func (d *deployedHub) clean() {
 	}
 }
 
-// virtual fails a test that asks a deployed hub for what only virtual time has.
+// virtual fails a test that uses a feature of virtual time in a deployed hub.
 func (e *Env) virtual(what string) {
 	e.t.Helper()
 	if e.deployed != nil {

@@ -171,6 +171,7 @@ func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 		"Outage":       func(env *perduretest.Env) { env.Outage(perduretest.SQS, time.Hour) },
 		"TableClient":  func(env *perduretest.Env) { perduretest.TableClient(env) },
 		"RunSweeper":   perduretest.RunSweeper,
+		"Expect":       func(env *perduretest.Env) { env.Expect(perduretest.Hang) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

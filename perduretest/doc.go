@@ -19,6 +19,7 @@
 //   - Env.AfterFunc runs a function at a time.
 //   - Env.CompareGolden compares a history with a file.
 //   - Env.CrashAt, Env.Outage and Env.Deploy simulate crashes, outages and deployments.
+//   - Env.Expect accepts a fault that the test causes on purpose.
 //   - WithNetwork runs activities that use the network, and TableClient gives access to your own DynamoDB tables.
 //   - NewDeployed runs the same test body in a deployed hub.
 //

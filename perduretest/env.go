@@ -2,7 +2,6 @@ package perduretest
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
 // Env is a task hub in a test. Its methods and its Client must be used by one goroutine at a time, normally the test's.
@@ -26,19 +26,21 @@ type Env struct {
 	log      callLog
 	agenda   agenda
 	progress progress
-	faults   sync.Map // what the test has failed for, by name
-	builds   int      // how many were deployed after the first
+	faults   faultChecks
+	builds   int // the number of Deploy calls
 
-	// work goes to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for work holds virtual time still.
+	// work receives functions for the goroutine of the bubble. The channel is created outside of the bubble, so that
+	// virtual time does not pass while the goroutine waits.
 	work chan func()
-	// born is closed when there is a bubble, over when it has ended, and gone, by leave, when nothing is to be done in it any more.
+	// born is closed when the bubble has started, and over when it has ended. leave closes gone, which ends the bubble.
 	born, over, gone chan struct{}
 	leave            func()
-	watch            watch
+	watchdog         watchdog
 	trouble          simhub.Trouble
 	network          *network
 	deployed         *deployedHub // nil in virtual time
-	// leaving: the test is over, and activities are told to end. given up: code hangs, and the bubble is left behind.
+	// leaving is set when the test has ended and activities must end. givenUp is set when code hangs and the bubble is
+	// abandoned.
 	leaving, givenUp atomic.Bool
 }
 
@@ -48,38 +50,44 @@ type Env struct {
 // Every turn replays its history from the beginning, so that an orchestration that depends on randomness, on map order
 // or on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if
 // code hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
-// context.
+// context. Env.Expect and WithoutFaultCheck accept such a Fault.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
-	if thisGoroutine().bubble != "" {
+	if goroutines.Current().Bubble != "" {
 		t.Fatal("perduretest: New: an Env has its own virtual time; call New outside of synctest.Test")
 	}
 	if r == nil {
 		t.Fatal("perduretest: New: registry is nil")
 	}
-	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
-	o := options{patience: defaultPatience, Options: simhub.Options{
-		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, Sweep: true, // one at a time: so the order is the same in every run
+	e := &Env{
+		t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+	}
+	o := options{patience: defaultHangTimeout, Options: simhub.Options{
+		Registry:      e.stubs.standIn(e, r),
+		BatchSize:     1, // one message at a time, for a fixed order
+		Ordered:       true,
+		Sweep:         true,
 		CacheBytes:    -1,
 		Reports:       true,
-		Exclusive:     true, // what a stack without the queues says is no concern of code that is tested
-		SendAnewAfter: -1,   // no later build will know an activity that r does not: it is given up, and the hub comes to rest
+		Exclusive:     true,
+		SendAnewAfter: -1, // an unknown activity stays unknown: its message is given up, so that the hub becomes idle
 	}}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	e.leave = sync.OnceFunc(func() { close(e.gone) })
-	e.watch = watch{env: e, patience: o.patience}
+	e.watchdog = watchdog{env: e, patience: o.patience}
+	e.faults.env = e
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
 	o.Interceptors = append(o.Interceptors, e.progress.interceptor())
-	log := slog.DiscardHandler
-	if o.Logger != nil {
-		log = o.Logger.Handler()
+	o.Faults = e.faults.observe
+	if err := checkFaults(o.unchecked); err != nil {
+		t.Fatalf("perduretest: WithoutFaultCheck: %v", err)
 	}
-	o.Logger = slog.New(vigilant{Handler: log, env: e})
+	e.faults.excuse(o.unchecked)
 	go e.network.issue(e.over)
-	go e.inhabit(&o)
+	go e.runBubble(&o)
 	t.Cleanup(e.end)
 	select {
 	case <-e.born:
@@ -91,19 +99,18 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	return e
 }
 
-// inhabit runs the bubble. Goroutines that never end are no reason to take the whole test binary down.
-func (e *Env) inhabit(o *options) {
+// runBubble runs the bubble. It recovers the panic of synctest for goroutines that never end.
+func (e *Env) runBubble(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
-			e.errorf("perduretest: goroutines are still running after the test: %v%s",
-				r, describeAll(e.watch.ofUsers()))
+			e.faults.checkLeft(r)
 		}
 	}()
 	synctest.Test(e.t, func(*testing.T) { e.live(o) })
 }
 
-// live is the bubble's own goroutine: it makes the hub and runs what it is given.
+// live is the goroutine of the bubble. It creates the hub and runs the functions that work receives.
 func (e *Env) live(o *options) {
 	e.make(o)
 	if o.crash.at > 0 {
@@ -123,9 +130,9 @@ func (e *Env) live(o *options) {
 	}
 }
 
-// make makes the hub.
+// make creates the hub.
 func (e *Env) make(o *options) {
-	e.watch.bubble = thisGoroutine().bubble
+	e.watchdog.bubble = goroutines.Current().Bubble
 	hub, err := simhub.New(o.Options)
 	if err != nil {
 		e.errorf("perduretest: %v", err)
@@ -142,13 +149,13 @@ func (e *Env) make(o *options) {
 	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
 	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{holders{visitor{hub.Provider, e}}}, append(o.clientOptions(), client.WithClock(e.Now))...)
+	e.client = client.New(newClientAdapter(e), append(o.clientOptions(), client.WithClock(e.Now))...)
 }
 
-// do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
+// do runs f in the bubble and waits for it. A caller in the bubble, such as an activity, runs f itself.
 func (e *Env) do(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.isInside() {
+	if e.deployed != nil || e.watchdog.isInside() {
 		f()
 		return
 	}
@@ -156,21 +163,21 @@ func (e *Env) do(f func()) {
 		t.do(f)
 		return
 	}
-	e.watch.offer(f, e.network.calls) // by a server, say, that an activity of WithNetwork has called
+	e.watchdog.offer(f, e.network.calls) // for example, from a server that an activity of WithNetwork calls
 }
 
-// drive runs f on the bubble's own goroutine: what moves its clock is no business of an activity's.
+// drive is like do for a function that moves the clock. An activity must not run it.
 func (e *Env) drive(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.isInside() {
+	if e.deployed != nil || e.watchdog.isInside() {
 		f()
 		return
 	}
-	e.watch.offer(f, nil)
+	e.watchdog.offer(f, nil)
 }
 
-// offer has f run by the bubble, or by who takes others' calls, and waits for it.
-func (w *watch) offer(f func(), others chan<- func()) {
+// offer runs f in the bubble, or on the receiver of others, and waits for it.
+func (w *watchdog) offer(f func(), others chan<- func()) {
 	done := make(chan struct{})
 	work := func() {
 		defer close(done)
@@ -190,30 +197,15 @@ func (w *watch) offer(f func(), others chan<- func()) {
 	}
 }
 
-// processStart is before all times outside of bubbles, whose clocks begin with the year 2000.
-var processStart = time.Now()
-
-// isInside reports whether the calling goroutine is of the bubble.
-func (e *Env) isInside() bool {
-	if time.Now().Before(processStart) {
-		return true
-	}
-	if !e.clock.isPast(processStart) {
-		return false
-	}
-	g := thisGoroutine() // slow: virtual time is in the future
-	return g.bubble != "" && g.bubble == e.watch.bubble
-}
-
-// outside fails what moves the clock from within.
+// outside panics if a call that moves the clock comes from an activity or orchestration.
 func (e *Env) outside(what string) {
-	if e.isInside() || e.network.isBusy() {
+	if e.watchdog.isInside() || e.network.isBusy() {
 		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or "+
 			"orchestration", what))
 	}
 }
 
-// errorf fails the test, unless it is over.
+// errorf fails the test, unless the Env has given up.
 func (e *Env) errorf(format string, args ...any) {
 	if !e.givenUp.Load() {
 		e.t.Helper()
@@ -229,7 +221,7 @@ func (e *Env) errorf(format string, args ...any) {
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
-// patience is how much virtual time what is still running gets to end once the test is over.
+// patience is the virtual time after the end of a test in which running code must end.
 const patience = 24 * time.Hour
 
 // end ends the Env with its test.
@@ -238,27 +230,28 @@ func (e *Env) end() {
 		return
 	}
 	e.leave()
-	e.watch.await(e.over)
+	e.watchdog.await(e.over)
 	if !e.givenUp.Load() {
-		logUnused(e)
+		logUnusedStubs(e)
+		e.faults.checkExpected()
 	}
 }
 
-// unwind ends the hub: all goroutines of the bubble must be gone when its own returns.
+// unwind ends the hub. All goroutines of the bubble must have ended when live returns.
 func (e *Env) unwind() {
 	e.leaving.Store(true)
 	e.hub.Close()
 	synctest.Wait()
 	busy := func() bool {
 		return e.hub.Cloud.InFlight() > 0 || e.hub.Sweeper.IsRunning() || len(e.log.running()) > 0
-	} // the latter also where it was given up
+	} // an abandoned activity may still run
 	if !busy() {
 		return
 	}
 	time.Sleep(patience)
 	synctest.Wait()
 	if busy() {
-		e.errorf("perduretest: still running after the test, %v after the end of its context:%s",
-			patience, e.watch.unfinished())
+		e.faults.failf(GoroutineLeak, "unfinished", "still running after the test, %v after the end of its context:%s",
+			patience, e.watchdog.unfinished())
 	}
 }

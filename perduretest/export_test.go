@@ -3,7 +3,7 @@ package perduretest
 import "reflect"
 
 // BubbleType is that of an Env's hub as its Client sees it.
-var BubbleType = reflect.TypeFor[*bubble]()
+var BubbleType = reflect.TypeFor[*clientAdapter]()
 
 // Drive is what moves an Env's clock.
 func (e *Env) Drive(f func()) { e.drive(f) }

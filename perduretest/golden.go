@@ -30,8 +30,8 @@ func (e *Env) History(instanceID string) []history.Event {
 // updateVariable is the variable that makes CompareGolden write files.
 const updateVariable = "PERDURE_UPDATE"
 
-// CompareGolden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it fails
-// the test with the first event that differs and reports whether running instances would be blocked. With
+// CompareGolden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it
+// fails the test with the first event that differs and reports whether running instances would be blocked. With
 // PERDURE_UPDATE=1 in the environment, it writes the file instead.
 //
 // Random IDs are compared by their first position. The file has the format of `perdure history --json`. Replay reads it
@@ -46,7 +46,7 @@ func (e *Env) CompareGolden(instanceID, file string) {
 	switch {
 	case os.Getenv(updateVariable) != "":
 		if err == nil && difference(&recorded, &now) == "" {
-			return // but for ids
+			return // equal except for IDs
 		}
 		if err := writeDocument(file, &now); err != nil {
 			e.t.Fatalf("perduretest: golden history: %v", err)
@@ -65,7 +65,7 @@ func (e *Env) CompareGolden(instanceID, file string) {
 	}
 }
 
-// documentOf is the history of an instance, of all executions.
+// documentOf returns the history of all executions of an instance.
 func documentOf(e *Env, instanceID string) (doc history.Document, err error) {
 	ctx := e.t.Context()
 	s, err := e.client.Status(ctx, instanceID)
@@ -88,7 +88,7 @@ func documentOf(e *Env, instanceID string) (doc history.Document, err error) {
 	return history.NewDocument(instanceID, s.Orchestration, all...)
 }
 
-// consequence says what a difference means for instances with the recorded history, where the code is at hand.
+// consequence describes the effect of a difference on instances with the recorded history, if the code is known.
 func consequence(code *registry.Registry, recorded *history.Document) string {
 	if code == nil {
 		return ""
@@ -127,7 +127,7 @@ func writeDocument(file string, doc *history.Document) error {
 	return nil
 }
 
-// difference describes the first difference of two histories; empty when there is none.
+// difference describes the first difference of two histories, or returns an empty string.
 func difference(recorded, now *history.Document) string {
 	was, is := linesOf(recorded), linesOf(now)
 	for i := range max(len(was), len(is)) {
@@ -143,10 +143,10 @@ func difference(recorded, now *history.Document) string {
 	return ""
 }
 
-// chance is what ids look like that are made by chance: ULIDs, random texts and UUIDs.
-var chance = regexp.MustCompile(`\b[0-9A-Z]{26}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+// randomID matches random IDs: ULIDs, random texts and UUIDs.
+var randomID = regexp.MustCompile(`\b[0-9A-Z]{26}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
 
-// linesOf are the events of a history, one a line, in which ids are numbered in the order in which they appear.
+// linesOf returns the events of a history as lines, with IDs replaced by numbers in the order of appearance.
 func linesOf(doc *history.Document) []string {
 	ids := map[string]string{}
 	number := func(id string) string {
@@ -168,7 +168,8 @@ func linesOf(doc *history.Document) []string {
 				lines = append(lines, err.Error())
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("execution %d: %s", x.Number, chance.ReplaceAllStringFunc(strings.TrimSpace(b.String()), number)))
+			text := randomID.ReplaceAllStringFunc(strings.TrimSpace(b.String()), number)
+			lines = append(lines, fmt.Sprintf("execution %d: %s", x.Number, text))
 		}
 	}
 	return lines

@@ -10,10 +10,11 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
-// Goroutines that wait for the network hold virtual time still, and those of a connection that is kept alive wait as long as it lives. So what uses the
-// network runs outside of the bubble, while virtual time waits for it.
+// Virtual time stops while a goroutine waits for the network, which a keep-alive connection does for its whole life.
+// Activities that use the network therefore run outside of the bubble, and virtual time waits for them.
 
 // WithNetwork runs activities in real time, while virtual time stops. Use it for activities that use the network, files
 // or processes, such as an HTTP client with keep-alive connections to a server of the test. Without names it applies to
@@ -34,22 +35,25 @@ type network struct {
 	all      bool
 	names    []string
 	patience time.Duration
-	// tickets are made outside of the bubble, as their channels must be.
+	// tickets are created outside of the bubble, because of their channels.
 	tickets chan *ticket
-	running sync.Map // tickets by the goroutine that serves them
-	// calls are what others than the activity that runs outside, such as a server that it has called, have done in the bubble meanwhile.
+	running sync.Map // tickets by the ID of their goroutine
+	// calls receives calls for the bubble from other goroutines, such as a server that the running activity calls.
 	calls chan func()
 }
 
-// ticket has one activity run outside.
+// ticket runs one activity outside of the bubble.
 type ticket struct {
 	work  chan func()
-	calls chan func() // what the activity has done in the bubble
+	calls chan func() // calls of the activity for the bubble
 	done  chan struct{}
 }
 
 func newNetwork(o *options) *network {
-	return &network{all: o.allNetwork, names: o.network, patience: o.patience, tickets: make(chan *ticket), calls: make(chan func())}
+	return &network{
+		all: o.allNetwork, names: o.network, patience: o.patience,
+		tickets: make(chan *ticket), calls: make(chan func()),
+	}
 }
 
 // isBusy reports whether an activity runs outside.
@@ -64,7 +68,7 @@ func (n *network) isBusy() (busy bool) {
 // concerns reports whether an activity runs outside.
 func (n *network) concerns(activity string) bool { return n.all || slices.Contains(n.names, activity) }
 
-// issue makes tickets until over is closed.
+// issue creates tickets until over is closed.
 func (n *network) issue(over <-chan struct{}) {
 	for n.all || len(n.names) > 0 {
 		t := &ticket{work: make(chan func()), calls: make(chan func()), done: make(chan struct{})}
@@ -79,26 +83,26 @@ func (n *network) issue(over <-chan struct{}) {
 
 func (n *network) serve(t *ticket) {
 	work := <-t.work
-	id := thisGoroutine().id
+	id := goroutines.Current().ID
 	n.running.Store(id, t)
 	defer close(t.done)
 	defer n.running.Delete(id)
 	work()
 }
 
-// ticket returns that of the calling goroutine; nil where it has none.
+// ticket returns the ticket of the calling goroutine, or nil.
 func (n *network) ticket() *ticket {
 	if !n.all && len(n.names) == 0 {
 		return nil
 	}
-	t, ok := n.running.Load(thisGoroutine().id)
+	t, ok := n.running.Load(goroutines.Current().ID)
 	if !ok {
 		return nil
 	}
 	return t.(*ticket) //nolint:forcetypeassert // nothing else is stored
 }
 
-// goroutines are those that run activities now.
+// goroutines returns the IDs of the goroutines that run activities.
 func (n *network) goroutines() (ids []string) {
 	n.running.Range(func(id, _ any) bool {
 		ids = append(ids, id.(string)) //nolint:forcetypeassert // nothing else is stored
@@ -121,9 +125,11 @@ func (t *ticket) do(f func()) {
 // errEnded is the error of an activity that ended its goroutine.
 var errEnded = errors.New("goroutine was ended by runtime.Goexit")
 
-// run runs an activity's code outside, and does in the bubble what it asks for meanwhile.
-func (n *network) run(ctx context.Context, code activityCode, input json.RawMessage) (out json.RawMessage, f *history.Failure) {
-	beats := &keptBeats{}
+// run runs the code of an activity outside, and its calls in the bubble.
+func (n *network) run(
+	ctx context.Context, code activityCode, input json.RawMessage,
+) (out json.RawMessage, f *history.Failure) {
+	beats := &heartbeatBuffer{}
 	heartbeats, some := activityctx.HeartbeatsFrom(ctx)
 	if some {
 		beats.last = heartbeats.LastDetails()
@@ -147,13 +153,13 @@ func (n *network) run(ctx context.Context, code activityCode, input json.RawMess
 		case <-t.done:
 		}
 		if some {
-			beats.handOn(heartbeats)
+			beats.flush(heartbeats)
 		}
 		return out, f
 	}
 }
 
-// valuesOf has the values of a context of the bubble, whose end is of the bubble.
+// valuesOf has the values of a context, without its end, which belongs to the bubble.
 type valuesOf struct {
 	context.Context //nolint:containedctx // it is one
 }
@@ -162,8 +168,8 @@ func (valuesOf) Deadline() (at time.Time, ok bool) { return at, false }
 func (valuesOf) Done() <-chan struct{}             { return nil }
 func (valuesOf) Err() error                        { return nil }
 
-// keptBeats keeps the heartbeats of an activity until it is over: no virtual time passes before.
-type keptBeats struct {
+// heartbeatBuffer keeps the heartbeats of an activity until it has ended, because no virtual time passes before.
+type heartbeatBuffer struct {
 	last json.RawMessage
 
 	mu   sync.Mutex
@@ -176,16 +182,16 @@ type beat struct {
 }
 
 // Record implements activityctx.Heartbeats.
-func (k *keptBeats) Record(details json.RawMessage, err error) {
+func (k *heartbeatBuffer) Record(details json.RawMessage, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = append(k.kept, beat{details, err})
 }
 
 // LastDetails implements activityctx.Heartbeats.
-func (k *keptBeats) LastDetails() json.RawMessage { return k.last }
+func (k *heartbeatBuffer) LastDetails() json.RawMessage { return k.last }
 
-func (k *keptBeats) handOn(to activityctx.Heartbeats) {
+func (k *heartbeatBuffer) flush(to activityctx.Heartbeats) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.kept {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// options are those of an Env.
+// options are the options of an Env.
 type options struct {
 	simhub.Options
 
@@ -19,6 +19,8 @@ type options struct {
 	// network are the activities of WithNetwork.
 	network    []string
 	allNetwork bool
+	// unchecked are the faults of WithoutFaultCheck.
+	unchecked []Fault
 	// tables are those of WithTable.
 	tables []simaws.TableConfig
 }
@@ -56,7 +58,7 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 // 200 KiB fail, as in a hub without one.
 func WithLargePayloads() Option { return option(func(o *options) { o.Bucket = true }) }
 
-// clientOptions are those of Env.Client.
+// clientOptions returns the options of Env.Client.
 func (o *options) clientOptions() []client.Option {
 	all := []client.Option{client.WithInterceptors(o.Interceptors...)}
 	if len(o.Codecs) > 0 {

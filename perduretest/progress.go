@@ -12,34 +12,36 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// progress is how far the instances of an Env have come: the turns that their histories hold. It is noted from all goroutines.
+// progress counts the turns of the instances of an Env. It is safe for concurrent use.
 type progress struct {
 	mu sync.Mutex
-	by map[string]course
+	by map[string]instanceProgress
 }
 
-// course is how far one instance has come.
-type course struct {
+// instanceProgress is the progress of one instance.
+type instanceProgress struct {
 	orchestration, executionID string
 	status                     history.RuntimeStatus
 	executions, turns          int
 	failure                    *history.Failure
 }
 
-// interceptor notes each turn that is committed.
+// interceptor returns an interceptor that counts committed turns.
 func (p *progress) interceptor() perdure.Interceptor {
-	return perdure.Interceptor{Turn: func(ctx context.Context, t perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+	return perdure.Interceptor{Turn: func(
+		ctx context.Context, t perdure.TurnInfo, next func(context.Context) perdure.TurnResult,
+	) {
 		if r := next(ctx); r.Committed {
-			p.note(&t, &r)
+			p.count(&t, &r)
 		}
 	}}
 }
 
-func (p *progress) note(t *perdure.TurnInfo, r *perdure.TurnResult) {
+func (p *progress) count(t *perdure.TurnInfo, r *perdure.TurnResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.by == nil {
-		p.by = map[string]course{}
+		p.by = map[string]instanceProgress{}
 	}
 	c := p.by[t.InstanceID]
 	if c.executionID != t.ExecutionID {
@@ -50,21 +52,21 @@ func (p *progress) note(t *perdure.TurnInfo, r *perdure.TurnResult) {
 	p.by[t.InstanceID] = c
 }
 
-// now is how far they have come, by instance; never nil.
-func (p *progress) now() map[string]course {
+// now returns the progress by instance. It is never nil.
+func (p *progress) now() map[string]instanceProgress {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.by == nil {
-		return map[string]course{}
+		return map[string]instanceProgress{}
 	}
 	return maps.Clone(p.by)
 }
 
-// mostShown is how many instances a failure names.
-const mostShown = 3
+// maxShown limits the instances in a failure.
+const maxShown = 3
 
-// since describes the instances that have come furthest since an earlier look.
-func (p *progress) since(before map[string]course) string {
+// since describes the instances with the most turns since an earlier state.
+func (p *progress) since(before map[string]instanceProgress) string {
 	now := p.now()
 	moved := slices.SortedFunc(maps.Keys(now), func(a, b string) int {
 		if d := (now[b].turns - before[b].turns) - (now[a].turns - before[a].turns); d != 0 {
@@ -76,10 +78,11 @@ func (p *progress) since(before map[string]course) string {
 	for i, id := range moved {
 		c := now[id]
 		turns := c.turns - before[id].turns
-		if i == mostShown || turns == 0 {
+		if i == maxShown || turns == 0 {
 			break
 		}
-		fmt.Fprintf(&b, "\n  instance %q of orchestration %q is %s: %s", id, c.orchestration, c.status, c.travelled(before[id]))
+		fmt.Fprintf(&b, "\n  instance %q of orchestration %q is %s: %s",
+			id, c.orchestration, c.status, c.describeSince(before[id]))
 		if c.failure != nil {
 			b.WriteString(", " + failureText(c.failure))
 		}
@@ -87,8 +90,8 @@ func (p *progress) since(before map[string]course) string {
 	return b.String()
 }
 
-// travelled is how far an instance has come since it was somewhere.
-func (c course) travelled(from course) string {
+// describeSince describes the progress since an earlier state.
+func (c instanceProgress) describeSince(from instanceProgress) string {
 	text := fmt.Sprintf("%d turns", c.turns-from.turns)
 	if n := c.executions - from.executions; n > 1 {
 		text += fmt.Sprintf(" in %d executions (continued as new)", n)

@@ -67,6 +67,10 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	}
 }
 
-func replayExecution(r *registry.Registry, seals *payloads.Encoding, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
-	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: seals})
+func replayExecution(
+	r *registry.Registry, seals *payloads.Encoding, doc *history.Document, x *history.DocumentExecution,
+) (replay.Differences, error) {
+	return rehearsal.Replay(r, &rehearsal.Execution{
+		InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: seals,
+	})
 }

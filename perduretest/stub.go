@@ -35,7 +35,7 @@ type Stub struct {
 	name string
 	opts []perdure.ActivityOption
 
-	own *registry.Activity // nil where none is registered
+	own *registry.Activity // nil if the activity is not registered
 
 	mu     sync.Mutex
 	script []step
@@ -43,7 +43,7 @@ type Stub struct {
 	takes  time.Duration
 }
 
-// step is what one run does. Of those that repeat only the last of a script does.
+// step is one run of a script. Only the last step can repeat.
 type step struct {
 	value   any
 	err     error
@@ -51,7 +51,7 @@ type step struct {
 	repeats bool
 }
 
-// activityCode is what a registry has of an activity.
+// activityCode is the code of an activity in a registry.
 type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure)
 
 // Stub returns the stub of an activity, which replaces the activity from now on. The activity does not have to be
@@ -67,7 +67,9 @@ func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 
 // StubFunc runs fn in place of an activity, from now on or as the next step of its stub. fn must have the types of the
 // activity.
-func StubFunc[In, Out any](env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption) *Stub {
+func StubFunc[In, Out any](
+	env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption,
+) *Stub {
 	env.t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, activity, fn)
@@ -135,7 +137,7 @@ func (s *Stub) add(one step) {
 	s.script = append(s.script, one)
 }
 
-// errNoScript is the failure of a run that a stub has no step for.
+// errNoScript is the failure of a run without a step.
 var errNoScript = errors.New("perduretest: stub has no more steps")
 
 // take returns the step of the next run.
@@ -155,7 +157,7 @@ func (s *Stub) take() (step, time.Duration) {
 	return step{}, s.takes
 }
 
-// activity is the stub as an activity.
+// activity runs the stub as an activity.
 func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
 	one, takes := s.take()
 	if takes > 0 {
@@ -177,18 +179,20 @@ func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMes
 	return encoded(s.name, one.value, one.err)(ctx, input)
 }
 
-// encoded is an activity that has one outcome.
-func encoded(name string, value any, err error) func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) {
+// encoded returns an activity with a fixed outcome.
+func encoded(
+	name string, value any, err error,
+) func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, name, func(context.Context, json.RawMessage) (any, error) { return value, err })
 	a, _ := (*registry.Registry)(r).Activity(name)
 	return a.Run
 }
 
-// stubs are those of an Env. It is used from all goroutines.
+// stubs are the stubs of an Env. They are safe for concurrent use.
 type stubs struct {
-	code *registry.Registry           // what runs: the registered code, with what stands in for it
-	own  map[string]registry.Activity // the activities' own code, which the bubble's goroutine alone reads
+	code *registry.Registry           // the running code: the registered code with its stubs
+	own  map[string]registry.Activity // the registered activities; only the goroutine of the bubble reads them
 
 	mu sync.Mutex
 	by map[string]*Stub
@@ -200,7 +204,7 @@ func (s *stubs) of(name string) *Stub {
 	return s.by[name]
 }
 
-// stub returns the stub of an activity, which it makes and registers where there is none. It is called in the bubble.
+// stub returns the stub of an activity. It creates and registers a missing one. Call it in the bubble.
 func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 	if made := s.of(name); made != nil {
 		return made
@@ -217,9 +221,9 @@ func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 	return made
 }
 
-// logUnused logs which stubs nobody has called, and that are of no registered activity either: their names may be written wrong, and then the
-// activities' own code has run. The Env is over.
-func logUnused(e *Env) {
+// logUnusedStubs logs stubs of unregistered activities that were not called after the Env has ended. Their names may be
+// misspelled.
+func logUnusedStubs(e *Env) {
 	for _, name := range slices.Sorted(maps.Keys(e.stubs.by)) {
 		if _, registered := e.stubs.own[name]; !registered && len(e.log.list(time.Time{}, []string{name})) == 0 {
 			e.t.Logf("perduretest: stub of activity %q was never called, and the activity is not registered; the "+
@@ -229,7 +233,7 @@ func logUnused(e *Env) {
 	}
 }
 
-// wrapped is an activity whose calls are listed and whose stub, if it has one, runs in its place.
+// wrapped returns an activity that records its calls and runs its stub, if there is one.
 func (s *stubs) wrapped(e *Env, a registry.Activity) registry.Activity {
 	own := a
 	a.Run = func(ctx context.Context, input json.RawMessage) (out json.RawMessage, f *history.Failure) {
@@ -257,19 +261,20 @@ func (s *stubs) wrapped(e *Env, a registry.Activity) registry.Activity {
 	return a
 }
 
-// register adds an activity that only its stub knows to the code that runs.
+// register adds a stub of an unregistered activity to the running code.
 func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, name, func(context.Context, json.RawMessage) (any, error) { return nil, errNoScript }, opts...)
+	noScript := func(context.Context, json.RawMessage) (any, error) { return nil, errNoScript }
+	perdure.AddActivity(r, name, noScript, opts...)
 	a, _ := (*registry.Registry)(r).Activity(name)
-	synctest.Wait() // nobody looks anything up meanwhile
+	synctest.Wait() // nothing reads the registry now
 	s.code.AddActivity(s.wrapped(e, a), func() {})
 	if err := e.hub.AddQueue(a.Queue); err != nil {
 		e.errorf("perduretest: queue of the stub of activity %q: %v", name, err)
 	}
 }
 
-// standIn is what the hub runs for a registry: the same orchestrations, and activities that are listed and may have stubs.
+// standIn returns the registry that the hub runs: the same orchestrations, and wrapped activities.
 func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
 	s.own = map[string]registry.Activity{}
 	if s.by == nil {
@@ -285,7 +290,7 @@ func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
 	return code
 }
 
-// registerAgain joins the stubs to the code of another build.
+// registerAgain adds the stubs to the code of another build.
 func (s *stubs) registerAgain(e *Env) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.by))

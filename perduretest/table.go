@@ -1,14 +1,11 @@
 package perduretest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/perduretest/internal/inside"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -30,16 +27,10 @@ func WithTable(name, partitionKey, sortKey string) Option {
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
 	env.virtual("TableClient")
-	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}
+	return inside.NewTable(env.hub.Cloud.Table, env.hub.Cloud.Table.Name, envBubble{env})
 }
 
-// bubbleTable makes the calls of DynamoDB in the bubble.
-type bubbleTable struct {
-	hub   visitor
-	table dynamo.TableAPI
-}
-
-// faultOf says what is wrong with the tables of WithTable, beside that of a hub; it is empty where nothing is.
+// faultOf returns why the tables of WithTable are invalid, or an empty string.
 func faultOf(tables []simaws.TableConfig, hub string) string {
 	taken := []string{hub}
 	for i := range tables {
@@ -53,53 +44,4 @@ func faultOf(tables []simaws.TableConfig, hub string) string {
 		taken = append(taken, t.Name)
 	}
 	return ""
-}
-
-type dynamoOption = func(*dynamodb.Options)
-
-func (b *bubbleTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption) (*dynamodb.GetItemOutput, error) {
-	return call(ctx, b, b.table.GetItem, in, opts)
-}
-
-func (b *bubbleTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption) (*dynamodb.PutItemOutput, error) {
-	return call(ctx, b, b.table.PutItem, in, opts)
-}
-
-func (b *bubbleTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption) (*dynamodb.UpdateItemOutput, error) {
-	return call(ctx, b, b.table.UpdateItem, in, opts)
-}
-
-func (b *bubbleTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption) (*dynamodb.DeleteItemOutput, error) {
-	return call(ctx, b, b.table.DeleteItem, in, opts)
-}
-
-func (b *bubbleTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption) (*dynamodb.QueryOutput, error) {
-	return call(ctx, b, b.table.Query, in, opts)
-}
-
-func (b *bubbleTable) TransactWriteItems(
-	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
-) (*dynamodb.TransactWriteItemsOutput, error) {
-	return call(ctx, b, b.commit, in, opts)
-}
-
-// commit writes a transaction, which may start an instance without a message.
-func (b *bubbleTable) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption) (*dynamodb.TransactWriteItemsOutput, error) {
-	hub := b.hub.env.hub
-	out, err := b.table.TransactWriteItems(ctx, in, opts...)
-	if err == nil && slices.ContainsFunc(in.TransactItems, func(w types.TransactWriteItem) bool {
-		return w.Put != nil && w.Put.TableName != nil && *w.Put.TableName == hub.Cloud.Table.Name
-	}) {
-		hub.Sweeper.StartMayBeLost()
-	}
-	return out, err
-}
-
-// call makes one call in the bubble.
-func call[In, Out any](
-	ctx context.Context, b *bubbleTable, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In, opts []dynamoOption,
-) (out *Out, err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { out, err = f(ctx, in, opts...) })
-	return out, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// longest is the most that Wait lets pass at once while an activity is running.
+// longest is the maximum time by which Wait moves the clock at once while an activity is running.
 const longest = time.Hour
 
 // IdleError means that an instance has not ended and nothing in the Env can end it. No message is due or delayed, no
@@ -22,8 +22,8 @@ type IdleError struct {
 	Status     provider.RuntimeStatus
 	// Waited is how long a wait in a deployed hub took. It is 0 in virtual time.
 	Waited time.Duration
-	// LoopDiagnosis describes why a wait in virtual time stopped although the instance is still active: how long the wait
-	// took and which instances made turns. It is empty if nothing happens any more.
+	// LoopDiagnosis describes why a wait in virtual time stopped although the instance is still active: how long the
+	// wait took and which instances made turns. It is empty if nothing happens any more.
 	LoopDiagnosis string
 	// Diagnosis is why a blocked instance cannot continue. It is nil for other instances.
 	Diagnosis *history.Failure
@@ -50,7 +50,7 @@ func (e *IdleError) Error() string {
 	return text
 }
 
-// wait advances the clock until an instance is over.
+// wait advances the clock until an instance has ended.
 func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) (in provider.Instance, err error) {
 	e.t.Helper()
 	err = until(ctx, e, p, instanceID, func(context.Context) (bool, error) {
@@ -60,10 +60,13 @@ func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) 
 	return in, err
 }
 
-// until advances the clock until look reports that what an instance is to do is done.
-func until(ctx context.Context, e *Env, p provider.Provider, instanceID string, look func(context.Context) (done bool, err error)) error {
+// until advances the clock until look returns true.
+func until(
+	ctx context.Context, e *Env, p provider.Provider, instanceID string,
+	look func(context.Context) (done bool, err error),
+) error {
 	e.t.Helper()
-	began, vigil, q := e.Now(), newVigil(e), inquiry{e}
+	began, loop, q := e.Now(), newLoopDetector(e), idleCheck{e}
 	for {
 		e.drive(e.clock.settle)
 		if done, err := look(ctx); done || err != nil {
@@ -75,15 +78,15 @@ func until(ctx context.Context, e *Env, p provider.Provider, instanceID string, 
 		if q.isIdle() || q.hasStalled(ctx, instanceID, &began) {
 			return q.stuck(ctx, p, instanceID, "")
 		}
-		if why := vigil.forEver(ctx); why != "" {
-			return q.stuck(ctx, p, instanceID, why+e.progress.since(vigil.from))
+		if why := loop.diagnose(ctx); why != "" {
+			return q.stuck(ctx, p, instanceID, why+e.progress.since(loop.from))
 		}
-		moveOn(e)
+		advanceToNext(e)
 	}
 }
 
-// stuck is the error of a wait that will not end.
-func (q inquiry) stuck(ctx context.Context, p provider.Provider, instanceID, endless string) error {
+// stuck returns the error of a wait that will not end.
+func (q idleCheck) stuck(ctx context.Context, p provider.Provider, instanceID, endless string) error {
 	var in provider.Instance
 	var err error
 	q.env.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
@@ -95,8 +98,8 @@ func (q inquiry) stuck(ctx context.Context, p provider.Provider, instanceID, end
 	return idle
 }
 
-// moveOn moves the clock to the next moment at which something may have happened.
-func moveOn(e *Env) {
+// advanceToNext moves the clock to the next time at which something is due.
+func advanceToNext(e *Env) {
 	at, planned := e.agenda.next()
 	reached := false
 	e.drive(func() {

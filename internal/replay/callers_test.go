@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/perdure/perdure/history"
@@ -42,4 +43,27 @@ func TestWhoWaitsForAnUpdateThatIsParkedGoesToTheNextExecution(t *testing.T) {
 		t.Fatalf("it has not continued as new: %v", kinds(out.Events))
 	}
 	wantKinds(t, out.Continued.Inputs, "UpdateAwaited #0", "UpdateAccepted #0 \"add\"")
+}
+
+// The next execution of an instance knows the ID of an update that the previous one has rejected. If the caller repeats
+// its request before the code has set a handler, the turn reports the request, and nothing waits.
+func TestUpdateAwaited_endedInThePreviousExecution_isReportedAsRepeated(t *testing.T) {
+	t.Parallel()
+	x := replay.New(body(func(c *replay.Context) { c.Await(c.WaitForExternalEvent("e")) }), replay.Options{})
+	t.Cleanup(func() { x.Close() })
+	start := history.Event{
+		ID: 1, Kind: history.OrchestrationStarted, EventIDs: []string{history.UpdateIDPrefix + "u-1"},
+	}
+	if err := x.Replay([]history.Event{start}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Turn(replay.Turn{}); err != nil {
+		t.Fatal(err)
+	}
+	caller := history.Parent{InstanceID: "order-17"}
+	again := history.Event{Kind: history.UpdateAwaited, Name: "add", EventID: "u-1", Parent: &caller}
+	out, err := x.Turn(replay.Turn{Inputs: [][]history.Event{{again}}})
+	if err != nil || len(out.Events) != 0 || out.Repeated["u-1"] != "add" || !slices.Contains(out.Callers["u-1"], caller) {
+		t.Errorf("got %+v, %v", out, err)
+	}
 }

@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
 // Context is the view of an execution that its code has within one scope. Use it only on coroutines of the execution.
 type Context struct {
 	Info
 
-	scope *scope
+	scope *tasks.Scope
 }
 
 // in returns a context of the same execution in another scope.
-func (c *Context) in(s *scope) *Context { return &Context{Info: c.Info, scope: s} }
+func (c *Context) in(s *tasks.Scope) *Context { return &Context{Info: c.Info, scope: s} }
 
 // ActivityCall describes an activity to schedule.
 type ActivityCall struct {
@@ -44,12 +46,12 @@ type ActivityCall struct {
 // ScheduleActivity schedules an activity. Like every method that creates a task, it schedules nothing if the scope is
 // cancelled, and returns a task that is cancelled already.
 func (c *Context) ScheduleActivity(a ActivityCall) *Task {
-	c.x.scheduler.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(a.Name)
+	c.x.scheduler.Enter()
+	if c.scope.Cancellation() != nil {
+		return c.x.tasks.NewCancelled(c.scope, a.Name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name, input: a.Input})
+	ev, added := c.x.decide(journal.Decision{Kind: history.ActivityScheduled, Name: a.Name, Input: a.Input})
 	if added {
 		ev.Queue = a.Queue
 		ev.FairnessKey = a.FairnessKey
@@ -57,15 +59,15 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 			ev.Queue, ev.ExclusiveKey = history.ExclusiveQueue(a.Queue), a.ExclusiveKey
 		}
 		ev.Input = inline(a.Input)
-		ev.Retry = c.x.options.recorded(a.Retry)
+		ev.Retry = c.x.tasks.Options().RetryPolicy(a.Retry)
 		ev.StartToCloseMs = Milliseconds(a.StartToClose)
 		ev.HeartbeatMs = Milliseconds(a.Heartbeat)
 		ev.ScheduleToCloseMs = Milliseconds(a.ScheduleToClose)
-		recordWait(ev, a.WaitCancel)
+		tasks.RecordWait(ev, a.WaitCancel)
 		ev.AtMostOnce = a.AtMostOnce
 		ev.Inline = a.Inline
 	}
-	return c.newTask(ev)
+	return c.x.tasks.Schedule(c.scope, ev)
 }
 
 // Milliseconds converts a duration to the milliseconds that the history records, rounded up. 0 and negative durations,
@@ -74,10 +76,10 @@ func Milliseconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
-	return int64((d-1)/time.Millisecond) + 1 // which no duration overflows
+	return int64((d-1)/time.Millisecond) + 1 // no duration overflows this
 }
 
-// inline is a document as the payload of an event.
+// inline returns a document as the payload of an event.
 func inline(doc json.RawMessage) history.Payload {
 	if doc == nil {
 		return nil
@@ -92,32 +94,31 @@ func (c *Context) CreateTimer(d time.Duration) *Task { return CreateNamedTimer(c
 // CreateNamedTimer is like Context.CreateTimer for a timer with a name, which is shown to people. On replay, the
 // recorded name applies.
 func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
-	c.x.scheduler.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(name)
+	c.x.scheduler.Enter()
+	if c.scope.Cancellation() != nil {
+		return c.x.tasks.NewCancelled(c.scope, name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.TimerCreated, label: name})
+	ev, added := c.x.decide(journal.Decision{Kind: history.TimerCreated, Label: name})
 	if added {
 		fireAt := c.Now().Add(d)
 		ev.FireAt = &fireAt
 		ev.Message = name
 	}
-	return c.newTask(ev)
+	return c.x.tasks.Schedule(c.scope, ev)
 }
 
 // WaitForExternalEvent subscribes to the next external event with a name. The event may have arrived already.
 func (c *Context) WaitForExternalEvent(name string) *Task {
-	c.x.scheduler.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(name)
+	c.x.scheduler.Enter()
+	if c.scope.Cancellation() != nil {
+		return c.x.tasks.NewCancelled(c.scope, name)
 	}
 
-	ev, _ := c.x.decide(decision{kind: history.ExternalEventSubscribed, name: name})
-	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: name}
-	c.scope.adopt(t)
-	if err := c.x.tasks.events().subscribe(t); err != nil {
-		c.x.scheduler.fail(err)
+	ev, _ := c.x.decide(journal.Decision{Kind: history.ExternalEventSubscribed, Name: name})
+	t := c.x.tasks.Subscribe(c.scope, ev)
+	if err := c.x.mailbox().Subscribe(t); err != nil {
+		c.x.scheduler.Fail(err)
 	}
 	return t
 }
@@ -125,18 +126,18 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 // RaiseEvent raises an external event in another instance, or in this one. The task settles when the event has arrived
 // there, or fails with the reason why it has not. If the task is cancelled, the event is sent nevertheless.
 func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task {
-	c.x.scheduler.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(name)
+	c.x.scheduler.Enter()
+	if c.scope.Cancellation() != nil {
+		return c.x.tasks.NewCancelled(c.scope, name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.ExternalEventSent, name: name, instanceID: instanceID, input: data})
+	ev, added := c.x.decide(journal.Decision{
+		Kind: history.ExternalEventSent, Name: name, InstanceID: instanceID, Input: data,
+	})
 	if added {
 		ev.Data = inline(data)
 	}
-	t := c.newTask(ev)
-	t.receiver = ev.InstanceID
-	return t
+	return c.x.tasks.Schedule(c.scope, ev)
 }
 
 // UpdateCall describes an update that is sent to another instance.
@@ -154,126 +155,48 @@ type UpdateCall struct {
 // CallUpdate sends an update to another instance, or to this one. The task settles with the response, or fails with the
 // reason why there is none. If the task is cancelled, the update is sent nevertheless.
 func CallUpdate(c *Context, call UpdateCall) *Task {
-	c.x.scheduler.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(call.Name)
+	c.x.scheduler.Enter()
+	if c.scope.Cancellation() != nil {
+		return c.x.tasks.NewCancelled(c.scope, call.Name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.UpdateSent, name: call.Name, instanceID: call.InstanceID, input: call.Data})
+	ev, added := c.x.decide(journal.Decision{
+		Kind: history.UpdateSent, Name: call.Name, InstanceID: call.InstanceID, Input: call.Data,
+	})
 	if added {
 		ev.EventID = call.ID
 		ev.Data = inline(call.Data)
 		ev.Orchestration, ev.Version, ev.Input = call.Orchestration, call.Version, inline(call.Input)
 	}
-	t := c.newTask(ev)
-	t.receiver = ev.InstanceID
-	t.updateID = cmp.Or(ev.EventID, fmt.Sprintf("%s:%d", c.ExecutionID(), ev.ID))
+	t := c.x.tasks.Schedule(c.scope, ev)
+	t.SetUpdateID(cmp.Or(ev.EventID, fmt.Sprintf("%s:%d", c.ExecutionID(), ev.ID)))
 	return t
 }
 
 // Settled returns a task that is settled already, without scheduling anything. f is nil for success.
 func (c *Context) Settled(name string, f *history.Failure) *Task {
-	c.x.scheduler.enter()
-	return &Task{x: c.x, name: name, done: true, failure: f}
+	c.x.scheduler.Enter()
+	return c.x.tasks.NewSettled(name, f)
 }
 
 // Go starts a coroutine. It first runs after the coroutines that are ready now. The task settles when code returns. A
 // panic in code fails the orchestration.
 func (c *Context) Go(code func()) *Task {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 
-	t := &Task{x: c.x}
-	c.x.scheduler.spawn(func() {
+	t := c.x.tasks.NewSignal()
+	c.x.scheduler.Spawn(func() {
 		c.x.protect(func() {
 			code()
-			if !t.done {
-				c.x.tasks.settle(t, nil, nil)
-			}
+			c.x.tasks.Signal(t)
 		})
 	})
 	return t
 }
 
-// newTask returns the task that an event schedules.
-func (c *Context) newTask(ev *history.Event) *Task {
-	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.DisplayName(), fireAt: ev.FireAt}
-	c.scope.adopt(t)
-	if ev.WaitsForCancellation() { // as recorded: the code may have changed
-		c.x.tasks.waitFor(t)
-	}
-	c.x.tasks.add(t)
-	return t
-}
-
-// tooLate returns a task of a scope that is cancelled.
-func (c *Context) tooLate(name string) *Task {
-	return &Task{x: c.x, name: name, scope: c.scope, done: true, cancelled: true, failure: &c.scope.cancelled.Failure}
-}
-
-// Await waits until the task is done. If the scope is cancelled, Await returns its cancellation, even if the task is
-// done, and leaves the task unchanged.
-func (c *Context) Await(t *Task) *Cancellation {
-	c.x.scheduler.enter()
-	c.x.own(t)
-
-	if c.x.scheduler.awaitOne(c.scope, t) < 0 {
-		return c.scope.cancelled
-	}
-	t.observe()
-	return nil
-}
-
-// AwaitAll waits until all tasks are done, one after the other. If the scope is cancelled before that, AwaitAll returns
-// its cancellation. The code has then observed none of the tasks, so that the data of external events is not lost.
-func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
-	c.x.scheduler.enter()
-	c.x.own(tasks...)
-
-	if !awaitAll(&c.x.scheduler, c.scope, tasks) {
-		return c.scope.cancelled
-	}
-	for _, t := range tasks {
-		t.observe()
-	}
-	return nil
-}
-
-// AwaitAny waits until one of the tasks is done and returns the index of the first such task. It returns -1 if the
-// scope is cancelled.
-func (c *Context) AwaitAny(tasks []*Task) int {
-	c.x.scheduler.enter()
-	c.x.own(tasks...)
-
-	i := c.x.scheduler.await(c.scope, tasks)
-	if i >= 0 {
-		tasks[i].observe()
-	}
-	return i
-}
-
-// AwaitWanted waits until a task is done for which wanted returns true, and returns this task. It returns nil if all
-// tasks are done and none is wanted. If the scope is cancelled, it returns nil and the cancellation. It calls wanted
-// for the tasks that are done now in their order, and for the others in the order in which they settle.
-func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *Cancellation) {
-	c.x.scheduler.enter()
-	c.x.own(tasks...)
-
-	t := c.x.scheduler.awaitWanted(c.scope, tasks, wanted)
-	if c.scope.cancelled != nil {
-		return nil, c.scope.cancelled
-	}
-	return t, nil
-}
-
-// Cancel cancels tasks. They settle with the reason and a failure of type history.TypeCancelled: immediately, or after
-// their end if the cancellation waits for it (WaitCancel).
-func (c *Context) Cancel(reason, message string, tasks ...*Task) {
-	c.x.scopes.cancelByCode(reason, message, tasks...)
-}
-
 // Refuse fails the turn with an UnregisteredError, because the code called something that the registry cannot name. It
 // does not return.
 func (c *Context) Refuse(what string) {
-	c.x.scheduler.enter()
-	c.x.scheduler.fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
+	c.x.scheduler.Enter()
+	c.x.scheduler.Fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
 }

@@ -2,43 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"reflect"
 	"time"
+
+	"github.com/perdure/perdure/internal/faults"
 )
-
-// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
-// code was changed incompatibly with running instances, or it depends on a value that differs between runs: the clock,
-// a random number, the order of a map. The instance does not fail. It continues after the code is fixed.
-type NondeterminismError struct {
-	InstanceID  string
-	ExecutionID string
-	// EventID is the event at which the code and the history differ. If the history has no more events, it is the last
-	// one.
-	EventID int64
-	// Expected is the event in the history. Got is the request of the code.
-	Expected, Got string
-}
-
-// nondeterminism is the error of the execution that the options are for.
-func (o *Options) nondeterminism(eventID int64, expected, got string) *NondeterminismError {
-	return &NondeterminismError{InstanceID: o.InstanceID, ExecutionID: o.ExecutionID, EventID: eventID, Expected: expected, Got: got}
-}
-
-// As lets errors.As convert the error to perdure.NondeterminismError, which has the same fields. This package cannot
-// import that type.
-func (e *NondeterminismError) As(target any) bool {
-	from, to := reflect.ValueOf(e), reflect.ValueOf(target).Elem()
-	if to.Kind() != reflect.Pointer || !from.CanConvert(to.Type()) {
-		return false
-	}
-	to.Set(from.Convert(to.Type()))
-	return true
-}
-
-func (e *NondeterminismError) Error() string {
-	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: history has %s, the code asked for %s",
-		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
-}
 
 // UnregisteredError is returned if an orchestration called something that its registry cannot name. The instance waits
 // for code that registers the name.
@@ -62,23 +29,10 @@ type BlockedOutsideError struct {
 }
 
 func (e *BlockedOutsideError) Error() string {
-	return fmt.Sprintf("instance %q: the orchestration did not return within %v: it blocks on something that is not a future, or it never ends:\n%s",
+	return fmt.Sprintf("instance %q: the orchestration did not return within %v: "+
+		"it blocks on something that is not a future, or it never ends:\n%s",
 		e.InstanceID, e.Limit, e.Stack)
 }
 
-// ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
-// belong to the orchestration. The history does not record the order of such calls. The engine ended the calling
-// goroutine.
-type ForeignGoroutineError struct {
-	InstanceID string
-	// Stack is the stack of the call.
-	Stack string
-	// Late is set if no turn was running at the time of the call. The last turn may be committed, without the requested
-	// decision.
-	Late bool
-}
-
-func (e *ForeignGoroutineError) Error() string {
-	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
-		e.InstanceID, e.Stack)
-}
+// FaultKind implements faults.Fault.
+func (*BlockedOutsideError) FaultKind() faults.Kind { return faults.Hang }

@@ -6,84 +6,115 @@ import (
 	"log/slog"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
+	"github.com/perdure/perdure/internal/replay/identity"
+	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/mailbox"
+	"github.com/perdure/perdure/internal/replay/panics"
+	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/tasks"
+	"github.com/perdure/perdure/internal/replay/updates"
 )
 
-// execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
-// gate, and the number of its fetches, are safe for others. Each part has an owner, which alone changes it.
+// execution connects the parts of an execution. It belongs to the goroutine that runs the turn or unwinds it. Other
+// goroutines may use only the gate of the scheduler and the call count of the payloads. Each part changes only itself.
 type execution struct {
 	orchestration Orchestration
-	options       Options
+	options       executionOptions
 
-	life      life
-	journal   journal
-	scheduler scheduler
-	tasks     tasks
-	scopes    scopes
-	documents documents
-	parking   *parking // nil until an input is parked
+	life      lifecycle
+	journal   journal.Journal
+	scheduler tasks.Scheduler
+	tasks     tasks.Set
+	scopes    tasks.Scopes
+	mail      *mailbox.Mailbox // nil until it is needed
+	payloads  payloads.Loader
+	parked    *parkedInputs // nil until an input is parked
+	continued *Continuation // the state for the next execution, once this turn has continued as new
 
-	queries  map[string]QueryHandler // nil until the code sets one
-	updates  *updates                // nil until the code sets a handler, or one comes
-	status   json.RawMessage         // the custom status that the code set last
-	logger   *slog.Logger            // nil until the code asks for it, as the random numbers are
-	identity identity
+	queries  queryHandlers    // nil until the code sets one
+	updates  *updates.Updates // nil until the code sets a handler, or an update arrives
+	status   json.RawMessage  // the last custom status
+	logger   *slog.Logger     // nil until the code uses it
+	identity identity.Identity
 }
 
-func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts, identity: identity{self: history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
-	x.journal.cursor.options = &x.options
-	x.journal.cursor.documents = &x.documents
-	x.scheduler.options = &x.options
-	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
-	x.documents.options = &x.options
-	x.tasks.scheduler = &x.scheduler
-	x.tasks.documents = &x.documents
-	x.tasks.open = map[int64]*Task{}
-	x.scopes.journal = &x.journal
-	x.scopes.tasks = &x.tasks
+// executionOptions are the Options that an execution uses itself.
+type executionOptions struct {
+	history.ExecutionRef
+
+	Logger                  *slog.Logger
+	WaitEnds, LargePayloads bool
+}
+
+func newExecution(o Orchestration, opts *Options) *execution {
+	x := &execution{orchestration: o, options: executionOptions{
+		ExecutionRef: history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID},
+		Logger:       opts.Logger, WaitEnds: opts.WaitEnds, LargePayloads: opts.LargePayloads,
+	}}
+	ref := &x.options.ExecutionRef
+	x.identity = identity.Of(*ref)
+	x.journal.Init(&journal.Options{ExecutionRef: ref, BuildID: opts.BuildID}, &x.payloads)
+	x.scheduler.Init(&coroutine.Options{
+		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Logger: opts.Logger, Faults: opts.Faults,
+	})
+	x.payloads.Init(&payloads.Options{
+		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Seals,
+	})
+	taskOptions := &tasks.Options{ExecutionRef: ref, ExactRetries: opts.ExactRetries}
+	x.tasks.Init(taskOptions, &x.scheduler, &x.scopes, &x.journal, &x.payloads)
 	return x
 }
 
-// begin starts the body, which runs when the scheduler comes to it.
-func (x *execution) begin() {
-	input := x.life.begin()
-	x.scheduler.spawn(func() {
+// mailbox returns the external events of the execution.
+func (x *execution) mailbox() *mailbox.Mailbox {
+	if x.mail == nil {
+		x.mail = mailbox.New(&x.tasks, &x.payloads, x.options.WaitEnds)
+	}
+	return x.mail
+}
+
+// start starts the body on its coroutine.
+func (x *execution) start() {
+	input := x.life.start()
+	x.scheduler.Spawn(func() {
 		x.protect(func() {
-			if x.life.sealed != "" {
-				input = openInput(x, input)
+			if x.life.encodedFor != "" {
+				input = x.decodeInput(input)
 			}
-			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: &x.scopes.root}, input))
+			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: x.scopes.Root()}, input))
 		})
 	})
 }
 
-// openInput opens the input of the body, on its coroutine.
-func openInput(x *execution, sealed json.RawMessage) json.RawMessage {
-	p := history.Payload(sealed)
-	doc, err := x.documents.open(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
+// decodeInput decodes the input of the body, on its coroutine.
+func (x *execution) decodeInput(encoded json.RawMessage) json.RawMessage {
+	p := history.Payload(encoded)
+	of := history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.encodedFor}
+	doc, err := x.payloads.Decode(of, startTimer)
 	if err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
 	return doc
 }
 
-// protect runs the orchestration's code on its coroutine. Code that ends otherwise than by returning fails the orchestration.
+// protect runs code of the orchestration on its coroutine. If the code does not return, the orchestration fails.
 func (x *execution) protect(code func()) {
 	returned := false
 	defer func() {
 		switch {
 		case returned:
 			return
-		case x.scheduler.gate.is(unwinding):
-			return // the engine ends the coroutine: a panic of a deferred call is caught by stopped
-		case x.scheduler.gate.is(abandoned):
-			_ = recover() // the turn is lost already, and a panic must not end the process
+		case x.scheduler.Gate().Is(coroutine.Unwinding):
+			return // the scheduler ends the coroutine and recovers panics of deferred calls
+		case x.scheduler.Gate().Is(coroutine.Abandoned):
+			_ = recover() // the turn has failed, and a panic must not end the process
 			return
 		}
 
-		f := exited()
+		f := panics.Goexit()
 		if r := recover(); r != nil {
-			f = Panicked(r)
+			f = panics.FailureOf(r)
 		}
 		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 	}()
@@ -92,75 +123,66 @@ func (x *execution) protect(code func()) {
 	returned = true
 }
 
-// decide takes a decision of the code. It does not return where history has another.
-func (x *execution) decide(d decision) (ev *history.Event, added bool) {
-	ev, added, err := x.journal.decide(&d)
+// decide records a decision of the code. It does not return if the decision does not match the history.
+func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
+	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
 	return ev, added
 }
 
-// finish ends a turn or a replay, and returns what it has come to. Code that ended by Goexit took the goroutine of the turn with it, so whatever
-// must happen at the end of a turn stands here, and not behind a run of the scheduler.
+// finish ends a turn or a replay, and returns its result. Code that calls Goexit also ends the goroutine of the turn,
+// so finish runs in a deferred call.
 func (x *execution) finish() result {
-	replayed := x.journal.cursor.replaying
+	replayed := x.journal.Cursor.Replaying()
 	if x.life.hasEnded() && !replayed {
-		x.scheduler.yield()
+		x.scheduler.Yield()
 	}
-	x.scheduler.gate.endTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
+	x.scheduler.Gate().EndTurn() // before Err: a later call of a foreign goroutine finds no running turn
 
-	if replayed && x.life.hasEnded() && !x.scheduler.stuck() && !x.journal.cursor.over() {
-		x.scheduler.voidWith(x.journal.cursor.divergence(x.idle()))
+	if replayed && x.life.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
+		x.scheduler.Void(x.journal.Cursor.Divergence(x.idle()))
 	}
-	if !x.scheduler.stuck() && !x.life.hasEnded() {
-		x.tasks.mail.shed()
-		x.updates.shed(&x.documents)
+	if !x.scheduler.IsVoid() && !x.life.hasEnded() {
+		x.mail.Shed()
+		x.updates.Shed()
 	}
 	if !replayed {
-		x.documents.forgetNear()
+		x.payloads.DropParked()
 	}
 
-	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
-	r.events, r.consumed, r.continued = x.journal.draft.handOver()
-	r.repeated, r.callers, r.turnedAway = x.updates.endTurn()
-	r.waits = x.tasks.mail.endTurn(x.journal.draft.now)
-	x.journal.cursor.finish()
-	x.parking.endTurn()
-	x.tasks.arrivals.endTurn()
+	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.Err()}
+	r.events, r.consumed = x.journal.Draft.Release()
+	r.continued, x.continued = x.continued, nil
+	r.repeated, r.callers, r.turnedAway = x.updates.EndTurn()
+	r.waits = x.mail.EndTurn(x.journal.Draft.Now())
+	x.journal.Cursor.Finish()
+	x.parked.endTurn()
+	x.tasks.Arrivals.EndTurn()
 	return r
 }
 
-// idle describes what the code does when it asks for nothing.
+// idle describes what the code waits for.
 func (x *execution) idle() string {
 	if x.life.hasEnded() {
 		return "nothing more: it has ended"
 	}
-	awaited := x.scheduler.awaited()
+	awaited := x.scheduler.Awaited()
 	if len(awaited) == 0 {
 		return "nothing more"
 	}
-	return "nothing more: it waits for " + describeTasks(awaited)
+	return "nothing more: it waits for " + tasks.Describe(awaited)
 }
 
-// Costs measured with 10,000 suspended instances.
+// The approximate memory of an instance and a coroutine, measured with 10,000 suspended instances.
 const (
 	instanceBytes  = 2 << 10
 	coroutineBytes = 8 << 10
-	taskBytes      = 256
 )
 
-// bytes is roughly what the execution takes in memory.
+// bytes returns the approximate memory of the execution.
 func (x *execution) bytes() int {
-	return instanceBytes + len(x.life.input) + len(x.status) + x.documents.nearBytes +
-		x.tasks.bytes() + x.updates.bytes() + x.scheduler.suspended()*coroutineBytes
-}
-
-// own refuses tasks of another instance: their outcomes are not in this history.
-func (x *execution) own(tasks ...*Task) {
-	for _, t := range tasks {
-		if t.x != x {
-			panic(fmt.Sprintf("replay: a future of instance %q is awaited in instance %q", t.x.options.InstanceID, x.options.InstanceID))
-		}
-	}
+	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
+		x.tasks.Bytes() + x.mail.Bytes() + x.updates.Bytes() + x.scheduler.Suspended()*coroutineBytes
 }

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
 // Info contains what an orchestration's code can read about its execution.
@@ -11,41 +13,41 @@ type Info struct{ x *execution }
 
 // InstanceID returns the ID of the instance. While a restarted instance repeats the history of an earlier instance, it
 // is the ID of that instance.
-func (i Info) InstanceID() string { return i.x.identity.self.InstanceID }
+func (i Info) InstanceID() string { return i.x.identity.InstanceID() }
 
 // ExecutionID returns the ID of the execution. For a restarted instance, the same rule applies as for InstanceID.
-func (i Info) ExecutionID() string { return i.x.identity.self.ExecutionID }
+func (i Info) ExecutionID() string { return i.x.identity.ExecutionID() }
 
 // Now returns the time of the turn, in UTC.
-func (i Info) Now() time.Time { return i.x.journal.draft.now }
+func (i Info) Now() time.Time { return i.x.journal.Draft.Now() }
 
 // TakesLargePayloads reports whether payloads of this turn may be as large as a payload store allows.
-func (i Info) TakesLargePayloads() bool { return i.x.journal.draft.large }
+func (i Info) TakesLargePayloads() bool { return i.x.journal.Draft.LargePayloads() }
 
 // IsReplaying reports whether the code is replaying committed events. It is also true while the code is unwound.
 func (i Info) IsReplaying() bool {
-	return i.x.journal.cursor.replaying || !i.x.scheduler.gate.is(live)
+	return i.x.journal.Cursor.Replaying() || !i.x.scheduler.Gate().Is(coroutine.Live)
 }
 
 // IsUnwinding reports whether the code is being dropped from memory. Its deferred calls run, and decide nothing.
 func (i Info) IsUnwinding() bool {
-	mode := i.x.scheduler.gate.state()
-	return mode != live && mode != replaying && mode != asking
+	mode := i.x.scheduler.Gate().Mode()
+	return mode != coroutine.Live && mode != coroutine.Replaying && mode != coroutine.Querying
 }
 
 // IsInstanceCancelled reports whether a cancellation of the instance was requested, in any scope.
-func (i Info) IsInstanceCancelled() bool { return i.x.scopes.root.cancelled != nil }
+func (i Info) IsInstanceCancelled() bool { return i.x.scopes.Root().Cancellation() != nil }
 
 // Logger returns the logger of the orchestration. It logs nothing while IsReplaying returns true.
 func (i Info) Logger() *slog.Logger {
 	if i.x.logger == nil {
-		i.x.logger = newLogger(i.x)
+		i.x.logger = newLogger(&i.x.options, i.x.orchestration.Name, &i.x.journal.Cursor, i.x.scheduler.Gate())
 	}
 	return i.x.logger
 }
 
 // Rand returns a source of random numbers that are the same in each replay of an execution.
-func (i Info) Rand() *rand.Rand { return i.x.identity.numbers() }
+func (i Info) Rand() *rand.Rand { return i.x.identity.Rand() }
 
 // NewUUID returns a UUID that is the same in each replay of an execution.
-func (i Info) NewUUID() string { return newUUID(i.x.identity.ids()) }
+func (i Info) NewUUID() string { return i.x.identity.NewUUID() }

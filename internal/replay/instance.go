@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 )
 
 // Orchestration is code that this package can replay.
@@ -40,6 +41,8 @@ type Options struct {
 	InstanceID, ExecutionID string
 	// Logger receives the log of the orchestration. Nil discards the log.
 	Logger *slog.Logger
+	// Faults observes calls of a foreign goroutine that no turn reports, because none is running. It may be nil.
+	Faults faults.Observer
 	// TurnLimit is the time that Replay and Turn wait for the code. 0 means 10 seconds.
 	TurnLimit time.Duration
 	// ExactRetries records retry policies without their jitter, for tests of exact times.
@@ -61,15 +64,8 @@ type Options struct {
 	LargePayloads bool
 }
 
-// Seals decodes the encoded payloads of an execution.
-type Seals interface {
-	// Open returns the document of an encoded payload. Same reports whether doc is the document of an encoded payload.
-	// The payloads in ahead are likely to be read next. Open may fetch them from the payload store in the same call.
-	Open(of history.EventPayload, ahead []history.EventPayload) (json.RawMessage, error)
-	Same(of history.EventPayload, doc json.RawMessage) (bool, error)
-}
-
-// defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).
+// defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's
+// timeout (R19).
 const defaultTurnLimit = 10 * time.Second
 
 // Instance is one execution of an orchestration in memory. Its methods must not be called concurrently, except Close.
@@ -79,7 +75,7 @@ type Instance struct {
 	limit time.Duration
 	timer *time.Timer
 	done  chan result
-	last  result // of the last turn: the execution itself cannot be read while a turn that was given up may still run
+	last  result // of the last turn: an abandoned turn may still use the execution
 
 	mu        sync.Mutex
 	running   bool          // a turn's goroutine has the execution
@@ -93,14 +89,14 @@ func New(o Orchestration, opts Options) *Instance {
 	if limit <= 0 {
 		limit = defaultTurnLimit
 	}
-	return &Instance{x: newExecution(o, opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
+	return &Instance{x: newExecution(o, &opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
 }
 
 // Replay rebuilds the instance from committed events, starting with event 1. It may be called again with the events
 // that follow. It keeps references to the payloads of events, but not to the events. It returns the errors of Turn. It
 // also returns an error with the event's ID if an event is missing, or if an input or a result is not inline.
 func (i *Instance) Replay(events []history.Event) error {
-	_, err := i.attempt(func() { i.x.replay(events) })
+	_, err := i.attempt(func() { replayRun{i.x, &i.x.journal.Cursor}.run(events) })
 	return err
 }
 
@@ -122,29 +118,43 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 	if i.last.ended {
 		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
 	}
-	return i.attempt(func() { i.x.turn(&t) })
+	return i.attempt(func() { turnRun{i.x, &t}.run() })
+}
+
+// Arrive takes outcomes of inline activities after they were committed behind the events of the last turn. The next
+// turn starts with them.
+func (i *Instance) Arrive(outcomes []history.Event) {
+	for n := range outcomes {
+		i.x.tasks.Arrivals.Add(&outcomes[n])
+		i.last.lastID = i.x.journal.Cursor.Assign()
+	}
+}
+
+// Wakes reports whether the code would continue if tasks were settled. It continues after one of the tasks that it
+// races, or after the last of the tasks that it awaits together.
+func (i *Instance) Wakes(settled func(id int64) bool) bool {
+	return i.x.scheduler.WouldWake(func(t *Task) bool { return t.IsDone() || settled(t.ID()) })
 }
 
 // OpenActivity reports the state of an activity. open is true if the execution waits for the activity: it has not
 // settled, and neither the code nor a parked input has cancelled it. ending is true if the activity was cancelled and
 // the execution waits for its end. Such an activity is not retried.
 func (i *Instance) OpenActivity(id int64) (open, ending bool) {
-	t := i.x.tasks.open[id]
-	if t == nil || t.kind != history.ActivityScheduled || t.done {
+	open, cancelled, awaited := i.x.tasks.Activity(id)
+	cancelParked, settleParked := i.x.parked.settles(id)
+	switch {
+	case settleParked:
 		return false, false
+	case open && !cancelParked:
+		return true, false
+	default:
+		return false, (open || cancelled) && awaited
 	}
-	cancelled, settled := i.x.parking.settles(id)
-	if settled || i.x.tasks.arrivals.has(id) {
-		return false, false
-	}
-
-	open = !t.cancelled && !cancelled
-	return open, !open && t.waits != waitsForNone
 }
 
 // Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a
 // turn runs.
-func (i *Instance) Differences() Differences { return i.x.journal.cursor.differing }
+func (i *Instance) Differences() Differences { return i.x.journal.Cursor.Differences() }
 
 // Ended reports whether the execution has ended.
 func (i *Instance) Ended() bool { return i.last.ended }

@@ -3,35 +3,40 @@ package replay
 import (
 	"context"
 	"log/slog"
+
+	"github.com/perdure/perdure/internal/replay/coroutine"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// newLogger returns the orchestration's logger: that of the options, silent while the code only repeats itself.
-func newLogger(x *execution) *slog.Logger {
+// newLogger returns the logger of an orchestration. It logs nothing during a replay.
+func newLogger(opts *executionOptions, orchestration string, past *journal.Cursor, gate *coroutine.Gate) *slog.Logger {
 	inner := slog.DiscardHandler
-	if x.options.Logger != nil {
-		inner = x.options.Logger.Handler()
+	if opts.Logger != nil {
+		inner = opts.Logger.Handler()
 	}
-	return slog.New(liveHandler{inner, x}).With(
-		"orchestration", x.orchestration.Name, "instance", x.options.InstanceID, "execution", x.options.ExecutionID)
+	return slog.New(liveHandler{inner, past, gate}).With(
+		"orchestration", orchestration, "instance", opts.InstanceID, "execution", opts.ExecutionID)
 }
 
-// liveHandler passes records on, unless the execution is being replayed or unwound.
+// liveHandler passes on records, unless the execution is being replayed or unwound.
 type liveHandler struct {
 	slog.Handler
-	x *execution
+
+	past *journal.Cursor
+	gate *coroutine.Gate
 }
 
 // Enabled implements slog.Handler.
 func (h liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.x.journal.cursor.replaying && h.x.scheduler.gate.is(live) && h.Handler.Enabled(ctx, level)
+	return !h.past.Replaying() && h.gate.Is(coroutine.Live) && h.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements slog.Handler.
 func (h liveHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return liveHandler{h.Handler.WithAttrs(attrs), h.x}
+	return liveHandler{h.Handler.WithAttrs(attrs), h.past, h.gate}
 }
 
 // WithGroup implements slog.Handler.
 func (h liveHandler) WithGroup(name string) slog.Handler {
-	return liveHandler{h.Handler.WithGroup(name), h.x}
+	return liveHandler{h.Handler.WithGroup(name), h.past, h.gate}
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/replay/panics"
 )
 
 // QueryHandler responds to a query from the current state of the code.
@@ -25,9 +25,9 @@ type QueryAnswer struct {
 
 // SetQueryHandler registers the handler for queries with a name, from now on. The history does not record the call.
 func SetQueryHandler(c *Context, name string, handler QueryHandler) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if c.x.queries == nil {
-		c.x.queries = map[string]QueryHandler{}
+		c.x.queries = queryHandlers{}
 	}
 	c.x.queries[name] = handler
 }
@@ -49,25 +49,15 @@ func (e *UnknownQueryError) Error() string {
 	return fmt.Sprintf("instance %q: query %q has no handler; handlers exist for %q", e.InstanceID, e.Query, e.Known)
 }
 
-// QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
-type QueryMisuseError struct {
-	InstanceID string
-	// Stack is the stack of the call.
-	Stack string
-}
-
-func (e *QueryMisuseError) Error() string {
-	return fmt.Sprintf("instance %q: a query handler used the orchestration's context to decide or wait:\n%s",
-		e.InstanceID, e.Stack)
-}
-
 // Query runs the query handler after a replay. The response may be a failure of the handler.
 //
 // Calls of the handler decide nothing, but the handler may change variables of the code: only Close may follow, no
 // turn. Query returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
-		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
+		return QueryAnswer{}, fmt.Errorf(
+			"replay: instance %q: queried while a turn runs, or after the instance was abandoned",
+			i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 
@@ -75,20 +65,20 @@ func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error
 	return r.answer, r.err
 }
 
-// query is the goroutine of a query: the handler may never come back, and may end it.
+// query runs a query on its own goroutine, because the handler may never return and may end its goroutine.
 func (i *Instance) query(name string, input json.RawMessage) {
 	goroutine.ReserveStack()
-	i.x.scheduler.gate.startQuery()
-	i.x.scheduler.label()
+	i.x.scheduler.Gate().StartQuery()
+	i.x.scheduler.Label()
 
 	var r result
 	returned := false
 	defer func() {
 		if !returned {
-			r.answer.Failure = endedBy(recover())
+			r.answer.Failure = panics.HandlerFailure(recover())
 		}
-		i.x.scheduler.gate.endTurn()
-		if misuse := i.x.scheduler.gate.misusedBy(); misuse != nil {
+		i.x.scheduler.Gate().EndTurn()
+		if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
 			r.err = misuse
 		}
 		if i.release() {
@@ -98,37 +88,22 @@ func (i *Instance) query(name string, input json.RawMessage) {
 	}()
 
 	var handler QueryHandler
-	if handler, r.err = queryHandler(i.x, name); r.err == nil {
+	if !i.x.life.ran {
+		r.err = &NotBegunError{i.x.options.InstanceID}
+	} else if handler, r.err = i.x.queries.find(i.x.options.InstanceID, name); r.err == nil {
 		r.answer = handler(input)
 	}
 	returned = true
 }
 
-// queryHandler finds the handler of a query.
-func queryHandler(x *execution, name string) (QueryHandler, error) {
-	if !x.life.ran {
-		return nil, &NotBegunError{x.options.InstanceID}
-	}
-	handler := x.queries[name]
+// queryHandlers are the query handlers of an execution, by the names of queries.
+type queryHandlers map[string]QueryHandler
+
+// find returns the handler of a query.
+func (h queryHandlers) find(instanceID, name string) (QueryHandler, error) {
+	handler := h[name]
 	if handler == nil {
-		return nil, &UnknownQueryError{x.options.InstanceID, name, slices.Sorted(maps.Keys(x.queries))}
+		return nil, &UnknownQueryError{instanceID, name, slices.Sorted(maps.Keys(h))}
 	}
 	return handler, nil
-}
-
-// endedBy is the failure of a handler that did not return. It must be called while recovering what it panicked with.
-func endedBy(r any) *history.Failure {
-	if r == nil {
-		return &history.Failure{Type: history.TypeGoexit, Message: "the handler called runtime.Goexit instead of returning"}
-	}
-	if p, ok := r.(Panic); ok {
-		return p.Failure()
-	}
-	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + ": " + Where(stack())}
-}
-
-// endMisuse ends the calling goroutine: it is that of a query's handler, or one that the handler has started.
-func endMisuse(s *scheduler) {
-	s.gate.recordMisuse(&QueryMisuseError{InstanceID: s.options.InstanceID, Stack: stack()})
-	runtime.Goexit()
 }

@@ -5,111 +5,155 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// replay applies committed events. What the code decides on the way moves the cursor as well.
-func (x *execution) replay(events []history.Event) {
-	past := &x.journal.cursor
-	past.start(events)
-	x.scheduler.gate.startReplay()
+// replayRun is a running replay. The decisions of the code move its cursor too.
+type replayRun struct {
+	x    *execution
+	past *journal.Cursor
+}
 
-	for !past.over() && !x.scheduler.stuck() {
-		ev := past.next()
-		if ev.ID != past.lastID+1 {
-			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
-				ev.ID, ev.Kind, past.lastID+1))
+// run applies committed events.
+func (r replayRun) run(events []history.Event) {
+	x, past := r.x, r.past
+	past.Start(events)
+	x.scheduler.Gate().StartReplay()
+
+	for !past.Done() && !x.scheduler.IsVoid() {
+		ev := past.Next()
+		if ev.ID != past.LastID()+1 {
+			x.scheduler.Void(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
+				ev.ID, ev.Kind, past.LastID()+1))
 			return
 		}
 
 		ended := x.life.hasEnded()
 		switch {
-		case !ended && past.endsWithoutCode(x.parking.isBlocked()):
-			past.passAll()
+		case !ended && past.EndsWithoutCode(x.parked.isBlocked()):
+			past.PassAll()
 			x.life.end()
-		case !ended && releases(ev):
-			x.scheduler.voidWith(x.replayRelease())
-		case ended || !isInput(ev):
-			x.scheduler.voidWith(past.divergence(x.idle()))
+		case !ended && journal.PrecedesTermination(ev):
+			x.scheduler.Void(r.cancelAll())
+		case ended || !journal.IsInput(ev):
+			x.scheduler.Void(past.Divergence(x.idle()))
 		default:
-			x.scheduler.voidWith(x.replayInput(ev))
-			x.scheduler.run(&x.life)
+			x.scheduler.Void(r.apply(ev))
+			x.scheduler.Run(x.life.hasEnded)
 		}
 	}
 }
 
-// replayInput applies one event of the past that is no decision.
-func (x *execution) replayInput(ev *history.Event) error {
+// apply applies an event that is no decision.
+func (r replayRun) apply(ev *history.Event) error {
+	x := r.x
 	switch ev.Kind {
 	case history.OrchestrationStarted:
-		if err := x.replayStart(ev); err != nil {
+		if err := r.start(ev); err != nil {
 			return err
 		}
 	case history.InputsParked:
-		x.parking = x.parking.add(ev, &x.documents)
-	case history.ExecutionSuspended, history.ExecutionResumed: // they cause nothing here: what is parked meanwhile, the next turn takes
-		x.parking = x.parking.stop()
-		x.tasks.events().remember(ev.EventID)
-	case history.ExecutionRestarted: // what it has taken over caused all that it was to cause, but for what the first turn takes
-		x.parking = x.parking.add(ev, &x.documents).stop()
-		x.identity.become(ev)
+		x.parked = x.parked.add(ev, &x.payloads)
+	case history.ExecutionSuspended, history.ExecutionResumed: // the next turn takes the parked inputs
+		x.parked = x.parked.block()
+		x.mailbox().Remember(ev.EventID)
+	case history.ExecutionRestarted: // only inputs for the first turn remain of the history that it took over
+		x.parked = x.parked.add(ev, &x.payloads).block()
+		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	case history.TurnStarted:
-		arrived := x.replayTurn(ev)
-		x.journal.cursor.pass() // decisions may follow
-		return seeArrived(x, arrived)
+		arrived := r.startTurn(ev)
+		r.past.Pass() // decisions may follow
+		return x.applyArrived(arrived)
 	default:
 		if ev.IsInlineOutcome() {
-			if err := arrive(x, ev); err != nil {
+			if err := r.arrive(ev); err != nil {
 				return err
 			}
 			break
 		}
-		t, applies := x.concerns(ev)
+		t, applies := x.find(ev)
 		if !applies {
-			return x.journal.cursor.divergence("no task with this outcome")
+			return r.past.Divergence("no task with this outcome")
 		}
-		x.journal.cursor.pass() // decisions may follow
-		return x.accept(t, ev)
+		r.past.Pass() // decisions may follow
+		return x.apply(t, ev)
 	}
 
-	x.journal.cursor.pass()
+	r.past.Pass()
 	return nil
 }
 
-// replayStart applies the event that every execution begins with.
-func (x *execution) replayStart(ev *history.Event) error {
+// start applies the first event of an execution.
+func (r replayRun) start(ev *history.Event) error {
+	x := r.x
 	input, ok := ev.Input.Document()
 	if !ok && ev.Input.IsEncoded() {
 		input, ok = json.RawMessage(ev.Input), true
-		x.life.setSealed(ev.Name)
+		x.life.setEncoded(ev.Name)
 	}
 	if !ok {
 		return fmt.Errorf("replay: instance %q: the input was not fetched", x.options.InstanceID)
 	}
 
 	if ev.ExecutionID != "" {
-		x.identity.become(ev)
+		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	}
 	x.life.setStart(input, ev.StartAt)
 	if len(ev.Inputs) > 0 {
-		x.parking = x.parking.add(ev, &x.documents)
+		x.parked = x.parked.add(ev, &x.payloads)
 	}
 	if len(ev.CarriedEvents) > 0 || len(ev.EventIDs) > 0 {
-		return x.tasks.events().inherit(ev)
+		return x.mailbox().Inherit(ev)
 	}
 	return nil
 }
 
-// replayTurn begins a turn of the past, and returns how many outcomes that had arrived it began with.
-func (x *execution) replayTurn(ev *history.Event) (arrived int) {
-	x.journal.draft.setTime(ev.Time)
-	x.journal.draft.setLarge(ev.LargePayloads)
-	x.journal.cursor.setBuild(ev.BuildID)
-	arrived = dropTaken(x, int(ev.ParkedConsumed))
+// startTurn starts a turn of the past, and returns the number of arrived outcomes that it took.
+func (r replayRun) startTurn(ev *history.Event) (arrived int) {
+	x := r.x
+	x.journal.Draft.SetTime(ev.Time)
+	x.journal.Draft.SetLargePayloads(ev.LargePayloads)
+	r.past.SetBuild(ev.BuildID)
+	arrived = r.dropTaken(int(ev.ParkedConsumed))
 
-	turn := x.journal.cursor.remaining()
-	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))
-	if x.life.mayBegin(ev.Time) {
-		x.begin()
+	turn := r.past.Remaining()
+	x.life.setTerminating(!x.life.hasStarted() && (isTerminated(turn) || journal.EndsWithoutCode(turn[1:])))
+	if x.life.mayStart(ev.Time) {
+		x.start()
 	}
 	return arrived
+}
+
+// dropTaken drops the parked inputs that a turn of the past took: the first n waiting inputs, or all if n is 0. It
+// returns how many of the n are arrived outcomes, which the code has not observed yet.
+func (r replayRun) dropTaken(n int) (arrived int) {
+	arrived = r.x.tasks.Arrivals.Count()
+	if n == 0 {
+		r.x.parked.dropAll()
+		return arrived
+	}
+	arrived = min(arrived, n)
+	r.x.parked.drop(n - arrived)
+	return arrived
+}
+
+// arrive adds the outcome of an inline activity. The code observes it in the next turn.
+func (r replayRun) arrive(ev *history.Event) error {
+	t, applies := r.x.find(ev)
+	if !applies || r.x.tasks.Arrivals.Has(t.ID()) {
+		return r.past.Divergence("no task with this outcome")
+	}
+	r.x.tasks.Arrivals.Add(ev)
+	return nil
+}
+
+// cancelAll repeats the cancellations that precede a termination.
+func (r replayRun) cancelAll() error {
+	if err := r.x.cancelAll(history.OrchestrationTerminated); err != nil {
+		return err
+	}
+	if next := r.past.Next(); next == nil || next.Kind != history.OrchestrationTerminated {
+		return r.past.Divergence(string(history.OrchestrationTerminated))
+	}
+	return nil
 }

@@ -1,88 +1,30 @@
 package replay
 
 import (
-	"fmt"
-	"math"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 // Default values of a retry policy.
 const (
-	DefaultInitialInterval    = time.Second
-	DefaultMaxInterval        = time.Hour
-	DefaultBackoffCoefficient = 2.0
-	DefaultJitter             = 0.2
+	DefaultInitialInterval    = retry.DefaultInitialInterval
+	DefaultMaxInterval        = retry.DefaultMaxInterval
+	DefaultBackoffCoefficient = retry.DefaultBackoffCoefficient
+	DefaultJitter             = retry.DefaultJitter
 )
 
-// NextRetry reports whether a task is retried after its attempt (counted from 1) failed with f, and returns the delay
-// of the next attempt. id is the event that scheduled the task. Equal arguments give equal results, because jitter is
-// derived from the IDs.
-func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
-	if p == nil || f == nil || p.MaxAttempts > 0 && attempt >= p.MaxAttempts || final(p, f) {
-		return 0, false
-	}
-
-	interval := backoff(p, attempt)
-	if !(p.Jitter > 0) { // not a number, too
-		return interval, true
-	}
-	chance := rand.New(rand.NewChaCha8(seedOf("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)))).Float64()
-	off := float64(interval.Milliseconds()) * min(p.Jitter, 1) * chance
-	return interval - time.Duration(off)*time.Millisecond, true
-}
-
-// final reports whether trying again does not help, or is not wanted. What was cancelled stays cancelled.
-func final(p *history.RetryPolicy, f *history.Failure) bool {
-	if f.NonRetryable || f.Type == history.TypeCancelled {
-		return true
-	}
-	for name := range f.Types() {
-		if slices.Contains(p.NonRetryable, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// backoff is the interval after an attempt. It is computed in floating point, where a result that is too large is infinite instead of negative.
-func backoff(p *history.RetryPolicy, attempt int) time.Duration {
-	initial := float64(p.InitialIntervalMs)
-	if initial <= 0 {
-		initial = float64(DefaultInitialInterval.Milliseconds())
-	}
-
-	most := float64(p.MaxIntervalMs)
-	if most <= 0 {
-		most = max(initial, float64(DefaultMaxInterval.Milliseconds()))
-	}
-
-	coefficient := p.BackoffCoefficient
-	if !(coefficient >= 1) { // not a number, too
-		coefficient = DefaultBackoffCoefficient
-	}
-
-	const limit = float64(math.MaxInt64 / int64(time.Millisecond) / 2)
-	ms := min(initial*math.Pow(coefficient, float64(max(attempt, 1)-1)), most, limit)
-	return time.Duration(ms) * time.Millisecond
+// NextRetry is retry.Next.
+func NextRetry(
+	p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure,
+) (delay time.Duration, again bool) {
+	return retry.Next(p, executionID, id, attempt, f)
 }
 
 // PollDelay returns the delay between two checks of a condition. Equal arguments give the same delay, because jitter is
 // derived from the execution ID.
 func PollDelay(c *Context, p *history.RetryPolicy, attempt int) time.Duration {
-	delay, _ := NextRetry(c.x.options.recorded(p), c.x.options.ExecutionID, 0, attempt, &history.Failure{})
+	delay, _ := retry.Next(c.x.tasks.Options().RetryPolicy(p), c.x.options.ExecutionID, 0, attempt, &history.Failure{})
 	return max(delay, time.Millisecond)
-}
-
-// recorded is a policy as history records it. Attempts follow what is recorded, even where the code has changed.
-func (o *Options) recorded(p *history.RetryPolicy) *history.RetryPolicy {
-	if p == nil || !o.ExactRetries {
-		return p
-	}
-	exact := *p
-	exact.Jitter = 0
-	return &exact
 }

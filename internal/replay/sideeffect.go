@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // SideEffect is a nondeterministic value. It is produced once and recorded, or its failure is.
@@ -19,25 +20,25 @@ type SideEffect struct {
 
 // SideEffect produces and records a value, or reads it from the history. It returns the failure of Produce, or nil.
 func (c *Context) SideEffect(s SideEffect) *history.Failure {
-	c.x.scheduler.enter()
-	if c.x.journal.cursor.replaying {
+	c.x.scheduler.Enter()
+	if c.x.journal.Cursor.Replaying() {
 		return c.x.recall(s.Accept)
 	}
 
 	var value json.RawMessage
 	var f *history.Failure
-	c.x.scheduler.outside(func() { value, f = s.Produce() })
+	c.x.scheduler.RunSideEffect(func() { value, f = s.Produce() })
 
-	c.x.scheduler.enter() // the turn may have been given up meanwhile
-	ev, _ := c.x.decide(decision{kind: history.SideEffectRecorded})
+	c.x.scheduler.Enter() // the turn may have been abandoned in the meantime
+	ev, _ := c.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	ev.Value = inline(value)
 	ev.Error = f
 	return f
 }
 
-// recall takes a side effect from history.
+// recall returns the recorded failure of a side effect, or passes its value to accept.
 func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure {
-	ev, _ := x.decide(decision{kind: history.SideEffectRecorded})
+	ev, _ := x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	if ev.Error != nil {
 		return ev.Error
 	}
@@ -45,29 +46,31 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	value, ok := ev.Value.Document()
 	if !ok && ev.Value.IsEncoded() {
 		var err error
-		if value, err = x.documents.open(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
-			x.scheduler.fail(err)
+		of := history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}
+		if value, err = x.payloads.Decode(of, ev.ID); err != nil {
+			x.scheduler.Fail(err)
 		}
 		ok = true
 	}
 	if !ok {
-		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
+		x.scheduler.Fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
 			ev.ID))
 	}
 	if err := accept(value); err != nil {
-		x.scheduler.fail(x.options.nondeterminism(ev.ID, describe(ev), describe(ev)+" of another type: "+err.Error()))
+		recorded := journal.Describe(ev)
+		x.scheduler.Fail(x.journal.Nondeterminism(ev.ID, recorded, recorded+" of another type: "+err.Error()))
 	}
 	return nil
 }
 
 // SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
 func (c *Context) SetCustomStatus(status json.RawMessage) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if bytes.Equal(c.x.status, status) {
 		return
 	}
 	c.x.status = status
-	if ev, added := c.x.decide(decision{kind: history.CustomStatusSet}); added {
+	if ev, added := c.x.decide(journal.Decision{Kind: history.CustomStatusSet}); added {
 		ev.CustomStatus = inline(status)
 	}
 }

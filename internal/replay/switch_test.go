@@ -9,49 +9,6 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// BenchmarkSwitch is one resumption of a coroutine and its next park.
-func BenchmarkSwitch(b *testing.B) {
-	x := newExecution(Orchestration{}, Options{})
-	x.scheduler.spawn(func() {
-		for {
-			x.scheduler.park()
-		}
-	})
-	c := x.scheduler.coroutines[0]
-	b.ReportAllocs()
-	for b.Loop() {
-		x.scheduler.resume(c)
-	}
-	x.scheduler.unwind()
-}
-
-func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
-	t.Parallel()
-	const races = 100
-	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
-		slow := c.ScheduleActivity(ActivityCall{Name: "slow"})
-		for range races {
-			c.AwaitAny([]*Task{slow, c.ScheduleActivity(ActivityCall{Name: "quick"})})
-		}
-		return Ending{Kind: history.OrchestrationCompleted}
-	}}, Options{})
-	t.Cleanup(func() { x.Close() })
-	if err := x.Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
-		t.Fatal(err)
-	}
-	id := int64(4) // of "quick"
-	for !x.Ended() {
-		quick := history.Event{Kind: history.ActivityCompleted, SourceEventID: id}
-		if _, err := x.Turn(Turn{Inputs: [][]history.Event{{quick}}}); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(x.x.tasks.open[3].waiters); n > 1 {
-			t.Fatalf("%d waiters", n)
-		}
-		id = x.LastEventID()
-	}
-}
-
 func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
 	t.Parallel()
 	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
@@ -67,7 +24,7 @@ func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
 	if _, err := x.Turn(Turn{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(x.x.scheduler.coroutines); n > 16 {
+	if n := len(x.x.scheduler.All()); n > 16 {
 		t.Errorf("%d coroutines", n)
 	}
 }
@@ -119,43 +76,4 @@ func footprint() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc + m.StackInuse)
-}
-
-// A scope that lives long keeps nothing of tasks and waits that are over.
-func TestScopeForgetsWhatIsOver(t *testing.T) {
-	t.Parallel()
-	const rounds = 100
-	var scope *scope
-	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
-		s := c.WithCancel()
-		scope = s.scope
-		for range rounds {
-			u := s.WithCancel()
-			timer := s.CreateTimer(time.Hour)
-			g := s.Go(func() { s.Await(timer) })
-			s.AwaitAny([]*Task{g, s.ScheduleActivity(ActivityCall{Name: "a"})})
-			s.Cancel("requested", "", timer)
-			u.End("dropped_future")
-			s.Await(g)
-		}
-		s.Await(s.WaitForExternalEvent("e"))
-		return Ending{Kind: history.OrchestrationCompleted}
-	}}, Options{})
-	t.Cleanup(func() { x.Close() })
-	if err := x.Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Turn(Turn{}); err != nil {
-		t.Fatal(err)
-	}
-	for range rounds {
-		a := history.Event{Kind: history.ActivityCompleted, SourceEventID: x.LastEventID()}
-		if _, err := x.Turn(Turn{Inputs: [][]history.Event{{a}}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := scope.members
-	if len(m.under) > 8 || len(m.tasks) > 8 || len(m.waiting) != 1 {
-		t.Errorf("%d scopes, %d tasks, %d waiting", len(m.under), len(m.tasks), len(m.waiting))
-	}
 }

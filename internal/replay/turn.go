@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,7 +62,7 @@ type Continuation struct {
 	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
 	// arrived before the code began. No message delivers them again.
 	Inputs []history.Event
-	// taken reports whether an id was seen of what is not itself among Inputs.
+	// taken reports whether this execution has taken an input with this ID that is not in Inputs.
 	taken func(id string) bool
 }
 
@@ -79,114 +77,4 @@ func (c *Continuation) HandOn(in history.Event) {
 	if c.taken(id) && !slices.Contains(c.EventIDs, id) {
 		c.EventIDs = slices.Insert(c.EventIDs, 0, id)
 	}
-}
-
-// errNoStart is the error of a caller that takes a turn before it has replayed the start.
-var errNoStart = errors.New("no OrchestrationStarted was replayed")
-
-// turn applies the inputs, each until the code can go no further.
-func (x *execution) turn(t *Turn) {
-	if !x.life.read {
-		x.scheduler.voidWith(fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart))
-		return
-	}
-
-	arrived, alone := unpark(x, t)
-	x.journal.draft.setTime(x.timeOf(t))
-	x.journal.draft.setLarge(x.options.LargePayloads)
-	if arrived > 0 || alone > 0 || t.Commits {
-		x.journal.startTurn(t)
-		x.journal.draft.recordParked(alone)
-	}
-
-	x.life.setDoomed(!x.life.hasBegun() && slices.ContainsFunc(t.Inputs, terminated))
-	if x.life.mayBegin(x.journal.draft.now) {
-		x.journal.startTurn(t)
-		x.begin()
-		x.scheduler.run(&x.life)
-		takeReceived(x, t)
-	}
-
-	x.scheduler.voidWith(seeArrived(x, arrived))
-	for _, message := range t.Inputs {
-		if x.scheduler.stuck() || x.life.hasEnded() {
-			return
-		}
-		x.journal.draft.startMessage()
-		for i := range message {
-			if x.journal.draft.isParked() {
-				x.parking.takeNext()
-			}
-			x.apply(t, &message[i])
-		}
-	}
-}
-
-// startTimer is what the timer of a delayed start fires for: the event that every execution begins with.
-const startTimer = 1
-
-// apply takes one input, if it applies.
-func (x *execution) apply(t *Turn, ev *history.Event) {
-	if x.life.hasEnded() || x.scheduler.stuck() {
-		return
-	}
-	task, applies := x.concerns(ev)
-	if !applies {
-		noteRepeated(x, ev)
-		return
-	}
-	if ev.Kind == history.UpdateAccepted {
-		var err error
-		if ev, err = judge(x, ev); ev == nil {
-			x.scheduler.voidWith(err)
-			return
-		}
-	}
-
-	x.journal.startTurn(t)
-	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
-		if err := releaseAll(x, ev.Kind); err != nil {
-			x.scheduler.voidWith(err)
-			return
-		}
-	}
-
-	added := x.journal.add()
-	id := added.ID
-	now := added.Time
-	*added = *ev
-	added.ID = id
-	added.Time = now
-	if ev.Kind == history.OrchestrationTerminated {
-		added.Callers = unheard(x)
-	}
-
-	x.scheduler.voidWith(x.accept(task, added))
-	x.scheduler.run(&x.life)
-}
-
-// timeOf is the time of a turn: never before that of the last one, nor before a timer that fires in it is due.
-func (x *execution) timeOf(t *Turn) time.Time {
-	now := later(x.journal.draft.now, t.Now.Round(0).UTC())
-	for _, message := range t.Inputs {
-		for i := range message {
-			if message[i].Kind != history.TimerFired {
-				continue
-			}
-			if message[i].SourceEventID == startTimer {
-				now = later(now, x.life.startAt)
-			}
-			if timer, applies := x.concerns(&message[i]); applies {
-				now = later(now, timer.FireAt())
-			}
-		}
-	}
-	return now
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -8,6 +8,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -102,7 +103,7 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 	h.Cloud.Map(queueURL, simaws.Mapping{
 		Concurrency: h.options.Concurrency, BatchSize: h.options.BatchSize,
 		Invoke: func(ctx context.Context, ms []sqstypes.Message) ([]string, error) {
-			ctx, stop := context.WithCancel(ctx)
+			ctx, stop := context.WithCancel(faults.WithObserver(ctx, h.options.Faults))
 			defer stop()
 			defer context.AfterFunc(h.life, stop)()
 			ctx, release := h.limited(ctx)

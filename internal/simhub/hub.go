@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
@@ -83,6 +84,8 @@ type Options struct {
 	// Mortal ends an invocation when one of its messages is redelivered, as a function's timeout does. Otherwise the
 	// invocation continues, like one that was frozen.
 	Mortal bool
+	// Faults observes the faults of user code that the functions report. It may be nil.
+	Faults faults.Observer
 	// Logger receives all logs. The default discards them.
 	Logger *slog.Logger
 	// InboxVisibility and WorkVisibility are the visibility timeouts of the inbox and the work queues. The defaults are

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/cancelpoll"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -280,6 +281,9 @@ func (s *supervisor) abandon(a *abandonment) {
 	t := a.task
 	s.abandoned.Add(1)
 	t.batch.worker.meter.Count(intake.MetricActivitiesLeaked, t.item.Name, 1)
+	faults.Report(t.batch.ctx, faults.Event{
+		Kind: faults.GoroutineLeak, InstanceID: t.item.InstanceID, Activity: t.item.Name, ActivityID: t.item.ActivityID,
+	})
 	t.Log().WarnContext(t.batch.ctx, "activity abandoned: it did not return after its context ended",
 		"event", logevent.ActivityAbandoned, "reason", string(t.stop.reason.Reason), "ignoredFor", a.ignoredFor,
 		"ranFor", a.ranFor)

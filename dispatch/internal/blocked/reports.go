@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,9 +28,11 @@ func (d *decision) report(ctx context.Context, end history.Kind) {
 	case parked && d.known:
 		log.DebugContext(ctx, "messages parked: the instance is blocked", attributes...)
 	case parked:
+		faults.ReportError(ctx, d.InstanceID, d.Err)
 		log.ErrorContext(ctx, "instance blocked: its code cannot continue", append(attributes,
 			"event", logevent.InstanceBlocked)...)
 	default:
+		faults.ReportError(ctx, d.InstanceID, d.Err)
 		log.ErrorContext(ctx, "instance ended although its code cannot continue", append(attributes,
 			"event", logevent.InstanceEndedUnrun)...)
 	}
@@ -40,6 +43,7 @@ func (d *decision) report(ctx context.Context, end history.Kind) {
 // by a build that cannot continue any.
 func (d *decision) reportLeft(ctx context.Context) {
 	log := d.Logger.With(d.onNewer(ctx)...)
+	faults.ReportError(ctx, d.InstanceID, d.Err)
 	log.WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
 		"event", logevent.TurnIncompatible, "instance", d.InstanceID, "buildId", d.BuildID,
 		"newlyBlocked", !d.x.State().Blocked.Active, "attemptCount", d.Queue.Deliveries(), "error", d.Err)
@@ -66,6 +70,7 @@ func (p *Policy) ReportMismatch(ctx context.Context, instanceID string, m Mismat
 	if m.err == nil || x == nil || x.Code.Broken() != nil || x.Head() != m.head {
 		return
 	}
+	faults.ReportError(ctx, instanceID, m.err)
 	p.Logger.WarnContext(ctx, "nondeterministic code: a second replay made other decisions",
 		"event", logevent.ReplayNondeterministic, "instance", instanceID, "execution", m.head.ExecutionID,
 		"buildId", p.BuildID, "error", m.err)

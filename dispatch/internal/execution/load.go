@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/tasks"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
@@ -113,7 +114,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	c.instance = replay.New(*code, replay.Options{
 		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnLimit: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
-		Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(), WaitEnds: x.Tasks != nil,
+		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(), WaitEnds: x.Tasks != nil,
 	})
 	began := l.Meter.Now()
 	err := c.instance.Replay(events)

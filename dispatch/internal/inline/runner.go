@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
@@ -281,6 +282,9 @@ func (r *Runner) Close(ctx context.Context) {
 	r.set.drop()
 	for _, a := range r.set.awaitDetached(ctx, r.host.Clock) {
 		r.host.Meter.Count(intake.MetricActivitiesLeaked, a.event.Name, 1)
+		faults.Report(ctx, faults.Event{
+			Kind: faults.GoroutineLeak, InstanceID: a.instanceID, Activity: a.event.Name, ActivityID: a.event.ID,
+		})
 		a.log().WarnContext(ctx, "activity abandoned: it did not return after its context ended",
 			"event", logevent.ActivityAbandoned, "inline", true)
 	}

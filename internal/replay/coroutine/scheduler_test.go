@@ -1,0 +1,87 @@
+package coroutine
+
+import (
+	"errors"
+	"testing"
+)
+
+// An abandoned execution, and one that unwinds, never runs again.
+func TestGateHasNoWayBack(t *testing.T) {
+	t.Parallel()
+	for mode, enter := range map[Mode]func(*Gate){Abandoned: (*Gate).Abandon, Unwinding: (*Gate).unwind} {
+		var g Gate
+		g.StartTurn()
+		g.StartReplay()
+		enter(&g)
+
+		g.EndTurn()
+		g.StartTurn()
+		g.StartReplay()
+		if !g.Is(mode) {
+			t.Errorf("mode %d became %d", mode, g.Mode())
+		}
+	}
+}
+
+func TestGateEndsATurnAndAReplay(t *testing.T) {
+	t.Parallel()
+	var g Gate
+	g.StartReplay()
+	if !g.Is(Resting) {
+		t.Error("a replay began without a turn")
+	}
+
+	g.StartTurn()
+	g.EndTurn()
+	if !g.Is(Resting) {
+		t.Error("the turn goes on")
+	}
+	g.StartTurn()
+	g.StartReplay()
+	g.EndTurn()
+	if !g.Is(Resting) {
+		t.Error("the replay goes on")
+	}
+}
+
+// The first error says why an execution is void, unless a foreign goroutine caused it.
+func TestVerdictIsTheFirstCause(t *testing.T) {
+	t.Parallel()
+	first, second := errors.New("first"), errors.New("second")
+	var s Scheduler[struct{}]
+	s.Void(nil)
+	if s.IsVoid() {
+		t.Error("void without an error")
+	}
+
+	s.Void(first)
+	s.Void(second)
+	s.Void(nil)
+	if got := s.Err(); !s.IsVoid() || !errors.Is(got, first) {
+		t.Errorf("%v", got)
+	}
+
+	foreign := &ForeignGoroutineError{}
+	s.gate.recordForeign(foreign)
+	s.gate.recordForeign(&ForeignGoroutineError{Late: true})
+	if got := s.Err(); got != error(foreign) { //nolint:errorlint // the very one
+		t.Errorf("%v", got)
+	}
+}
+
+// BenchmarkSwitch is one resumption of a coroutine and its next park.
+func BenchmarkSwitch(b *testing.B) {
+	var s Scheduler[[6]uintptr]
+	s.Init(&Options{})
+	s.Spawn(func() {
+		for {
+			s.Park()
+		}
+	})
+	c := s.All()[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		s.resume(c)
+	}
+	s.Unwind()
+}

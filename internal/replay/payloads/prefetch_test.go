@@ -1,0 +1,55 @@
+package payloads
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+)
+
+// availableResult is a result that the code has not taken.
+type availableResult struct{}
+
+func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
+
+// TestWhatIsTakenIsForgotten: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to look through for the next.
+func TestWhatIsTakenIsForgotten(t *testing.T) {
+	t.Parallel()
+	var p prefetch
+	most := 0
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(100_000) {
+		p.add(int64(i+1), availableResult{})
+		p.take(int64(i + 1))
+		most = max(most, len(p.waiting)+len(p.fresh))
+	}
+	if most > 4 {
+		t.Errorf("%d are kept", most)
+	}
+}
+
+// TestWhatComesNextIsFetchedInOrder: in whatever order results have come, those behind the one that is taken come next, and more each time.
+func TestWhatComesNextIsFetchedInOrder(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	var p prefetch
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	settle := func(some []int64) {
+		for _, i := range random.Perm(len(some)) {
+			p.add(some[i], availableResult{})
+		}
+	}
+	settle(ids[:n/2])
+	for i, id := range ids {
+		if i == n/4 {
+			settle(ids[n/2:])
+		}
+		next := p.take(id)
+		if want := min(1<<min(i, 4)-1, maxPrefetched, n-1-i); len(next) != want {
+			t.Fatalf("%d are fetched beside the %dth, want %d", len(next), i, want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
+	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/mailbox"
+	"github.com/perdure/perdure/internal/replay/panics"
+	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/stack"
+	"github.com/perdure/perdure/internal/replay/tasks"
+)
+
+// Task is a unit that an orchestration can wait for.
+type Task = tasks.Task
+
+// Cancellation is the reason why a scope was cancelled.
+type Cancellation = tasks.Cancellation
+
+// WaitEnd is the end of a wait for an external event.
+type WaitEnd = mailbox.WaitEnd
+
+// Differences describes inputs of decisions that differ from the inputs recorded by another build.
+type Differences = journal.Differences
+
+// Seals decodes the encoded payloads of an execution.
+type Seals = payloads.Decoder
+
+// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records.
+type NondeterminismError = journal.NondeterminismError
+
+// ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
+// belong to the orchestration.
+type ForeignGoroutineError = coroutine.ForeignGoroutineError
+
+// QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
+type QueryMisuseError = coroutine.QueryMisuseError
+
+// FetchError is returned if a document could not be read from the place that a reference points to.
+type FetchError = payloads.FetchError
+
+// Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of
+// history.TypePanic.
+type Panic = panics.Panic
+
+// Panicked returns the failure of code that panicked with r. Call it while recovering: it records the stack of the
+// panic.
+func Panicked(r any) *history.Failure { return panics.FailureOf(r) }
+
+// Where returns the functions and lines of user code in a stack, innermost first. It is empty if the stack contains no
+// user code.
+func Where(s string) string { return stack.Where(s) }

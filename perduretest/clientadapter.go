@@ -1,0 +1,92 @@
+package perduretest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/perdure/perdure/perduretest/internal/inside"
+	"github.com/perdure/perdure/provider"
+)
+
+// clientAdapter is the hub for Env.Client. Its calls run in the bubble, and its waits advance the clock.
+type clientAdapter struct {
+	*inside.Provider
+
+	env *Env
+}
+
+func newClientAdapter(e *Env) *clientAdapter {
+	return &clientAdapter{inside.NewProvider(e.hub.Provider, envBubble{e}), e}
+}
+
+// envBubble implements inside.Bubble.
+type envBubble struct{ env *Env }
+
+func (b envBubble) Do(f func())     { b.env.do(f) }
+func (b envBubble) IsInside() bool  { return b.env.watchdog.isInside() }
+func (b envBubble) StartMayBeLost() { b.env.hub.Sweeper.StartMayBeLost() }
+
+// QueryInstance runs a query in the hub's orchestrators, which have the test's code. Time limits are in virtual time.
+func (b *clientAdapter) QueryInstance(
+	ctx context.Context, q provider.QueryRequest,
+) (answer json.RawMessage, err error) {
+	ctx = b.Within(ctx)
+	b.env.do(func() { answer, err = b.env.hub.QueryInstance(ctx, q) })
+	return answer, err
+}
+
+// WaitInstance implements client.Waiter. It advances the clock until the instance has ended.
+func (b *clientAdapter) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	if b.env.watchdog.isInside() {
+		return b.poll(ctx, instanceID)
+	}
+	if b.env.network.isBusy() {
+		return provider.Instance{}, errNoWait
+	}
+	return b.env.wait(ctx, b.env.hub.Provider, instanceID)
+}
+
+// WaitUpdate implements client.UpdateWaiter. It advances the clock until the update is done.
+func (b *clientAdapter) WaitUpdate(
+	ctx context.Context, instanceID string, look func(context.Context) (done bool, err error),
+) error {
+	switch {
+	case b.env.watchdog.isInside():
+		return pollUntil(ctx, look)
+	case b.env.network.isBusy():
+		return errNoWait
+	default:
+		return until(ctx, b.env, b.env.hub.Provider, instanceID, look)
+	}
+}
+
+// errNoWait is the error of a wait that would not end.
+var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an " +
+	"instance, because virtual time does not advance while it runs")
+
+// pollEvery is the interval at which an activity that waits for an instance reads it.
+const pollEvery = time.Second
+
+// poll waits in an activity, where virtual time passes by itself.
+func (b *clientAdapter) poll(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+	err = pollUntil(ctx, func(ctx context.Context) (done bool, err error) {
+		in, err = b.env.hub.Provider.ReadInstance(ctx, instanceID)
+		return in.Status.Terminal(), err
+	})
+	return in, err
+}
+
+func pollUntil(ctx context.Context, look func(context.Context) (done bool, err error)) error {
+	for {
+		if done, err := look(ctx); done || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package inside
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Provider is the provider for a client outside of the bubble: each call runs inside. The Done channel of an
+// outside context would stop virtual time, so it is removed. The calls of an activity, which is inside, keep it.
+type Provider struct {
+	completions
+}
+
+// NewProvider returns the provider of a client outside of the bubble.
+func NewProvider(p provider.Provider, b Bubble) *Provider { return &Provider{completions{hub{p, b}}} }
+
+// Within returns a context for a call in the bubble.
+func (b *Provider) Within(ctx context.Context) context.Context { return b.within(ctx) }
+
+func (b *Provider) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() {
+		if in, err = b.Provider.StartOrchestration(ctx, s); err == nil {
+			return
+		}
+		if _, failed := errors.AsType[*provider.Error](err); failed {
+			b.bubble.StartMayBeLost()
+		}
+	})
+	return in, err
+}
+
+func (b *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
+	return err
+}
+
+func (b *Provider) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { in, err = b.Provider.ReadInstance(ctx, instanceID) })
+	return in, err
+}
+
+func (b *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
+	return e, err
+}
+
+func (b *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { page, err = b.Provider.ListInstances(ctx, q) })
+	return page, err
+}
+
+func (b *Provider) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
+	ctx = b.within(ctx)
+	return sequence(b.bubble, func() iter.Seq2[history.Event, error] {
+		return b.Provider.ReadHistory(ctx, instanceID, executionID, after)
+	})
+}
+
+func (b *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	ctx = b.within(ctx)
+	return sequence(b.bubble, func() iter.Seq2[provider.Execution, error] {
+		return b.Provider.ListExecutions(ctx, instanceID)
+	})
+}
+
+func (b *Provider) ReadActivityRecords(
+	ctx context.Context, executionID string,
+) iter.Seq2[provider.ActivityRecord, error] {
+	ctx = b.within(ctx)
+	return sequence(b.bubble, func() iter.Seq2[provider.ActivityRecord, error] {
+		return b.Provider.ReadActivityRecords(ctx, executionID)
+	})
+}
+
+func (b *Provider) ReadActivityRecord(
+	ctx context.Context, executionID string, activityID int64,
+) (r provider.ActivityRecord, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { r, err = b.Provider.ReadActivityRecord(ctx, executionID, activityID) })
+	return r, err
+}
+
+func (b *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	ctx = b.within(ctx)
+	return sequence(b.bubble, func() iter.Seq2[provider.ActivityRetry, error] {
+		return b.Provider.ReadRetries(ctx, executionID)
+	})
+}
+
+func (b *Provider) ReadUpdate(
+	ctx context.Context, instanceID, updateID string,
+) (a provider.UpdateResult, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
+	return a, err
+}
+
+func (b *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
+	return err
+}
+
+func (b *Provider) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { reports, err = b.Provider.ReadWorkers(ctx) })
+	return reports, err
+}
+
+func (b *Provider) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
+	return w, err
+}
+
+func (b *Provider) RenewWorkItemLocks(
+	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+) (rs []provider.Renewal, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { rs, err = b.Provider.RenewWorkItemLocks(ctx, queue, lock, items...) })
+	return rs, err
+}
+
+// PutJob stores a job. A new job also matches instances that were started at this very time, because virtual time does
+// not advance between a start and the job.
+func (b *Provider) PutJob(ctx context.Context, j *provider.Job) (err error) {
+	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
+		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
+	}
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { err = b.Provider.PutJob(ctx, j) })
+	return err
+}
+
+func (b *Provider) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { j, err = b.Provider.ReadJob(ctx, id) })
+	return j, err
+}
+
+func (b *Provider) ListJobs(ctx context.Context) (js []provider.Job, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { js, err = b.Provider.ListJobs(ctx) })
+	return js, err
+}
+
+// MatchInstances implements provider.Jobs for the preview of a job.
+func (b *Provider) MatchInstances(
+	ctx context.Context, f provider.Filter, from string, most int,
+) (found []provider.Target, next string, err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() {
+		if f.StartedBefore.Equal(time.Now().Truncate(time.Millisecond)) {
+			f.StartedBefore = f.StartedBefore.Add(time.Millisecond) // as PutJob does
+		}
+		found, next, err = b.Provider.MatchInstances(ctx, f, from, most)
+	})
+	return found, next, err
+}
+
+func (b *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })
+	return err
+}
+
+// sequence reads a sequence in the bubble and returns its values outside.
+func sequence[T any](b Bubble, read func() iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if b.IsInside() {
+		return read()
+	}
+	return func(yield func(T, error) bool) {
+		var all []T
+		var failed error
+		b.Do(func() {
+			for v, err := range read() {
+				if failed = err; err == nil {
+					all = append(all, v)
+				}
+			}
+		})
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		if failed != nil {
+			var none T
+			yield(none, failed)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package perduretest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/perduretest/internal/goroutines"
+)
+
+// Code that blocks on something other than virtual time, such as a mutex or a system call, or that loops, stops virtual
+// time and the whole Env. A watchdog outside of the bubble therefore checks each wait in real time.
+
+// watchdog ends a test whose code does not return.
+type watchdog struct {
+	env *Env
+	// bubble is the name of the bubble in goroutine dumps.
+	bubble string
+	// patience is the real time for code that computes or waits for the network. Code that waits for a lock or a
+	// channel gets a part of it.
+	patience time.Duration
+}
+
+const (
+	defaultHangTimeout = time.Minute
+	// blockedShare is the part of the patience for code that waits for a lock or a channel.
+	blockedShare = 12
+	// checks is the number of checks of the goroutines in that time. All must find the same.
+	checks = 5
+)
+
+// await waits for done. If code hangs, it fails the test and abandons the bubble. If the work at one moment of virtual
+// time does not end, it stops the bubble.
+func (w *watchdog) await(done <-chan struct{}) {
+	w.env.t.Helper()
+	limit, most := w.patience/blockedShare, w.share()
+	tick := time.NewTicker(limit / checks)
+	defer tick.Stop()
+
+	began := time.Now()
+	stood := standstill{began: began, reached: w.env.clock.now(), since: began}
+	before, same := "", 0
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		all := w.goroutines()
+		awake := goroutines.Awake(all)
+		if now := goroutines.Fingerprint(awake); now == before && now != "" && len(w.env.network.goroutines()) == 0 {
+			same++
+		} else {
+			before, same = now, 0
+		}
+		stood.look(w, append(awake, all...))
+		switch tooLong := time.Since(stood.since) > w.patience || most > 0 && time.Since(began) > most; {
+		case same >= checks:
+			w.giveUp(awake, &stood)
+		case tooLong:
+			w.halt(done, &stood)
+			w.giveUp(awake, &stood)
+		}
+	}
+}
+
+// standstill measures how long a moment of virtual time lasts.
+type standstill struct {
+	began   time.Time                   // of the call, in real time
+	from    map[string]instanceProgress // the progress at the first check
+	reached int64                       // the moment of virtual time
+	since   time.Time                   // its start in real time
+	seen    []string                    // the observed user code, latest first
+}
+
+// look records the virtual time and the running user code.
+func (s *standstill) look(w *watchdog, goroutines []goroutines.Goroutine) {
+	if now := w.env.clock.now(); now != s.reached {
+		s.reached, s.since, s.seen = now, time.Now(), nil
+	}
+	if s.from == nil {
+		s.from = w.env.progress.now()
+	}
+	var seen []string
+	for _, g := range goroutines {
+		if where := g.Where(); where != "" {
+			text := g.Owner() + " in " + where
+			if !slices.Contains(seen, text) {
+				seen = append(seen, text)
+			}
+		}
+		if len(seen) == maxShown {
+			break
+		}
+	}
+	for _, text := range append(seen, s.seen...) {
+		if !slices.Contains(seen, text) && len(seen) < maxShown {
+			seen = append(seen, text)
+		}
+	}
+	s.seen = seen
+}
+
+// halt stops the clock, and fails the test if that ends the call: then no code hangs, and the bubble is not abandoned.
+func (w *watchdog) halt(done <-chan struct{}, stood *standstill) {
+	w.env.t.Helper()
+	moved := w.env.progress.since(stood.from)
+	advances := time.Since(stood.since) <= w.patience/blockedShare
+	if moved == "" && !advances {
+		return // no turn was made and virtual time has stopped: code hangs
+	}
+	w.env.clock.halted.Store(true)
+	select {
+	case <-done:
+	case <-time.After(w.patience / blockedShare):
+		return
+	}
+	at := time.Unix(0, stood.reached).UTC()
+	what := fmt.Sprintf("endless loop: virtual time has not advanced from %v for %v, while",
+		at, time.Since(stood.since).Round(time.Second))
+	if time.Since(stood.since) <= w.patience {
+		what = fmt.Sprintf("still active after %v, half of the remaining -timeout of go test, at the virtual time %v:",
+			time.Since(stood.began).Round(time.Second), at)
+	}
+	w.env.t.Fatalf("perduretest: %s%s%s%s", what, moved, stood.observations(), w.hint())
+}
+
+// observations describes the observed user code.
+func (s *standstill) observations() string {
+	var b strings.Builder
+	for _, text := range s.seen {
+		b.WriteString("\n  (observed: " + text + ")")
+	}
+	return b.String()
+}
+
+// giveUp ends the test. It abandons the bubble, so that other tests continue.
+func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
+	w.env.t.Helper()
+	whose := goroutines.DescribeAll(w.culprits(awake))
+	if whose == "" {
+		whose = stood.observations() // no goroutine was awake at the last check
+	}
+	report := fmt.Sprintf("perduretest: code hangs, so that virtual time cannot advance:%s%s", whose, w.hint())
+	if slices.ContainsFunc(awake, goroutines.Goroutine.UsesNetwork) {
+		report += networkHint
+		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
+	}
+	w.env.t.Error(report)
+	w.env.givenUp.Store(true)
+	w.env.leave()
+	w.env.t.FailNow()
+}
+
+// stop ends the calling goroutine, because the Env has ended or its code hangs.
+func (w *watchdog) stop() {
+	if !strings.Contains(string(debug.Stack()), "testing.tRunner") {
+		runtime.Goexit() // not the goroutine of the test, which may have ended
+	}
+	w.env.t.FailNow()
+}
+
+// culprits returns the goroutines that hang: activities outside of the bubble if there are any, or the awake ones.
+func (w *watchdog) culprits(awake []goroutines.Goroutine) []goroutines.Goroutine {
+	outside := w.env.network.goroutines()
+	if len(outside) == 0 {
+		return awake
+	}
+	return slices.DeleteFunc(goroutines.All(), func(g goroutines.Goroutine) bool {
+		return !slices.Contains(outside, g.ID)
+	})
+}
+
+// processStart is before all times outside of bubbles. The clock of a bubble starts in the year 2000.
+var processStart = time.Now()
+
+// isInside reports whether the calling goroutine belongs to the bubble.
+func (w *watchdog) isInside() bool {
+	if time.Now().Before(processStart) {
+		return true
+	}
+	if !w.env.clock.isPast(processStart) {
+		return false
+	}
+	g := goroutines.Current() // slow, so only if virtual time is in the future
+	return g.Bubble != "" && g.Bubble == w.bubble
+}
+
+// goroutines returns the goroutines of the bubble.
+func (w *watchdog) goroutines() []goroutines.Goroutine {
+	return slices.DeleteFunc(goroutines.All(), func(g goroutines.Goroutine) bool {
+		return g.Bubble == "" || g.Bubble != w.bubble
+	})
+}
+
+// ofUsers returns the goroutines of the bubble that run user code.
+func (w *watchdog) ofUsers() []goroutines.Goroutine {
+	return slices.DeleteFunc(w.goroutines(), func(g goroutines.Goroutine) bool { return g.Where() == "" })
+}
+
+// networkHint suggests WithNetwork. If other tests close a connection of the bubble, as httptest.Server.Close does, the
+// process ends.
+const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in " +
+	"virtual time: closing or using one from another test ends the process."
+
+// hint lists the running activities.
+func (w *watchdog) hint() string {
+	running := map[string]bool{}
+	for _, c := range w.env.log.running() {
+		text := fmt.Sprintf("\n  (running: activity %q of instance %q, attempt %d)",
+			c.Activity, c.InstanceID, c.Attempt)
+		running[text] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(running)), "")
+}
+
+// unfinished describes the running activities and their code.
+func (w *watchdog) unfinished() string {
+	var b strings.Builder
+	for _, c := range w.env.log.running() {
+		fmt.Fprintf(&b, "\n  activity %q of instance %q, attempt %d, in %s",
+			c.Activity, c.InstanceID, c.Attempt, w.whereabouts(c.goroutine))
+	}
+	return b.String()
+}
+
+// whereabouts returns the user code that a goroutine runs.
+func (w *watchdog) whereabouts(id string) string {
+	for _, g := range w.goroutines() {
+		if g.ID == id {
+			return g.Where()
+		}
+	}
+	return "code that has ended"
+}
