@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/schedule"
@@ -113,8 +113,8 @@ func (f *Function) Serve(ctx context.Context) error {
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	schedule.Register(r)
 	b := begin(true, true, opts)
-	if rehearsal.Asked(b.getenv) {
-		return b.rehearsal(r), nil
+	if replaycheck.Requested(b.getenv) {
+		return b.replayServer(r), nil
 	}
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),

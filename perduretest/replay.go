@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/vault"
 )
@@ -68,5 +68,5 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 }
 
 func replayExecution(r *registry.Registry, seals *vault.Vault, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
-	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Vault: seals})
+	return replaycheck.Replay(r, &replaycheck.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Vault: seals})
 }

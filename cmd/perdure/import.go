@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 )
 
 func importVerb(c *command) *cobra.Command {
@@ -108,7 +108,7 @@ func replayDocument(ctx context.Context, doc *history.Document, binary string) (
 	r := &imported{InstanceID: doc.InstanceID, Orchestration: doc.Name}
 	for i := range doc.Executions {
 		x := &doc.Executions[i]
-		verdict, err := p.replay(ctx, &rehearsal.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}, source{document: doc.Find})
+		verdict, err := p.replay(ctx, &replaycheck.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}, source{document: doc.Find})
 		if err != nil {
 			return nil, err
 		}

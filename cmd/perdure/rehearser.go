@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 )
 
 const (
@@ -32,7 +32,7 @@ type rehearser struct {
 }
 
 // replay returns what the code makes of a history. A process that ends over it is a verdict, too: it would end in the function.
-func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, from source) (*rehearsal.Verdict, error) {
+func (p *rehearser) replay(ctx context.Context, h *replaycheck.History, from source) (*replaycheck.Verdict, error) {
 	if p.running == nil {
 		started, err := startRehearsal(ctx, p.binary)
 		if err != nil {
@@ -51,9 +51,9 @@ func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, from sourc
 	ended := p.running.stop()
 	p.running = nil
 	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
-		return &rehearsal.Verdict{Unread: asksOn.Error()}, nil
+		return &replaycheck.Verdict{Unread: asksOn.Error()}, nil
 	}
-	return &rehearsal.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err,
+	return &replaycheck.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err,
 		ended.err), ended.printed)}, nil
 }
 
@@ -67,7 +67,7 @@ func (p *rehearser) stop() {
 type rehearsing struct {
 	cmd     *exec.Cmd
 	in      io.Closer
-	lines   *rehearsal.Lines
+	lines   *replaycheck.Conn
 	silence *time.Timer
 	kill    context.CancelFunc
 	printed *tail
@@ -106,9 +106,9 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 		return nil, fmt.Errorf("--binary %s: %w; build it for this machine", binary, err)
 	}
 
-	p.in, p.lines = in, rehearsal.AskingSide(out, in, p.printed)
+	p.in, p.lines = in, replaycheck.NewCommandConn(out, in, p.printed)
 	p.silence = time.AfterFunc(readyPatience, kill)
-	var ready rehearsal.Reply
+	var ready replaycheck.Reply
 	if err := p.lines.Receive(&ready); err != nil {
 		e := p.stop()
 		return nil, fmt.Errorf("--binary %s cannot replay histories: %w; "+
@@ -124,14 +124,14 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 }
 
 // replay asks for a verdict, and answers what is asked back.
-func (p *rehearsing) replay(ctx context.Context, h *rehearsal.History, from source) (*rehearsal.Verdict, error) {
+func (p *rehearsing) replay(ctx context.Context, h *replaycheck.History, from source) (*replaycheck.Verdict, error) {
 	p.silence.Reset(replyPatience)
 	defer p.silence.Stop()
-	if err := p.lines.Send(rehearsal.Request{Replay: h, Bucket: from.object != nil}); err != nil {
+	if err := p.lines.Send(replaycheck.Request{Replay: h, Bucket: from.object != nil}); err != nil {
 		return nil, err
 	}
 	for {
-		var reply rehearsal.Reply
+		var reply replaycheck.Reply
 		if err := p.lines.Receive(&reply); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (p *rehearsing) replay(ctx context.Context, h *rehearsal.History, from sour
 }
 
 // answer reads what is asked for, and sends it, or why it cannot be had. Where the time is over, or the binary asks on and on, it is an error.
-func (p *rehearsing) answer(ctx context.Context, reply *rehearsal.Reply, from source) (err error) {
+func (p *rehearsing) answer(ctx context.Context, reply *replaycheck.Reply, from source) (err error) {
 	var doc json.RawMessage
 	var object []byte
 	p.silence.Stop() // the store's time is not the binary's
@@ -167,11 +167,11 @@ func (p *rehearsing) answer(ctx context.Context, reply *rehearsal.Reply, from so
 	p.silence.Reset(replyPatience)
 	switch {
 	case err != nil:
-		return p.lines.Send(rehearsal.Request{Problem: err.Error()})
+		return p.lines.Send(replaycheck.Request{Problem: err.Error()})
 	case object != nil:
 		return p.lines.SendObject(object)
 	default:
-		return p.lines.Send(rehearsal.Request{Document: doc})
+		return p.lines.Send(replaycheck.Request{Document: doc})
 	}
 }
 
@@ -189,7 +189,7 @@ func (p *rehearsing) stop() ended {
 // rehearsalEnvironment is what a binary is started with: no hub, no credentials, not the look of a Lambda environment. One that does not know what is
 // asked of it finds nothing that it could serve.
 func rehearsalEnvironment(environ []string) []string {
-	kept := []string{rehearsal.Variable + "=" + rehearsal.Protocol}
+	kept := []string{replaycheck.Variable + "=" + replaycheck.Protocol}
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
 		region := name == "AWS_REGION" || name == "AWS_DEFAULT_REGION"

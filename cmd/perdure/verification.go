@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -123,7 +123,7 @@ func (v *verification) replayAll(ctx context.Context, chosen []drawn, first *reh
 
 // replay has a process replay an instance, unless that is over by now.
 func (v *verification) replay(ctx context.Context, p *rehearser, d drawn) error {
-	var h *rehearsal.History
+	var h *replaycheck.History
 	var s client.Status
 	err := v.patiently(ctx, func() (err error) {
 		h, s, err = v.read(ctx, d.id)
@@ -131,7 +131,7 @@ func (v *verification) replay(ctx context.Context, p *rehearser, d drawn) error 
 	})
 	switch {
 	case errors.Is(err, provider.ErrCorrupt):
-		v.found(d, &s, &rehearsal.Verdict{Unread: err.Error()})
+		v.found(d, &s, &replaycheck.Verdict{Unread: err.Error()})
 		return nil
 	case err != nil:
 		return err
@@ -148,7 +148,7 @@ func (v *verification) replay(ctx context.Context, p *rehearser, d drawn) error 
 }
 
 // read reads the history of an instance's current execution: none, where it is over or was purged since it was listed.
-func (v *verification) read(ctx context.Context, id string) (*rehearsal.History, client.Status, error) {
+func (v *verification) read(ctx context.Context, id string) (*replaycheck.History, client.Status, error) {
 	s, err := v.cl.Status(ctx, id)
 	if errors.Is(err, client.ErrNotFound) || err == nil && (s.Status.Terminal() || s.Status == client.StatusDeleting) {
 		return nil, s, nil
@@ -157,7 +157,7 @@ func (v *verification) read(ctx context.Context, id string) (*rehearsal.History,
 		return nil, s, err
 	}
 
-	h := rehearsal.History{InstanceID: id, ExecutionID: s.ExecutionID}
+	h := replaycheck.History{InstanceID: id, ExecutionID: s.ExecutionID}
 	for e, err := range v.cl.History(ctx, id, client.WithExecutionID(s.ExecutionID)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return nil, s, nil
@@ -171,7 +171,7 @@ func (v *verification) read(ctx context.Context, id string) (*rehearsal.History,
 }
 
 // found takes down what became of an instance, under the version that it was listed with.
-func (v *verification) found(d drawn, s *client.Status, verdict *rehearsal.Verdict) {
+func (v *verification) found(d drawn, s *client.Status, verdict *replaycheck.Verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n := v.count(d.of)
@@ -240,6 +240,6 @@ func (v *verification) result() verified {
 }
 
 // otherInputs says which inputs a replay has found to differ.
-func otherInputs(v *rehearsal.Verdict) string {
+func otherInputs(v *replaycheck.Verdict) string {
 	return fmt.Sprintf("%d inputs differ from those recorded: %s", v.OtherInputs, v.FirstInput)
 }

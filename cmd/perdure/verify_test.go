@@ -12,7 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/lambdahandler"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	case "asks on":
 		asksOn()
 	case "has none":
-		_ = rehearsal.BinarySide(os.Stdin, os.Stdout).Send(rehearsal.Reply{Ready: map[string][]string{}})
+		_ = replaycheck.NewBinaryConn(os.Stdin, os.Stdout).Send(replaycheck.Reply{Ready: map[string][]string{}})
 	case "takes, encoded":
 		lambdahandler.StartOrchestrator(codeToVerify(code), lambdahandler.WithCodec(turned{}))
 	default:

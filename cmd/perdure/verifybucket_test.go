@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -243,10 +243,10 @@ func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 
 // asksOn is a binary that asks for an object that no history refers to, and then for one that it has got, for ever.
 func asksOn() {
-	l := rehearsal.BinarySide(os.Stdin, os.Stdout)
+	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
-		var answer rehearsal.Request
-		if l.Send(rehearsal.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
+		var answer replaycheck.Request
+		if l.Send(replaycheck.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
 			return false
 		}
 		if answer.Bytes > 0 {
@@ -255,8 +255,8 @@ func asksOn() {
 		}
 		return answer.Problem != ""
 	}
-	var asked rehearsal.Request
-	if l.Send(rehearsal.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
+	var asked replaycheck.Request
+	if l.Send(replaycheck.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
 		return
 	}
 	for i := range asked.Replay.Events {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +21,7 @@ type source struct {
 }
 
 // source reads from the hub what a history refers to, and nothing else: the code is not to be trusted with more.
-func (v *verification) source(ctx context.Context, h *rehearsal.History) source {
+func (v *verification) source(ctx context.Context, h *replaycheck.History) source {
 	s := source{document: func(ref history.Reference) (doc json.RawMessage, err error) {
 		err = v.patiently(ctx, func() error {
 			doc, err = v.document(ctx, h.InstanceID, ref)
@@ -77,7 +77,7 @@ type objects struct {
 const askedEach = 4
 
 // objectsOf lists what a history has in the bucket.
-func objectsOf(h *rehearsal.History) *objects {
+func objectsOf(h *replaycheck.History) *objects {
 	o := &objects{instance: h.InstanceID, by: map[string]history.EventPayload{}}
 	for i := range h.Events {
 		h.Events[i].EachPayload(func(of history.EventPayload) {

@@ -1,4 +1,4 @@
-package rehearsal
+package replaycheck
 
 import (
 	"encoding/json"
@@ -13,23 +13,23 @@ import (
 	"github.com/perdure/perdure/internal/vault"
 )
 
-// Serve replays the executions that it receives from l, one at a time, until the end of the input. It decodes payloads
+// Serve replays the executions that it receives from c, one at a time, until the end of the input. It decodes payloads
 // with the codecs.
-func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
+func Serve(r *registry.Registry, codecs []perdure.Codec, c *Conn) error {
 	alone, err := vault.New(codecs, nil)
 	if err != nil {
 		return fmt.Errorf("verify: codec: %w", err)
 	}
-	withBucket, err := vault.New(codecs, &asked{lines: l})
+	withBucket, err := vault.New(codecs, &remoteStore{conn: c})
 	if err != nil {
 		return fmt.Errorf("verify: codec: %w", err)
 	}
-	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
+	if err := c.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
 		return err
 	}
 	for {
 		var request Request
-		switch err := l.Receive(&request); {
+		switch err := c.Receive(&request); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -42,27 +42,27 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 		if request.Bucket {
 			seals = withBucket
 		}
-		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Vault: seals})
+		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: c.fetch, Vault: seals})
 		v := verdict(differences, err)
-		if err := l.Send(Reply{Verdict: &v}); err != nil {
+		if err := c.Send(Reply{Verdict: &v}); err != nil {
 			return err
 		}
 	}
 }
 
-// fetch asks for a document. It is called while a replay is under way, in which nothing else is sent or received.
-func (l *Lines) fetch(wanted history.Reference) (json.RawMessage, error) {
-	if err := l.Send(Reply{Wanted: &wanted}); err != nil {
+// fetch requests a document during a replay, when nothing else is sent or received.
+func (c *Conn) fetch(wanted history.Reference) (json.RawMessage, error) {
+	if err := c.Send(Reply{Wanted: &wanted}); err != nil {
 		return nil, err
 	}
-	var answer Request
-	if err := l.Receive(&answer); err != nil {
+	var response Request
+	if err := c.Receive(&response); err != nil {
 		return nil, err
 	}
-	if answer.Problem != "" {
-		return nil, errors.New(answer.Problem)
+	if response.Problem != "" {
+		return nil, errors.New(response.Problem)
 	}
-	return answer.Document, nil
+	return response.Document, nil
 }
 
 func verdict(differences replay.Differences, err error) Verdict {

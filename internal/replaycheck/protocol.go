@@ -1,4 +1,4 @@
-package rehearsal
+package replaycheck
 
 import (
 	"bufio"
@@ -19,8 +19,8 @@ const Variable = "PERDURE_VERIFY"
 // this name, because the code that it runs may print other lines.
 const Protocol = "perdure.verify/1"
 
-// Asked reports whether the environment requests replays from a binary.
-func Asked(getenv func(string) string) bool { return getenv(Variable) == Protocol }
+// Requested reports whether the environment requests replays from a binary.
+func Requested(getenv func(string) string) bool { return getenv(Variable) == Protocol }
 
 // Request is a message to the binary: an execution to replay, or the response to a Reply with Wanted or Object.
 type Request struct {
@@ -73,75 +73,75 @@ type Verdict struct {
 	FirstInput  string `json:"firstInput,omitempty"`
 }
 
-// Lines sends and receives messages. Only one goroutine at a time may call Send, and one Receive.
-type Lines struct {
+// Conn sends and receives messages, one line each. Only one goroutine at a time may call Send, and one Receive.
+type Conn struct {
 	in     *bufio.Reader
 	out    io.Writer
-	prefix string // of what is sent
-	expect string // of what is received
+	prefix string // of sent lines
+	expect string // of received lines
 	other  io.Writer
 }
 
-// BinarySide returns the Lines of a binary that replays histories.
-func BinarySide(in io.Reader, out io.Writer) *Lines {
-	return &Lines{in: bufio.NewReader(in), out: out, prefix: "\n" + Protocol + " ", other: io.Discard}
+// NewBinaryConn returns the Conn of a binary that replays histories.
+func NewBinaryConn(in io.Reader, out io.Writer) *Conn {
+	return &Conn{in: bufio.NewReader(in), out: out, prefix: "\n" + Protocol + " ", other: io.Discard}
 }
 
-// AskingSide returns the Lines of a program that queries a binary. Lines of the binary that are no messages are written
-// to other.
-func AskingSide(in io.Reader, out, other io.Writer) *Lines {
-	return &Lines{in: bufio.NewReader(in), out: out, expect: Protocol + " ", other: other}
+// NewCommandConn returns the Conn of a command that requests replays from a binary. Lines of the binary that are no
+// messages are written to other.
+func NewCommandConn(in io.Reader, out, other io.Writer) *Conn {
+	return &Conn{in: bufio.NewReader(in), out: out, expect: Protocol + " ", other: other}
 }
 
 // Send sends a message.
-func (l *Lines) Send(message any) error {
+func (c *Conn) Send(message any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("verify: encode message: %w", err)
 	}
-	line := append(append([]byte(l.prefix), b...), '\n')
-	if _, err := l.out.Write(line); err != nil {
+	line := append(append([]byte(c.prefix), b...), '\n')
+	if _, err := c.out.Write(line); err != nil {
 		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
 
 // SendObject sends a requested object.
-func (l *Lines) SendObject(data []byte) error {
-	if err := l.Send(Request{Bytes: int64(len(data))}); err != nil {
+func (c *Conn) SendObject(data []byte) error {
+	if err := c.Send(Request{Bytes: int64(len(data))}); err != nil {
 		return err
 	}
-	if _, err := l.out.Write(data); err != nil {
+	if _, err := c.out.Write(data); err != nil {
 		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
 
 // ReceiveObject receives the n bytes of an object. Receive the message with Bytes first.
-func (l *Lines) ReceiveObject(n int64) ([]byte, error) {
+func (c *Conn) ReceiveObject(n int64) ([]byte, error) {
 	if n < 0 || n > provider.MaxStoredPayloadBytes {
 		return nil, fmt.Errorf("verify: receive: object of %d bytes exceeds the limit of %d bytes", n,
 			provider.MaxStoredPayloadBytes)
 	}
 	data := make([]byte, n)
-	if _, err := io.ReadFull(l.in, data); err != nil {
+	if _, err := io.ReadFull(c.in, data); err != nil {
 		return nil, fmt.Errorf("verify: receive: %w", err)
 	}
 	return data, nil
 }
 
 // Receive receives the next message, of any length. It returns io.EOF at the end of the input.
-func (l *Lines) Receive(message any) error {
+func (c *Conn) Receive(message any) error {
 	for {
-		line, err := l.in.ReadBytes('\n')
-		if text, ok := bytes.CutPrefix(line, []byte(l.expect)); ok && err == nil {
+		line, err := c.in.ReadBytes('\n')
+		if text, ok := bytes.CutPrefix(line, []byte(c.expect)); ok && err == nil {
 			if err := json.Unmarshal(text, message); err != nil {
 				return fmt.Errorf("verify: receive: %w", err)
 			}
 			return nil
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			_, _ = l.other.Write(line) // nobody waits for it
+			_, _ = c.other.Write(line) // nobody waits for it
 		}
 		if err != nil {
 			return err //nolint:wrapcheck // io.EOF is how a conversation ends

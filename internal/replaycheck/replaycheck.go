@@ -1,6 +1,6 @@
-// Package rehearsal verifies code by replay: it replays histories against code that is not deployed. The code runs in a
+// Package replaycheck verifies code by replay: it replays histories against code that is not deployed. The code runs in a
 // test, or in the binary of a function that the command line starts and queries (Serve).
-package rehearsal
+package replaycheck
 
 import (
 	"context"
