@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/internal/costestimate"
 	"github.com/perdure/perdure/internal/pricing"
-	"github.com/perdure/perdure/internal/reckon"
 )
 
 // CostEstimate is an estimate of the cost of an instance so far, based on its history and AWS list prices. Its JSON is
@@ -54,18 +54,18 @@ func EstimateCost(ctx context.Context, c *Client, instanceID string) (CostEstima
 		}
 		executions = append(executions, x)
 	}
-	var r reckon.Reckoning
+	var e costestimate.Estimator
 	for _, x := range slices.Backward(executions) {
-		for e, err := range c.hub.ReadHistory(ctx, instanceID, x.ExecutionID, 0) {
+		for event, err := range c.hub.ReadHistory(ctx, instanceID, x.ExecutionID, 0) {
 			if err != nil {
 				return CostEstimate{}, fmt.Errorf("client: cost: instance %q: execution %s: %w", instanceID, x.ExecutionID, err)
 			}
-			r.Add(&e)
+			e.Add(&event)
 		}
 	}
-	usage, list := r.Usage(), pricing.Current()
+	usage, list := e.Usage(), pricing.Current()
 	cost := CostEstimate{
-		InstanceID: instanceID, Executions: int64(len(executions)), Turns: r.Turns, Activities: r.Activities,
+		InstanceID: instanceID, Executions: int64(len(executions)), Turns: e.Turns, Activities: e.Activities,
 		Dollars: usage.Dollars(list), Lines: []CostLine{}, Region: list.Region, AsOf: list.AsOf,
 	}
 	for _, i := range usage.Items() {

@@ -1,12 +1,12 @@
-package reckon
+package costestimate
 
 import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// payloads is what the large payloads of an event take, those that lie in the hub's bucket.
-func (r *Reckoning) payloads(e *history.Event) {
+// payloads adds the usage of an event's payloads in the payload store.
+func (r *Estimator) payloads(e *history.Event) {
 	e.EachPayload(func(p history.EventPayload) {
 		key := p.Payload.StorageKey()
 		if key == "" || r.before[key] {
@@ -25,9 +25,9 @@ func (r *Reckoning) payloads(e *history.Event) {
 	})
 }
 
-// objects is how often a large payload is written or copied, and how often read. Who makes one writes it, who sends it in a message copies it, so does who
-// takes it from one, and who needs it in another process reads it once: what a process has written or read it has for the next time.
-func (r *Reckoning) objects(e *history.Event, kind history.PayloadKind) (writes, reads float64) {
+// objects returns how often a large payload is written or copied, and how often it is read. A message and each history
+// have a copy. Each other process that needs the payload reads it once and caches it.
+func (r *Estimator) objects(e *history.Event, kind history.PayloadKind) (writes, reads float64) {
 	switch kind {
 	case history.PayloadActivityInput, history.PayloadActivityResult:
 		if e.Inline {
@@ -38,8 +38,8 @@ func (r *Reckoning) objects(e *history.Event, kind history.PayloadKind) (writes,
 		return ofMessage(e)
 	case history.PayloadOrchestrationInput:
 		switch {
-		case e.Kind != history.OrchestrationStarted: // it is sent to a child
-			return 2, 0 //nolint:mnd // its own, and the message's
+		case e.Kind != history.OrchestrationStarted: // the input of a child
+			return 2, 0 //nolint:mnd // the history and the message
 		case e.Number > 1:
 			return 1, 0
 		}
@@ -49,26 +49,26 @@ func (r *Reckoning) objects(e *history.Event, kind history.PayloadKind) (writes,
 		case e.Kind == history.SubOrchestrationCompleted:
 			return 1, 1
 		case r.child:
-			return 2, 0 //nolint:mnd // its own, and the message's
+			return 2, 0 //nolint:mnd // the history and the message
 		}
 		return 1, 0
 	case history.PayloadUpdateResult:
-		return 2, 0 //nolint:mnd // its own, and the answer's
-	default: // of a side effect, or a custom status
+		return 2, 0 //nolint:mnd // the history and the response
+	default: // a side effect or a custom status
 		return 1, 0
 	}
 }
 
-// ofMessage is objects of an external event or an update.
+// ofMessage is objects for an external event or an update.
 func ofMessage(e *history.Event) (writes, reads float64) {
 	switch {
 	case e.Kind == history.OrchestrationStarted: // carried over
 		return 0, 0
 	case e.Kind == history.ExternalEventSent, e.Kind == history.UpdateSent:
-		return 2, 0 //nolint:mnd // its own, and the message's
-	case e.Parent != nil: // its sender has paid for the message's
+		return 2, 0 //nolint:mnd // the history and the message
+	case e.Parent != nil: // the sender wrote the message's copy
 		return 1, 1
 	default:
-		return 2, 1 //nolint:mnd // the client's, and its own
+		return 2, 1 //nolint:mnd // the client and the history
 	}
 }

@@ -1,7 +1,7 @@
-// Package reckon estimates the cost of an instance from its history. It assumes that no other instance shares a batch
+// Package costestimate estimates the cost of an instance from its history. It assumes that no other instance shares a batch
 // with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with metered
 // usage.
-package reckon
+package costestimate
 
 import (
 	"slices"
@@ -13,70 +13,70 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// What each of these takes beside what it stores, by the workloads of docs/operate/scale.md.
+// Usage in addition to the stored events, as measured with the workloads of docs/operate/scale.md.
 const (
-	// The instance and its first segment, the status of its end, and the entries of its index.
+	// A start writes the instance, its first segment, its final status and its index entries.
 	startWrites, startReads = 5, 1.5
-	// Continue-as-new writes the instance in the transaction of both segments.
+	// Continue-as-new writes the instance in one transaction with two segments.
 	nextWrites = 4
-	// The items of a cancel are written in a transaction, and a status with an entry of the index.
+	// A cancellation writes its items in a transaction. A status is written with an index entry.
 	cancelWrites, statusWrites = 2, 2
-	// The run of an activity that is waited for when it is cancelled, or runs at most once: that it is taken, and what comes of it.
+	// An activity with WaitForCancellation or AtMostOnce records its claim and its outcome.
 	runWrites, runReads = 2, 1
-	// What is stored of an attempt that has failed.
+	// A failed attempt is recorded.
 	retryWrites = 2
 
-	orchestratorSeconds, stepSeconds, workerSeconds, timerSeconds = 0.0052, 0.0028, 0.0088, 0.0075 // in GB
+	orchestratorSeconds, stepSeconds, workerSeconds, timerSeconds = 0.0052, 0.0028, 0.0088, 0.0075 // GB-seconds
 
-	// batch is how many messages a call of SQS takes, and a mapping hands over.
+	// batch is the number of messages of an SQS call, and of an invocation.
 	batch = 10
-	// readableBytes is up to what size a segment is stored as it is.
+	// readableBytes is the size up to which a segment is stored without compression.
 	readableBytes = 4 << 10
-	// headBytes is what an item has beside its events.
+	// headBytes is the size of an item without its events.
 	headBytes = 260
 	kilobyte  = 1 << 10
-	// requestBytes is what SQS bills as one request.
+	// requestBytes is the size that SQS bills as one request.
 	requestBytes = 64 << 10
-	// longTimer is from when on a schedule holds a timer, which fires in a queue's longest delay before it is due.
+	// longTimer is the delay above which a timer needs a schedule.
 	longTimer = 15 * time.Minute
-	// shownWithin is for how long an invocation leaves a status to a later turn that it makes.
-	shownWithin = time.Second
+	// statusDelay is how long an invocation defers the status Running to one of its later turns.
+	statusDelay = time.Second
 )
 
-// Reckoning is the estimated usage of a sequence of events. The zero value contains no events.
-type Reckoning struct {
+// Estimator adds up the estimated usage of a sequence of events. The zero value contains no events.
+type Estimator struct {
 	Turns, Activities int64
 
 	usage   pricing.Usage
 	segment segment
-	held    *segment                 // the one before, which ends with outcomes of inline activities: it may be one with segment
-	shown   bool                     // the status Running is written
-	invoked time.Time                // when the invocation began that the last turn was made in
-	inline  map[int64]*history.Event // activities that were to run in their turn, until they have
-	long    map[int64]bool           // timers that wait for their schedule
-	before  map[string]bool          // keys of large payloads that history has again once a turn takes them
-	child   bool                     // an instance waits for its end
+	held    *segment                 // the previous segment if it ends with inline outcomes: it may merge with segment
+	shown   bool                     // the status Running was written
+	invoked time.Time                // start of the invocation of the last turn
+	inline  map[int64]*history.Event // scheduled inline activities without an outcome
+	long    map[int64]bool           // pending timers with a schedule
+	before  map[string]bool          // keys of large payloads of parked inputs, which a later event repeats
+	child   bool                     // the instance has a parent
 
-	compressor *zstd.Encoder // nil until a large segment wants it: it is expensive to create
+	compressor *zstd.Encoder // created for the first large segment, because it is expensive
 }
 
-// segment is what is committed together.
+// segment holds the properties of one commit that determine its cost.
 type segment struct {
-	number  int64 // of the execution
+	number  int64 // within the execution
 	doc     []byte
 	inputs  int
 	queued  int // activities for workers
-	bytes   int // of their inputs
+	bytes   int // size of their inputs
 	cancels bool
-	step    bool // the process that committed the one before has gone on with it
-	arrives bool // outcomes of inline activities end it
-	apart   bool // it begins what may begin only once the one before is committed
+	step    bool // the invocation of the previous segment continued with this one
+	arrives bool // ends with outcomes of inline activities
+	apart   bool // cannot merge with the previous segment, which must be committed first
 	at      time.Time
 	ends    bool
 }
 
-// with is a segment and the next, committed as one.
-func (s *segment) with(next *segment) segment {
+// merge returns s and the next segment as one commit.
+func (s *segment) merge(next *segment) segment {
 	both := *next
 	both.number, both.step = s.number, s.step
 	both.doc = slices.Concat(s.doc, next.doc)
@@ -89,7 +89,7 @@ func (s *segment) with(next *segment) segment {
 
 // Add adds the next event of an execution. Start with the first execution of the instance. An execution ends with the
 // first event of the next one, or with Usage.
-func (r *Reckoning) Add(e *history.Event) {
+func (r *Estimator) Add(e *history.Event) {
 	if r.usage == nil {
 		r.usage, r.inline, r.long = pricing.Usage{}, map[int64]*history.Event{}, map[int64]bool{}
 		r.before = map[string]bool{}
@@ -117,8 +117,8 @@ func (r *Reckoning) Add(e *history.Event) {
 	r.payloads(e)
 }
 
-// begin is the start of an instance, or of its next execution.
-func (r *Reckoning) begin(e *history.Event) {
+// begin adds the start of an instance or of its next execution.
+func (r *Estimator) begin(e *history.Event) {
 	if e.Number > 1 {
 		r.shown = true
 		r.usage[pricing.WriteUnits] += nextWrites
@@ -129,8 +129,8 @@ func (r *Reckoning) begin(e *history.Event) {
 	r.usage[pricing.FIFORequests]++ // the wake
 }
 
-// count is what an event costs beside the place that it takes.
-func (r *Reckoning) count(e *history.Event) {
+// count adds the usage of an event without its storage.
+func (r *Estimator) count(e *history.Event) {
 	switch e.Kind {
 	case history.ActivityScheduled:
 		r.Activities++
@@ -142,7 +142,7 @@ func (r *Reckoning) count(e *history.Event) {
 		r.send(e)
 	case history.ActivityCompleted, history.ActivityFailed:
 		if scheduled := r.inline[e.SourceEventID]; scheduled != nil && !e.Inline {
-			r.send(scheduled) // it went to its queue after all
+			r.send(scheduled) // it ran in its queue after all
 		}
 		delete(r.inline, e.SourceEventID)
 		if again := float64(e.Attempt - 1); again > 0 && !e.Inline {
@@ -163,7 +163,8 @@ func (r *Reckoning) count(e *history.Event) {
 	}
 }
 
-func (r *Reckoning) send(e *history.Event) {
+// send adds an activity that is sent to its queue.
+func (r *Estimator) send(e *history.Event) {
 	if e.WaitsForCancellation() || e.AtMostOnce {
 		r.usage[pricing.WriteUnits] += runWrites
 		r.usage[pricing.ReadUnits] += runReads
@@ -172,45 +173,46 @@ func (r *Reckoning) send(e *history.Event) {
 	r.segment.bytes += len(e.Input)
 }
 
-// anotherAttempt is what an attempt more takes: a work item, its outcome, and the timer in between.
+// anotherAttempt is the usage of a retry: a timer, a work item and its outcome.
 var anotherAttempt = pricing.Usage{
 	pricing.WriteUnits: retryWrites, pricing.ReadUnits: 1, pricing.StandardRequests: 3 + 3, pricing.FIFORequests: 3 + 1,
 	pricing.Invocations: 3, pricing.GBSeconds: workerSeconds + orchestratorSeconds + timerSeconds,
 }
 
-// timer is one that is created: a message that comes back after some time.
-func (r *Reckoning) timer(e *history.Event) {
+// timer adds a created timer, which is a delayed message.
+func (r *Estimator) timer(e *history.Event) {
 	r.hops(1)
 	if e.FireAt != nil && e.FireAt.Sub(e.Time) > longTimer {
 		r.long[e.ID] = true
 	}
 }
 
-// fire is one that fires: a long one has been held by a schedule, whose message is delayed once more.
-func (r *Reckoning) fire(e *history.Event) {
+// fire adds a fired timer. A long timer had a schedule, whose message was delayed once more.
+func (r *Estimator) fire(e *history.Event) {
 	if r.long[e.SourceEventID] {
-		r.hops(2) //nolint:mnd // until the schedule is made, and behind it
+		r.hops(2) //nolint:mnd // one before the schedule and one after it
 		r.usage[pricing.ScheduleInvocations]++
 	}
 	delete(r.long, e.SourceEventID)
 	r.usage[pricing.FIFORequests]++
 }
 
-func (r *Reckoning) hops(n float64) {
+// hops adds n delayed messages.
+func (r *Estimator) hops(n float64) {
 	r.usage[pricing.StandardRequests] += 3 * n
 	r.usage[pricing.Invocations] += n
 	r.usage[pricing.GBSeconds] += timerSeconds * n
 }
 
-// commit ends a segment. The code goes on with the outcomes of inline activities before they are committed, and what it decides is in the same commit
-// unless it begins more of them.
-func (r *Reckoning) commit() {
+// commit ends a segment. Inline outcomes and the decisions that follow them share a commit, unless these decisions
+// schedule inline activities again.
+func (r *Estimator) commit() {
 	s := r.segment
 	if r.held != nil {
 		if s.apart {
 			r.bill(r.held)
 		} else {
-			s = r.held.with(&s)
+			s = r.held.merge(&s)
 		}
 		r.held = nil
 	}
@@ -223,7 +225,7 @@ func (r *Reckoning) commit() {
 }
 
 // flush ends the last segment.
-func (r *Reckoning) flush() {
+func (r *Estimator) flush() {
 	r.commit()
 	if r.held != nil {
 		r.bill(r.held)
@@ -231,14 +233,14 @@ func (r *Reckoning) flush() {
 	}
 }
 
-// bill is what a segment costs.
-func (r *Reckoning) bill(s *segment) {
+// bill adds the usage of a segment.
+func (r *Estimator) bill(s *segment) {
 	if len(s.doc) == 0 {
 		return
 	}
 	units := r.writeUnits(s.doc)
 	switch {
-	case s.number == 0: // its first unit is in the start's
+	case s.number == 0: // the start includes its first unit
 		r.usage[pricing.WriteUnits] += units - 1
 		return
 	case s.cancels:
@@ -259,43 +261,45 @@ func (r *Reckoning) bill(s *segment) {
 	r.usage[pricing.GBSeconds] += workerSeconds * batches
 }
 
-// show is the status Running, which an invocation leaves to the last of its turns, unless it takes long; one that ends the instance writes the end's.
-func (r *Reckoning) show(s *segment) {
+// show adds the write of the status Running. An invocation defers it to its last turn unless it takes long. A turn that
+// ends the instance writes the final status instead.
+func (r *Estimator) show(s *segment) {
 	if !s.step {
 		r.invoked = s.at
 	}
-	if r.shown || s.ends || s.arrives && s.at.Sub(r.invoked) < shownWithin {
+	if r.shown || s.ends || s.arrives && s.at.Sub(r.invoked) < statusDelay {
 		return
 	}
 	r.shown = true
 	r.usage[pricing.WriteUnits] += statusWrites
 }
 
-// invocation is that of a turn: one that goes on with what ran in the turn before is in the same.
-func (r *Reckoning) invocation(s *segment) {
+// invocation adds the invocation of a turn. A turn that continues after inline activities has none of its own.
+func (r *Estimator) invocation(s *segment) {
 	if s.step {
 		r.usage[pricing.GBSeconds] += stepSeconds
 		return
 	}
-	batches := batchesOf(max(1, s.inputs/batch)) // outcomes come by tens
+	batches := batchesOf(max(1, s.inputs/batch)) // outcomes arrive in batches
 	r.usage[pricing.FIFORequests] += 2 * batches
 	r.usage[pricing.Invocations] += batches
 	r.usage[pricing.GBSeconds] += orchestratorSeconds * batches
 }
 
 // Usage returns the usage of all events. It ends the last segment: do not call Add after it.
-func (r *Reckoning) Usage() pricing.Usage {
+func (r *Estimator) Usage() pricing.Usage {
 	r.flush()
 	return r.usage
 }
 
+// batchesOf returns the number of batches of n messages.
 func batchesOf(n int) float64 { return float64((n + batch - 1) / batch) }
 
-// requests is how many SQS bills for a message of so many bytes.
+// requests returns the number of requests that SQS bills for a message of this size.
 func requests(bytes int) float64 { return float64(1 + bytes/requestBytes) }
 
-// writeUnits are what a segment takes, which is compressed where it is large.
-func (r *Reckoning) writeUnits(doc []byte) float64 {
+// writeUnits returns the write units of a segment. Large segments are compressed.
+func (r *Estimator) writeUnits(doc []byte) float64 {
 	size := len(doc)
 	if size > readableBytes {
 		size = len(r.compressed(doc))
@@ -303,8 +307,8 @@ func (r *Reckoning) writeUnits(doc []byte) float64 {
 	return float64((size + headBytes + kilobyte - 1) / kilobyte)
 }
 
-// compressed is a document as the provider compresses it.
-func (r *Reckoning) compressed(doc []byte) []byte {
+// compressed returns a document as the provider compresses it.
+func (r *Estimator) compressed(doc []byte) []byte {
 	if r.compressor == nil {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 		if err != nil {
