@@ -43,7 +43,7 @@ func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (pr
 	}
 
 	emptied := provider.QueuePurgeResult{Messages: map[string]int{}}
-	p := c.patient(how.waiting)
+	p := c.retryBudget(how.waiting)
 	err := p.Do(ctx, mayYetSucceed, func() error {
 		before := emptied.Schedules
 		did, err := hub.PurgeQueues(ctx, func(so provider.QueuePurgeResult) {

@@ -114,7 +114,7 @@ func (c *Client) Reconcile(ctx context.Context, r ReconcileOptions) (ReconcileRe
 		return ReconcileResult{}, fmt.Errorf("client: reconcile: %w", err)
 	}
 	w := &reconciler{
-		client: c, hub: hub, atOnce: r.Concurrency, progress: r.OnProgress, patience: c.patient(r.OnStall),
+		client: c, hub: hub, atOnce: r.Concurrency, progress: r.OnProgress, budget: c.retryBudget(r.OnStall),
 		how: provider.ReconcileOptions{Since: c.now().Add(-r.Lookback), Run: c.now().UTC().Format(runFormat)},
 	}
 

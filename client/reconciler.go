@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/patience"
+	"github.com/perdure/perdure/internal/retrybudget"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +21,7 @@ type reconciler struct {
 	how      provider.ReconcileOptions
 	atOnce   int
 	progress func(ReconcileResult)
-	patience *patience.Patience
+	budget   *retrybudget.Budget
 	// from is the cursor of the page that is worked on, the page'th of this call; over: all pages are done.
 	from string
 	page int
@@ -128,7 +128,7 @@ func (w *reconciler) pages(ctx context.Context, q ListQuery, cursor string, do f
 
 // read reads a page of instances, for as long as that may yet succeed.
 func (w *reconciler) read(ctx context.Context, q ListQuery, p Paging) (page Page[Status], err error) {
-	err = w.patience.Do(ctx, mayYetSucceed, func() error {
+	err = w.budget.Do(ctx, mayYetSucceed, func() error {
 		return within(ctx, tryTime, "ListInstances", "", func(ctx context.Context) (err error) {
 			page, err = w.client.ListPage(ctx, q, p)
 			return err
@@ -156,7 +156,7 @@ func (w *reconciler) work(ctx context.Context, ids []string) error {
 
 // insist tries those that are set aside until no more than most are left, or nothing has succeeded for too long.
 func (w *reconciler) insist(ctx context.Context, most int) error {
-	for rest := patience.Rests(); len(w.aside) > most && !w.patience.IsOver(); {
+	for rest := retrybudget.Delays(); len(w.aside) > most && !w.budget.Exhausted(); {
 		if err := w.client.sleep(ctx, rest()); err != nil {
 			return err
 		}
@@ -233,13 +233,13 @@ func (w *reconciler) try(ctx context.Context, in setAside, tries int) (did provi
 			return err
 		})
 		if err == nil {
-			w.patience.Succeeded()
+			w.budget.Succeeded()
 			return did, nil
 		}
 		if !mayYetSucceed(err) || ctx.Err() != nil {
 			return did, err
 		}
-		w.patience.Failed(err)
+		w.budget.Failed(err)
 		if tries--; tries == 0 || errors.Is(err, errTooLong) {
 			return did, err
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/patience"
+	"github.com/perdure/perdure/internal/retrybudget"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,12 +21,14 @@ type Stall struct {
 	Err error
 }
 
-// patient returns the patience of an operation. tell may be nil.
-func (c *Client) patient(tell func(Stall)) *patience.Patience {
-	if tell == nil {
-		return patience.New(c.now, c.sleep, nil)
+// retryBudget returns the retry budget of an operation. onStall may be nil.
+func (c *Client) retryBudget(onStall func(Stall)) *retrybudget.Budget {
+	if onStall == nil {
+		return retrybudget.New(c.now, c.sleep, nil)
 	}
-	return patience.New(c.now, c.sleep, func(soFar time.Duration, err error) { tell(Stall{Service: serviceOf(err), Elapsed: soFar, Err: err}) })
+	return retrybudget.New(c.now, c.sleep, func(elapsed time.Duration, err error) {
+		onStall(Stall{Service: serviceOf(err), Elapsed: elapsed, Err: err})
+	})
 }
 
 // serviceOf returns which service a call that failed was for.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/days"
-	"github.com/perdure/perdure/internal/patience"
+	"github.com/perdure/perdure/internal/retrybudget"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
@@ -140,7 +140,7 @@ func atRest(ctx context.Context, c *command) error {
 		return &openError{err}
 	}
 	var mappings []hubadmin.Mapping
-	p := patience.New(h.Now, h.Sleep, func(soFar time.Duration, _ error) {
+	p := retrybudget.New(h.Now, h.Sleep, func(soFar time.Duration, _ error) {
 		fmt.Fprintln(c.err, waitingText("Lambda, EventBridge or SQS", soFar))
 	})
 	err = p.Do(ctx, hubadmin.IsTransient, func() (err error) {

@@ -1,6 +1,6 @@
-// Package costestimate estimates the cost of an instance from its history. It assumes that no other instance shares a batch
-// with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with metered
-// usage.
+// Package costestimate estimates the cost of an instance from its history. It assumes that no other instance shares a
+// batch with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with
+// metered usage.
 package costestimate
 
 import (
@@ -109,7 +109,8 @@ func (r *Estimator) Add(e *history.Event) {
 	}
 	r.segment.arrives, r.segment.ends = e.IsInlineOutcome(), e.Kind.Terminal()
 	r.segment.at = e.Time
-	r.segment.apart = r.segment.apart || e.Kind == history.ActivityScheduled && e.Inline || e.Kind == history.OrchestrationContinuedAsNew
+	r.segment.apart = r.segment.apart || e.Kind == history.ActivityScheduled && e.Inline ||
+		e.Kind == history.OrchestrationContinuedAsNew
 	if e.IsInput() && !e.IsInlineOutcome() {
 		r.segment.inputs++
 	}
@@ -156,8 +157,8 @@ func (r *Estimator) count(e *history.Event) {
 		r.timer(e)
 	case history.TimerFired:
 		r.fire(e)
-	case history.ExternalEventRaised, history.SubOrchestrationScheduled, history.DetachedOrchestrationScheduled, history.ExternalEventSent, history.CancelRequested,
-		history.SubOrchestrationCancelRequested, history.UpdateAccepted, history.UpdateSent, history.UpdateAnswered:
+	case history.ExternalEventRaised, history.SubOrchestrationScheduled, history.DetachedOrchestrationScheduled,
+		history.ExternalEventSent, history.CancelRequested, history.SubOrchestrationCancelRequested, history.UpdateAccepted, history.UpdateSent, history.UpdateAnswered:
 		r.usage[pricing.FIFORequests] += requests(len(e.Data) + len(e.Input) + len(e.Result))
 	default:
 	}
