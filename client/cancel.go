@@ -6,6 +6,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -16,14 +18,14 @@ import (
 // Cancel returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has no
 // effect.
 func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
 	}
 	m := provider.Message{
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
-		Reason: string(perdure.ReasonRequested), RequestedBy: c.decider(ctx),
+		Reason: string(perdure.ReasonRequested), RequestedBy: c.cancelRequester(ctx),
 	}
-	if err := c.send(ctx, callCancel, m); err != nil {
+	if err := c.send(ctx, clientcall.Cancel, m); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
 	}
 	return nil
@@ -44,14 +46,14 @@ func (c *Client) CancelActivity(ctx context.Context, instanceID string, activity
 }
 
 func (c *Client) cancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return err
 	}
 	if activityID < 1 {
 		return &provider.FieldError{Field: "activityId", Problem: fmt.Sprintf("must be at least 1, is %d", activityID)}
 	}
-	requester := c.caller(ctx)
-	return c.call(ctx, callCancelActivity, instanceID, "", func(ctx context.Context) error {
+	requester := c.calls.Caller(ctx)
+	return c.call(ctx, clientcall.CancelActivity, instanceID, "", func(ctx context.Context) error {
 		in, err := c.readInstance(ctx, instanceID)
 		if err != nil {
 			return err
@@ -61,7 +63,7 @@ func (c *Client) cancelActivity(ctx context.Context, instanceID string, activity
 		}
 		return c.hub.EnqueueForOrchestrator(ctx, provider.Message{
 			Kind: provider.MessageCancelActivity, InstanceID: instanceID, ExecutionID: in.ExecutionID, ActivityID: activityID, Text: message, RequestedBy: requester,
-			TraceParent: traceOf(ctx),
+			TraceParent: traceParentOf(ctx),
 		})
 	})
 }

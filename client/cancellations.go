@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -124,7 +125,7 @@ func (c *Client) Cancellations(ctx context.Context, instanceID, executionID stri
 func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID string, p Paging) (CancellationPage, error) {
 	from, err := placeOf(p.Cursor)
 	if err == nil {
-		err = checkLimit(p.Limit)
+		err = inputcheck.Limit(p.Limit)
 	}
 	if err != nil {
 		return CancellationPage{}, fmt.Errorf("client: cancellations: %w", err)
@@ -151,12 +152,12 @@ func placeOf(cursor string) (int, error) {
 	if cursor == "" {
 		return 0, nil
 	}
-	if err := checkCursor(cursor); err != nil {
+	if err := inputcheck.Cursor(cursor); err != nil {
 		return 0, err
 	}
 	n, err := strconv.Atoi(cursor)
 	if err != nil || n < 1 || cursor != strconv.Itoa(n) {
-		return 0, &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"}
+		return 0, &provider.FieldError{Field: inputcheck.FieldCursor, Problem: "does not belong to this list"}
 	}
 	return n, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/internal/vault"
@@ -19,7 +19,7 @@ import (
 // Errors that the client returns; test for them with errors.Is. An error with the same name in package provider is the
 // same value.
 var (
-	// ErrNotFound means that the instance, execution, activity, job or schedule does not exist.
+	// ErrNotFound means that the instance, execution, activity or schedule does not exist.
 	ErrNotFound = provider.ErrNotFound
 	// ErrAlreadyExists means that the instance ID is in use, by an instance that is running or has ended. The error
 	// contains an *AlreadyExistsError that describes the instance.
@@ -46,39 +46,43 @@ var (
 
 // Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
-	hub      Backend
-	now      func() time.Time
-	sleep    func(ctx context.Context, d time.Duration) error
-	identify func(ctx context.Context) string // nil: there is no way to know
-	asker    provider.Querier                 // nil: the hub, if it is one
+	hub     Backend
+	now     func() time.Time
+	sleep   func(ctx context.Context, d time.Duration) error
+	calls   *clientcall.Runner
+	querier provider.Querier // nil: the hub, if it is one
 
-	codecs []perdure.Codec
-	vault  *vault.Vault // nil: payloads are as they are given
+	vault *vault.Vault // nil: payloads are neither encoded nor stored
 
 	standings *standings.Standings // of executions whose activities were completed
-
-	intercept    []perdure.Interceptor
-	interceptors *callChain // nil where there are none
 }
 
 // Option configures a Client.
-type Option func(*Client)
+type Option func(*options)
+
+type options struct {
+	now          func() time.Time
+	sleep        func(ctx context.Context, d time.Duration) error
+	identify     clientcall.Identify
+	querier      provider.Querier
+	codecs       []perdure.Codec
+	interceptors []perdure.Interceptor
+}
 
 // WithClock sets the clock of the client, which stamps new instance IDs among others. The default is time.Now.
-func WithClock(now func() time.Time) Option { return func(c *Client) { c.now = now } }
+func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // WithSleep sets the function that waits between two polls. It must return after d, or with an error when ctx ends. The
 // default uses a timer.
 func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
-	return func(c *Client) { c.sleep = sleep }
+	return func(o *options) { o.sleep = sleep }
 }
 
 // Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
-// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer,
-// provider.PayloadStoreProvider, provider.DeadLetters or provider.Reconciler, which the client then uses. A Backend
-// that wraps another one has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped
-// Backend.
+// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
+// provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
+// Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
@@ -97,11 +101,7 @@ type Backend interface {
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
 	// ReadDocument is the method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// The following are methods of provider.Jobs.
-	PutJob(ctx context.Context, j *provider.Job) error
-	ReadJob(ctx context.Context, id string) (provider.Job, error)
-	ListJobs(ctx context.Context) ([]provider.Job, error)
-	MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error)
+	// DeleteIncarnation is the method of provider.Jobs.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 
 	provider.Schedules
@@ -109,14 +109,12 @@ type Backend interface {
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
-	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
-	if i, ok := offered.By[CallerIdentifier](h); ok {
-		c.identify = i.Caller
-	}
+	o := options{now: time.Now, sleep: sleep.For, identify: clientcall.IdentifyBy(h)} //nolint:forbidigo // the default clock
 	for _, opt := range opts {
-		opt(c)
+		opt(&o)
 	}
-	c.interceptors = interceptorsOf(c.intercept)
-	c.vault = newVault(c.codecs, h)
-	return c
+	return &Client{
+		hub: h, now: o.now, sleep: o.sleep, calls: clientcall.NewRunner(o.identify, o.interceptors),
+		querier: o.querier, vault: newVault(o.codecs, h), standings: standings.New(),
+	}
 }

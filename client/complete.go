@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/standings"
@@ -30,7 +31,7 @@ import (
 func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
 	doc, err := encodePayload("result", result, c.vault.Limit())
 	if err == nil {
-		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
+		err = c.endAttempt(ctx, clientcall.Complete, token, provider.ActivityOutcome{Result: doc})
 	}
 	if err != nil {
 		return fmt.Errorf("client: complete: %w", err)
@@ -56,7 +57,7 @@ func (c *Client) FailActivity(ctx context.Context, token string, err error) erro
 			Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted,
 		})
 	}
-	if err := c.endAttempt(ctx, callFail, token, provider.ActivityOutcome{Error: failure}); err != nil {
+	if err := c.endAttempt(ctx, clientcall.Fail, token, provider.ActivityOutcome{Error: failure}); err != nil {
 		return fmt.Errorf("client: fail: %w", err)
 	}
 	return nil
@@ -270,7 +271,7 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		}
 		m := provider.Message{
 			Kind: provider.MessageActivityOutcomes, InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Segment: h.Segment,
-			Outcomes: []provider.ActivityOutcome{o}, TraceParent: traceOf(ctx),
+			Outcomes: []provider.ActivityOutcome{o}, TraceParent: traceParentOf(ctx),
 		}
 		if o.Run != "" {
 			m.Kind = provider.MessageActivityAttempts

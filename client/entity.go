@@ -38,14 +38,14 @@ func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, 
 
 // checkEntity returns what is wrong with an entity's name, or with a key.
 func checkEntity(entity, key string) error {
-	if err := checkText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
+	if err := provider.CheckText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
 		return err
 	}
 	if registry.HasKey(entity) {
 		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
 			registry.EntityMark, provider.Excerpt(entity))}
 	}
-	return checkText("key", key, 1, MaxInstanceIDBytes)
+	return provider.CheckText("key", key, 1, MaxInstanceIDBytes)
 }
 
 // makeEntity makes the instance of a key, where there is none.

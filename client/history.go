@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -63,10 +64,10 @@ func (c *Client) executionOf(ctx context.Context, instanceID string, o historyOp
 		return "", &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
 	}
 	if o.executionID != "" {
-		if err := checkInstanceID(instanceID); err != nil {
+		if err := inputcheck.InstanceID(instanceID); err != nil {
 			return "", err
 		}
-		return o.executionID, checkText("execution", o.executionID, 1, maxExecutionIDBytes)
+		return o.executionID, provider.CheckText("execution", o.executionID, 1, maxExecutionIDBytes)
 	}
 	in, err := c.readInstance(ctx, instanceID)
 	return in.ExecutionID, err

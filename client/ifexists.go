@@ -120,10 +120,10 @@ func (c *Client) beginAmong(ctx context.Context, s *provider.Start, h holders) (
 
 // makeWay ends the life of an id that was read, and deletes it. Another life, which may have begun meanwhile, is left alone.
 func (c *Client) makeWay(ctx context.Context, in *provider.Instance) error {
-	requester := c.caller(ctx)
+	requester := c.calls.Caller(ctx)
 	if !in.Status.Terminal() {
 		end := provider.Message{
-			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: ReplacedMessage, RequestedBy: requester, TraceParent: traceOf(ctx),
+			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: ReplacedMessage, RequestedBy: requester, TraceParent: traceParentOf(ctx),
 		}
 		if err := c.hub.EnqueueForOrchestrator(ctx, end); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/schedule"
 )
 
@@ -82,19 +84,19 @@ func hasNoHandler(err error) bool {
 
 // sendPause sends a pause to a schedule whose paused instance parks it, and does not wait for the response.
 func (c *Client) sendPause(ctx context.Context, id, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return err
 	}
 	u, err := c.newUpdate(schedule.InstanceID(id), schedule.UpdatePause, message, updateOptions{})
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, callUpdate, u.instanceID, u.name, u.send)
+	return c.call(ctx, clientcall.Update, u.instanceID, u.name, u.send)
 }
 
 // tellSchedule sends an update to a schedule and waits for the response.
 func (c *Client) tellSchedule(ctx context.Context, id, update, message string) (json.RawMessage, error) {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithTimeout(ctx, scheduleAnswer)

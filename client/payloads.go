@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -23,7 +22,7 @@ import (
 // Without a codec, the hub's orchestrator encodes the client's payloads before it stores them, except the input of a
 // start, which stays unencoded. Encoded payloads are returned as an EncodedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
-	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
+	return func(o *options) { o.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
 // newVault makes what the client seals and opens payloads by.
@@ -198,28 +197,4 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 		s.EncodedCustomStatus = &sealed
 	}
 	return s
-}
-
-// SweepPayloads deletes large payloads that no instance refers to: payloads of purged executions and of executions that
-// never started, at least two days old. Such payloads are left by processes that died or were late. All other payloads
-// are deleted with their instance.
-//
-// SweepPayloads yields the number of deleted payloads after each page of a thousand keys. A page costs one S3 call and
-// one read per execution. After an error you can start again. SweepPayloads does nothing if the hub has no payload
-// store.
-func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
-	return func(yield func(int, error) bool) {
-		k, ok := offered.By[provider.PayloadStoreProvider](c.hub)
-		for after := ""; ok; {
-			next, deleted, err := k.SweepPayloads(ctx, after)
-			if err != nil {
-				yield(deleted, fmt.Errorf("client: sweep payloads: %w", err))
-				return
-			}
-			if !yield(deleted, nil) || next == "" {
-				return
-			}
-			after = next
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -136,7 +137,7 @@ const (
 // read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
 	p := Pending{ReadAt: c.now().UTC(), Items: []PendingItem{}}
-	err := checkLimit(limit)
+	err := inputcheck.Limit(limit)
 	if err == nil {
 		err = c.pending(ctx, &p, instanceID, executionID, cmp.Or(limit, defaultPage))
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -40,10 +42,10 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	err := checkInstanceID(instanceID)
+	err := inputcheck.InstanceID(instanceID)
 	if err == nil {
-		requester := c.caller(ctx)
-		err = c.call(ctx, callPurge, instanceID, "", func(ctx context.Context) error {
+		requester := c.calls.Caller(ctx)
+		err = c.call(ctx, clientcall.Purge, instanceID, "", func(ctx context.Context) error {
 			return c.purge(provider.WithRequester(ctx, requester), instanceID, o)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
@@ -61,7 +62,7 @@ const QueryTimeout = 25 * time.Second
 // WithQuerier sets the provider.Querier that runs queries: a dispatch.Orchestrator of this process or the Querier of a
 // lambdahandler.Function. The default, also for nil, is the Backend if it is a provider.Querier. A hub of package
 // dynamo invokes the orchestrator function.
-func WithQuerier(a provider.Querier) Option { return func(c *Client) { c.asker = a } }
+func WithQuerier(a provider.Querier) Option { return func(o *options) { o.querier = a } }
 
 // Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with
 // perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as is.
@@ -83,27 +84,27 @@ func (c *Client) Query(ctx context.Context, instanceID, query string, input any)
 }
 
 func (c *Client) query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
-	if err := checkInstanceID(instanceID); err != nil {
+	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return nil, err
 	}
-	if err := checkText("query", query, 1, MaxQueryNameBytes); err != nil {
+	if err := provider.CheckText("query", query, 1, MaxQueryNameBytes); err != nil {
 		return nil, err
 	}
 	doc, err := encodePayload(fieldInput, input, MaxInputBytes)
 	if err != nil {
 		return nil, err
 	}
-	asker := c.asker
-	if asker == nil {
-		asker, _ = offered.By[provider.Querier](c.hub)
+	querier := c.querier
+	if querier == nil {
+		querier, _ = offered.By[provider.Querier](c.hub)
 	}
-	if asker == nil {
+	if querier == nil {
 		return nil, ErrQueriesUnsupported
 	}
 
 	limited, stop := context.WithTimeout(ctx, QueryTimeout)
 	defer stop()
-	answer, err := asker.QueryInstance(limited, provider.QueryRequest{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
+	answer, err := querier.QueryInstance(limited, provider.QueryRequest{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
 	if _, told := errors.AsType[*QueryError](err); err != nil && !told && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return nil, &QueryError{
 			InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error(),

@@ -8,6 +8,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -16,7 +18,7 @@ const (
 	MaxEventNameBytes = provider.MaxEventNameBytes
 	MaxEventIDBytes   = provider.MaxEventIDBytes
 	MaxEventDataBytes = MaxInputBytes
-	MaxMessageBytes   = 1024
+	MaxMessageBytes   = inputcheck.MaxMessageBytes
 )
 
 // RaiseOption is an option of RaiseEvent.
@@ -43,7 +45,7 @@ func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data 
 	if err != nil {
 		return fmt.Errorf("client: raise%w", err)
 	}
-	if err := c.send(ctx, callRaise, m); err != nil {
+	if err := c.send(ctx, clientcall.Raise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
@@ -51,8 +53,8 @@ func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data 
 
 // newEvent makes the message that raises an event. Its error is what follows the name of the call.
 func (c *Client) newEvent(ctx context.Context, instanceID, event string, data any, id *string) (m provider.Message, err error) {
-	m = provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.caller(ctx)}
-	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
+	m = provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.calls.Caller(ctx)}
+	if err := provider.CheckText("event", event, 1, MaxEventNameBytes); err != nil {
 		return m, fmt.Errorf(": %w", err)
 	}
 	if m.EventID, err = c.eventIDFor(id); err == nil {
@@ -72,7 +74,7 @@ func (c *Client) eventIDFor(id *string) (string, error) {
 	if id == nil {
 		return ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String(), nil
 	}
-	return *id, checkText("eventId", *id, 1, MaxEventIDBytes)
+	return *id, provider.CheckText("eventId", *id, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code
@@ -81,10 +83,10 @@ func (c *Client) eventIDFor(id *string) (string, error) {
 // Terminate returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has
 // no effect.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
-	if err := c.send(ctx, callTerminate, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.caller(ctx)}); err != nil {
+	if err := c.send(ctx, clientcall.Terminate, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.calls.Caller(ctx)}); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 )
@@ -193,7 +194,7 @@ func (c *Client) orderSchedule(ctx context.Context, id string, o schedule.Comman
 	return c.RaiseEvent(ctx, schedule.InstanceID(id), schedule.CommandEvent, o)
 }
 
-func checkScheduleID(id string) error { return checkText("id", id, 1, schedule.MaxIDBytes) }
+func checkScheduleID(id string) error { return provider.CheckText("id", id, 1, schedule.MaxIDBytes) }
 
 // Schedule returns the state of a schedule after the last turn of its instance. The read is strongly consistent.
 // Schedule returns ErrNotFound if the schedule does not exist.
@@ -251,7 +252,7 @@ func (c *Client) SchedulesPage(ctx context.Context, p Paging) (Page[ScheduleStat
 }
 
 func (c *Client) schedulesPage(ctx context.Context, p Paging) (page Page[ScheduleStatus], err error) {
-	if err := errors.Join(checkLimit(p.Limit), checkCursor(p.Cursor)); err != nil {
+	if err := errors.Join(inputcheck.Limit(p.Limit), inputcheck.Cursor(p.Cursor)); err != nil {
 		return page, err
 	}
 	var listed []*listedSchedule

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -71,8 +72,8 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 		return "", fmt.Errorf("client: start: %w", err)
 	}
 
-	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) error {
-		s.TraceParent = traceOf(ctx)
+	err = c.call(ctx, clientcall.Start, s.InstanceID, orchestration, func(ctx context.Context) error {
+		s.TraceParent = traceParentOf(ctx)
 		_, err := c.begin(ctx, &s, holdersFor(startOptionsOf(opts).ifExists))
 		return err
 	})
@@ -102,7 +103,7 @@ func (c *Client) startOf(ctx context.Context, orchestration string, input any, o
 	s := provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
-		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx), RestartFrom: o.past,
+		StartAt: c.startAtFor(o.delay), RequestedBy: c.calls.Caller(ctx), RestartFrom: o.past,
 	}
 	if err := c.sealInput(ctx, &s); err != nil {
 		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
@@ -51,8 +52,8 @@ func (c *Client) PrepareStart(ctx context.Context, orchestration string, input a
 	}
 
 	var prepared provider.PreparedStart
-	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) error {
-		s.TraceParent = traceOf(ctx)
+	err = c.call(ctx, clientcall.Start, s.InstanceID, orchestration, func(ctx context.Context) error {
+		s.TraceParent = traceParentOf(ctx)
 		prepared, err = preparer.PrepareStart(ctx, s)
 		return err
 	})

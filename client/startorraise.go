@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -40,7 +41,7 @@ func (c *Client) StartOrRaiseEvent(ctx context.Context, orchestration string, in
 	}
 
 	started = in.StartID == s.StartID
-	err = c.call(ctx, callRaise, s.InstanceID, event, func(ctx context.Context) error {
+	err = c.call(ctx, clientcall.Raise, s.InstanceID, event, func(ctx context.Context) error {
 		return c.tellLife(ctx, &in, m)
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func (c *Client) startToTell(ctx context.Context, orchestration string, input an
 		return s, &provider.FieldError{Field: "instanceId", Problem: "is required to send " + what}
 	}
 	if k := o.idempotencyKey; k != nil {
-		err = checkText("idempotencyKey", *k, 1, MaxEventIDBytes)
+		err = provider.CheckText("idempotencyKey", *k, 1, MaxEventIDBytes)
 	}
 	if err == nil {
 		s, err = c.startOf(ctx, orchestration, input, opts)
@@ -68,8 +69,8 @@ func (c *Client) startToTell(ctx context.Context, orchestration string, input an
 // beginToTell makes the start of an instance that is to be told something, and returns that which is there: with Replace, what is over makes way.
 func (c *Client) beginToTell(ctx context.Context, s *provider.Start, p *IDConflictPolicy) (in provider.Instance, err error) {
 	replace := p != nil && *p == Replace
-	err = c.call(ctx, callStart, s.InstanceID, s.Name, func(ctx context.Context) (err error) {
-		s.TraceParent = traceOf(ctx)
+	err = c.call(ctx, clientcall.Start, s.InstanceID, s.Name, func(ctx context.Context) (err error) {
+		s.TraceParent = traceParentOf(ctx)
 		in, err = c.begin(ctx, s, func(s RuntimeStatus) bool { return replace && s.Terminal() })
 		return err
 	})
@@ -82,6 +83,6 @@ func (c *Client) tellLife(ctx context.Context, in *provider.Instance, m provider
 		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrEnded)
 	}
 	m.StartID = in.StartID
-	m.TraceParent = traceOf(ctx)
+	m.TraceParent = traceParentOf(ctx)
 	return c.hub.EnqueueForOrchestrator(ctx, m)
 }

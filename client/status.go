@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -93,7 +94,7 @@ func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) 
 }
 
 func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if err := checkInstanceID(instanceID); err != nil {
+	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return provider.Instance{}, err
 	}
 	return c.hub.ReadInstance(ctx, instanceID)

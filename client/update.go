@@ -13,8 +13,11 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/retrybudget"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -159,10 +162,10 @@ type updating struct {
 }
 
 func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions) (u *updating, err error) {
-	if err := checkInstanceID(instanceID); err != nil {
+	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return nil, err
 	}
-	if err := checkText("update", update, 1, MaxUpdateNameBytes); err != nil {
+	if err := provider.CheckText("update", update, 1, MaxUpdateNameBytes); err != nil {
 		return nil, err
 	}
 	u = &updating{c: c, instanceID: instanceID, name: update, named: o.id != nil}
@@ -171,7 +174,7 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	} else {
 		u.id = ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String()
 	}
-	if err := checkText("updateId", u.id, 1, MaxUpdateIDBytes); err != nil {
+	if err := provider.CheckText("updateId", u.id, 1, MaxUpdateIDBytes); err != nil {
 		return nil, err
 	}
 	u.data, err = encodePayload(cmp.Or(o.input, fieldInput), input, c.vault.Limit())
@@ -188,7 +191,7 @@ func (u *updating) about(kind perdure.PayloadKind) perdure.PayloadInfo {
 
 // run sends the update, and waits for its answer.
 func (u *updating) run(ctx context.Context) (json.RawMessage, error) {
-	err := u.c.call(ctx, callUpdate, u.instanceID, u.name, u.send)
+	err := u.c.call(ctx, clientcall.Update, u.instanceID, u.name, u.send)
 	if err == nil && u.answer == nil {
 		err = u.wait(ctx)
 	}
@@ -233,7 +236,7 @@ func (u *updating) send(ctx context.Context) error {
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{
 		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data, CustomUpdateID: u.named,
-		RequestedBy: u.c.caller(ctx), TraceParent: traceOf(ctx),
+		RequestedBy: u.c.calls.Caller(ctx), TraceParent: traceParentOf(ctx),
 	})
 }
 
@@ -299,7 +302,7 @@ func (u *updating) lookForAnswer(ctx context.Context) (done bool, err error) {
 
 // found reports whether there is an answer. A call that may yet succeed is made again with the next look.
 func (u *updating) found(err error) (done bool, failed error) {
-	if err != nil && mayYetSucceed(err) {
+	if err != nil && retrybudget.IsTransient(err) {
 		err = nil
 	}
 	return u.answer != nil, err

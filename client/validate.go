@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/provider"
 )
@@ -15,8 +16,8 @@ import (
 // Limits of a start, in bytes unless noted.
 const (
 	MaxInstanceIDBytes     = provider.MaxInstanceIDBytes
-	MaxOrchestrationBytes  = 256
-	MaxVersionBytes        = 64
+	MaxOrchestrationBytes  = inputcheck.MaxOrchestrationBytes
+	MaxVersionBytes        = inputcheck.MaxVersionBytes
 	MaxTags                = provider.MaxTags // number of tags
 	MaxTagKeyBytes         = provider.MaxTagKeyBytes
 	MaxTagValueBytes       = provider.MaxTagValueBytes
@@ -27,23 +28,22 @@ const (
 
 // The fields that more than one error names.
 const (
-	fieldInput   = "input"
-	fieldMessage = "message"
-	fieldFrom    = "from"
+	fieldInput = "input"
+	fieldFrom  = "from"
 
 	fieldIfExists = "ifExists"
 )
 
 func (o *startOptions) check(orchestration string) error {
-	if err := checkText("orchestration", orchestration, 1, MaxOrchestrationBytes); err != nil {
+	if err := provider.CheckText("orchestration", orchestration, 1, MaxOrchestrationBytes); err != nil {
 		return err
 	}
 	if o.instanceID != nil {
-		if err := checkInstanceID(*o.instanceID); err != nil {
+		if err := inputcheck.InstanceID(*o.instanceID); err != nil {
 			return err
 		}
 	}
-	if err := checkText("version", o.version, 0, MaxVersionBytes); err != nil {
+	if err := provider.CheckText("version", o.version, 0, MaxVersionBytes); err != nil {
 		return err
 	}
 	if k := o.idempotencyKey; k != nil && (*k == "" || len(*k) > MaxIdempotencyKeyBytes) {
@@ -59,14 +59,6 @@ func (o *startOptions) check(orchestration string) error {
 		return &provider.FieldError{Field: fieldFrom, Problem: "requires Restart"}
 	}
 	return provider.CheckTags(o.tags)
-}
-
-func checkInstanceID(id string) error {
-	return checkText("instanceId", id, 1, MaxInstanceIDBytes)
-}
-
-func checkText(field, s string, shortest, longest int) error {
-	return provider.CheckText(field, s, shortest, longest)
 }
 
 // encodePayload encodes a call's value for a field as a payload.

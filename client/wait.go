@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
@@ -66,7 +67,7 @@ func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, e
 
 func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
 	if w, ok := offered.By[Waiter](c.hub); ok {
-		if err := checkInstanceID(instanceID); err != nil {
+		if err := inputcheck.InstanceID(instanceID); err != nil {
 			return provider.Instance{}, err
 		}
 		return w.WaitInstance(ctx, instanceID)

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
@@ -53,9 +54,9 @@ func (h *hub) completed(n int, id func(i int) string) {
 }
 
 // bulk begins a job.
-func (h *hub) bulk(b client.JobRequest) client.Job {
+func (h *hub) bulk(b admin.JobRequest) admin.Job {
 	h.t.Helper()
-	j, err := client.New(h.Provider).StartJob(h.t.Context(), b)
+	j, err := admin.New(h.Provider).StartJob(h.t.Context(), b)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -63,13 +64,13 @@ func (h *hub) bulk(b client.JobRequest) client.Job {
 }
 
 // look lets the renewer look, whatever comes of it, and reads how a job stands two minutes later.
-func (h *hub) look(j client.Job) client.Job {
+func (h *hub) look(j admin.Job) admin.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
 	_, _ = h.Timekeeper.Sweep(ctx)
 	time.Sleep(2 * time.Minute)
-	now, err := client.New(h.Provider).Job(h.t.Context(), j.ID)
+	now, err := admin.New(h.Provider).Job(h.t.Context(), j.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func keyOf(c simaws.Call) string {
 	return ""
 }
 
-var purgeNothing = client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing"}}
+var purgeNothing = admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "nothing"}}
 
 // A time that nothing can have started at selects nothing: DynamoDB refuses to look there, so that the job would never end. It is refused at once; one
 // that was begun all the same ends.
@@ -97,11 +98,11 @@ func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
-		cl := client.New(h.Provider)
+		ops := admin.New(h.Provider)
 		b := purgeNothing
 		b.Filter.StartedAfter = time.Now().Add(24 * time.Hour)
-		_, err := cl.StartJob(ctx, b)
-		_, dry := cl.PreviewJob(ctx, b)
+		_, err := ops.StartJob(ctx, b)
+		_, dry := ops.PreviewJob(ctx, b)
 		for _, err := range []error{err, dry} {
 			if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "startedAfter" {
 				t.Errorf("%v", err)
@@ -123,7 +124,7 @@ func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
 func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		cl := client.New(h.Provider)
+		ops := admin.New(h.Provider)
 		begun := time.Now()
 		var instances []provider.Instance
 		for i := range 5 {
@@ -132,18 +133,18 @@ func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for name, want := range map[string]struct {
-			f client.Filter
+			f admin.Filter
 			n int64
 		}{
-			"started after":         {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
-			"started before":        {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
-			"between":               {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[3].CreatedAt}, 2},
-			"a millisecond":         {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
-			"before all":            {client.Filter{StartedBefore: begun}, 0},
-			"ended before":          {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
-			"ended before, or then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
+			"started after":         {admin.Filter{StartedAfter: instances[2].CreatedAt}, 3},
+			"started before":        {admin.Filter{StartedBefore: instances[2].CreatedAt}, 2},
+			"between":               {admin.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[3].CreatedAt}, 2},
+			"a millisecond":         {admin.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
+			"before all":            {admin.Filter{StartedBefore: begun}, 0},
+			"ended before":          {admin.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
+			"ended before, or then": {admin.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
 		} {
-			p, err := cl.PreviewJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: want.f})
+			p, err := ops.PreviewJob(ctx, admin.JobRequest{Operation: admin.OperationPurge, Filter: want.f})
 			if err != nil || p.Matched != want.n || !p.Complete {
 				t.Errorf("%s: %+v, %v, want %d", name, p, err, want.n)
 			}
@@ -158,8 +159,8 @@ func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
 		h.startPending(ctx, "stuck")
 		time.Sleep(40 * days)
 		h.watch()
-		b := client.JobRequest{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
-		if p, err := client.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
+		b := admin.JobRequest{Operation: admin.OperationPurge, Force: true, Filter: admin.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
+		if p, err := admin.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
 			t.Errorf("%+v, %v", p, err)
 		}
 	})
@@ -206,7 +207,7 @@ func TestR22AJobGoesOnBehindAnInstanceThatCannotBeRead(t *testing.T) {
 		if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != many {
 			t.Errorf("%d are listed, %v", len(page.Instances), err)
 		}
-		p, err := client.New(h.Provider).PreviewJob(ctx, purgeNothing)
+		p, err := admin.New(h.Provider).PreviewJob(ctx, purgeNothing)
 		if err != nil || p.Matched != many {
 			t.Errorf("a dry run: %+v, %v", p, err)
 		}
@@ -228,7 +229,7 @@ func TestR22AJobThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 		if j.State != provider.JobCompleted || j.Done != 3 {
 			t.Errorf("%+v", j)
 		}
-		if all, err := client.Collect(client.New(h.Provider).Jobs(ctx)); err != nil || len(all) != 1 {
+		if all, err := client.Collect(admin.New(h.Provider).Jobs(ctx)); err != nil || len(all) != 1 {
 			t.Errorf("%d jobs, %v", len(all), err)
 		}
 	})
@@ -259,7 +260,7 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
 		h.begin("alive", "sums", 0)
 		h.serveFor(time.Minute)
-		other := h.bulk(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
+		other := h.bulk(admin.JobRequest{Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "sums"}})
 		time.Sleep(time.Second)
 		j := h.bulk(purgeNothing) // the newest is the first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -438,7 +439,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.JobRequest{Operation: client.OperationPurge, All: true})}
+		jobs := []admin.Job{h.bulk(purgeNothing), h.bulk(admin.JobRequest{Operation: admin.OperationPurge, All: true})}
 		var calls atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)

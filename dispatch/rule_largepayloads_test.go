@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
@@ -113,9 +114,9 @@ func (h *hub) endDetached(ctx context.Context, c *client.Client) {
 }
 
 // sweep deletes what nobody refers to, and returns how many payloads that was.
-func (h *hub) sweep(ctx context.Context, c *client.Client) (deleted int) {
+func (h *hub) sweep(ctx context.Context) (deleted int) {
 	h.t.Helper()
-	for n, err := range c.SweepPayloads(ctx) {
+	for n, err := range admin.New(h.Provider).SweepPayloads(ctx) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -502,7 +503,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 				}
 				h.serveFor(72 * time.Hour)
 				left := len(h.keys("x/"))
-				swept := h.sweep(ctx, c)
+				swept := h.sweep(ctx)
 				if now := len(h.keys("x/")); now != 0 || swept != left {
 					t.Errorf("%d payloads are left, %d were swept, %d remain", left, swept, now)
 				}
@@ -593,7 +594,7 @@ func TestR28APurgeBesideATurn(t *testing.T) {
 		lives := len(h.keys("x/")) - 1
 		for _, sweep := range []struct{ after, left int }{{0, lives + 1}, {49, lives}, {0, lives}} {
 			h.serveFor(time.Duration(sweep.after) * time.Hour)
-			h.sweep(ctx, c)
+			h.sweep(ctx)
 			if keys := h.keys("x/"); len(keys) != sweep.left || slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
 				t.Errorf("after %d hours there are %v", sweep.after, keys)
 			}

@@ -157,7 +157,7 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 			t.Fatalf("%d payloads, %d before", n, len(before))
 		}
 		time.Sleep(49 * time.Hour)
-		h.sweep(ctx, c)
+		h.sweep(ctx)
 		if keys := h.keys("x/"); !slices.Equal(keys, before) {
 			t.Errorf("the sweep left %v of %v", keys, before)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/apicheck"
@@ -97,7 +98,7 @@ func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func open(t *testing.T, p provider.Provider) *doors {
 	t.Helper()
 	d := &doors{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
-	api := httpapi.New(client.New(p, client.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))))
+	api := httpapi.New(client.New(p, client.WithCaller("")), admin.New(p, admin.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))))
 	noted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r)
 		d.route = r.Pattern

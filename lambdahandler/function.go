@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
@@ -221,7 +222,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := httpapi.New(b.client(p), httpapi.WithLogger(b.log))
+	h := httpapi.New(b.client(p), b.admin(p), httpapi.WithLogger(b.log))
 	if page {
 		h = withPage(h, a.origins)
 	}
@@ -291,6 +292,11 @@ func (b *binary) clientOptions() []client.Option {
 // client makes a client that calls on behalf of others: its caller is not the identity of these credentials.
 func (b *binary) client(h client.Backend) *client.Client {
 	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
+}
+
+// admin returns a client that operates the hub on behalf of others, like client.
+func (b *binary) admin(h admin.Backend) *admin.Client {
+	return admin.New(h, admin.WithInterceptors(b.interceptors...), admin.WithCaller(""))
 }
 
 func (b *binary) onLambda() bool { return onLambda(b.getenv) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
@@ -30,6 +31,9 @@ func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	e := &Env{t: t, network: newNetwork(&options{})}
 	e.deployed = &deployedHub{Backend: hub, env: e, patience: o.patience}
 	e.client = client.New(e.deployed, o.clientOptions()...)
+	if backend, ok := offered.By[admin.Backend](hub); ok {
+		e.admin = admin.New(backend, o.adminOptions()...)
+	}
 	t.Cleanup(e.deployed.clean)
 	return e
 }
@@ -162,10 +166,10 @@ func (d *deployedHub) clean() {
 	}
 }
 
-// virtual fails a test that asks a deployed hub for what only virtual time has.
-func (e *Env) virtual(what string) {
-	e.t.Helper()
-	if e.deployed != nil {
-		e.t.Fatalf("perduretest: %s is not supported in a deployed hub", what)
+// reject fails a test that calls a method for virtual time with a deployed hub. d is nil in virtual time.
+func (d *deployedHub) reject(t *testing.T, method string) {
+	t.Helper()
+	if d != nil {
+		t.Fatalf("perduretest: %s is not supported in a deployed hub", method)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -21,6 +22,7 @@ type Env struct {
 	t        *testing.T
 	hub      *simhub.Hub
 	client   *client.Client
+	admin    *admin.Client
 	clock    clock
 	stubs    stubs
 	log      callLog
@@ -142,7 +144,9 @@ func (e *Env) make(o *options) {
 	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
 	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{holders{visitor{hub.Provider, e}}}, append(o.clientOptions(), client.WithClock(e.Now))...)
+	b := &bubble{holders{visitor{hub.Provider, e}}}
+	e.client = client.New(b, append(o.clientOptions(), client.WithClock(e.Now))...)
+	e.admin = admin.New(b, append(o.adminOptions(), admin.WithClock(e.Now))...)
 }
 
 // do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
@@ -228,6 +232,16 @@ func (e *Env) errorf(format string, args ...any) {
 // WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not reach its deadline. The
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
+
+// Admin returns a client that operates the hub. Contexts have the same meaning as for Client. Reconcile, PurgeQueues and
+// dead letters are not supported in virtual time.
+func (e *Env) Admin() *admin.Client {
+	e.t.Helper()
+	if e.admin == nil {
+		e.t.Fatal("perduretest: Admin: the hub of NewDeployed is not an admin.Backend")
+	}
+	return e.admin
+}
 
 // patience is how much virtual time what is still running gets to end once the test is over.
 const patience = 24 * time.Hour

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/internal/vault"
 )
 

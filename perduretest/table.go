@@ -29,7 +29,7 @@ func WithTable(name, partitionKey, sortKey string) Option {
 // not every option of them.
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
-	env.virtual("TableClient")
+	env.deployed.reject(env.t, "TableClient")
 	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}
 }
 

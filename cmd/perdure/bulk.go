@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/days"
@@ -44,11 +45,11 @@ the background, and perdure jobs shows the progress.`, verb)
 }
 
 // bulk makes a command accept a filter instead of an instance ID.
-func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.JobRequest)) {
+func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *admin.JobRequest)) {
 	f := &bulkFlags{now: c.now}
 	flags := cmd.Flags()
 	age := "minimum age since the start, such as 30d or 12h"
-	if op == client.OperationPurge {
+	if op == admin.OperationPurge {
 		age = "minimum age since the end, such as 30d or 12h"
 	}
 	flags.StringVar(&f.name, "name", "", "orchestration of the instances")
@@ -82,16 +83,16 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 			}
 			return one(cmd, args)
 		}
-		cl, err := c.open(cmd.Context(), c.hub)
+		h, err := c.open(cmd.Context(), c.hub)
 		if err != nil {
 			return &openError{err}
 		}
-		b := client.JobRequest{Operation: op, All: f.all}
+		b := admin.JobRequest{Operation: op, All: f.all}
 		complete(&b)
 		if err := f.fill(&b); err != nil {
 			return err
 		}
-		return c.runBulk(cmd.Context(), cl, b, f)
+		return c.runBulk(cmd.Context(), h.admin, b, f)
 	}
 }
 
@@ -128,7 +129,7 @@ func (f *bulkFlags) selects(cmd *cobra.Command) bool {
 }
 
 // fill reads the flags into a filter.
-func (f *bulkFlags) fill(b *client.JobRequest) error {
+func (f *bulkFlags) fill(b *admin.JobRequest) error {
 	b.Filter.Orchestration = f.name
 	b.Filter.Version = f.version
 	b.Filter.ParentID = f.parent
@@ -171,7 +172,7 @@ func parseTimes(flags ...timeFlag) error {
 	return nil
 }
 
-func (f *bulkFlags) fillAge(b *client.JobRequest) error {
+func (f *bulkFlags) fillAge(b *admin.JobRequest) error {
 	if f.olderThan == "" {
 		return nil
 	}
@@ -180,7 +181,7 @@ func (f *bulkFlags) fillAge(b *client.JobRequest) error {
 		return &provider.FieldError{Field: "--older-than", Problem: "is " + err.Error()}
 	}
 	before := f.now().Add(-d)
-	if b.Operation == client.OperationPurge {
+	if b.Operation == admin.OperationPurge {
 		b.Filter.UpdatedBefore = before
 	} else if b.Filter.StartedBefore.IsZero() || before.Before(b.Filter.StartedBefore) {
 		b.Filter.StartedBefore = before
@@ -189,9 +190,9 @@ func (f *bulkFlags) fillAge(b *client.JobRequest) error {
 }
 
 // runBulk shows what matches, asks for confirmation, and begins.
-func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.JobRequest, f *bulkFlags) error {
+func (c *command) runBulk(ctx context.Context, a *admin.Client, b admin.JobRequest, f *bulkFlags) error {
 	if f.dryRun || !f.yes {
-		p, err := cl.PreviewJob(ctx, b)
+		p, err := a.PreviewJob(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.JobRe
 		b.All = false
 	}
 
-	j, err := cl.StartJob(ctx, b)
+	j, err := a.StartJob(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.JobRe
 	return c.print(j.ID + "\n")
 }
 
-func previewText(op provider.Operation, p client.JobPreview) string {
+func previewText(op provider.Operation, p admin.JobPreview) string {
 	var b strings.Builder
 	more := ""
 	if !p.Complete {
@@ -249,8 +250,8 @@ func (c *command) confirmed(op provider.Operation) bool {
 }
 
 func jobsVerb(c *command) *cobra.Command {
-	cmd := c.verb("jobs", "List bulk jobs", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		jobs, err := client.Collect(cl.Jobs(ctx))
+	cmd := c.operatorVerb("jobs", "List bulk jobs", "", func(ctx context.Context, a *admin.Client, _ string) error {
+		jobs, err := client.Collect(a.Jobs(ctx))
 		if err != nil {
 			return err
 		}
@@ -266,9 +267,9 @@ running and those that ended in the last seven days.`
 	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
   perdure jobs
   perdure jobs cancel 01K0…`
-	stop := c.verb("cancel JOB", "Stop a bulk job", "JOB",
-		func(ctx context.Context, cl *client.Client, id string) error {
-			j, err := cl.CancelJob(ctx, id)
+	stop := c.operatorVerb("cancel JOB", "Stop a bulk job", "JOB",
+		func(ctx context.Context, a *admin.Client, id string) error {
+			j, err := a.CancelJob(ctx, id)
 			if errors.Is(err, client.ErrNotFound) {
 				return &exit{exitError, fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", clean(id))}
 			}
@@ -278,7 +279,7 @@ running and those that ended in the last seven days.`
 			if c.json {
 				return c.printJSON(httpapi.NewJob(j))
 			}
-			return c.print(jobTable([]client.Job{j}))
+			return c.print(jobTable([]admin.Job{j}))
 		})
 	stop.Long = stop.Short + `.
 
@@ -288,7 +289,7 @@ Instances that the job has already processed are not restored.`
 	return cmd
 }
 
-func jobTable(jobs []client.Job) string {
+func jobTable(jobs []admin.Job) string {
 	t := table{header: []string{
 		"JOB", "OPERATION", "STATE", columnStarted, ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR",
 	}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
@@ -16,7 +17,7 @@ func TestBulk(t *testing.T) {
 		h.mustRun("start", "hello", "--id", id)
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.client = client.New(h.Provider, client.WithClock(func() time.Time { return began.Add(time.Hour) }))
+	h.admin = admin.New(h.Provider, admin.WithClock(func() time.Time { return began.Add(time.Hour) }))
 	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "instances to purge: 1\n  over\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
@@ -70,11 +71,11 @@ func TestAJobTakesWhatWasConfirmed(t *testing.T) {
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
 	now := began
-	h.client = client.New(h.Provider, client.WithClock(func() time.Time { now = now.Add(time.Hour); return now }))
+	h.admin = admin.New(h.Provider, admin.WithClock(func() time.Time { now = now.Add(time.Hour); return now }))
 	for _, selects := range []string{"--name=hello", "--all"} {
 		h.in = "yes\n"
 		h.mustRun("terminate", selects)
-		jobs, err := client.Collect(h.client.Jobs(t.Context()))
+		jobs, err := client.Collect(h.admin.Jobs(t.Context()))
 		if err != nil || !jobs[0].Filter.StartedBefore.Before(jobs[0].CreatedAt) {
 			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt, jobs[0].Filter.StartedBefore, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
@@ -19,7 +20,7 @@ import (
 
 // command is one invocation of the tool: its dependencies and the global flags.
 type command struct {
-	open   func(ctx context.Context, hub string) (*client.Client, error)
+	open   func(ctx context.Context, name string) (hub, error)
 	admin  func(ctx context.Context, hub string) (*hubadmin.Admin, error)
 	getenv func(string) string
 	in     io.Reader
@@ -34,6 +35,15 @@ type command struct {
 	hub  string
 	json bool
 }
+
+// hub holds the clients of a hub.
+type hub struct {
+	client *client.Client
+	admin  *admin.Client
+}
+
+// newHub returns the clients of a provider's hub.
+func newHub(p provider.Provider) hub { return hub{client: client.New(p), admin: admin.New(p)} }
 
 // defaultHub is the name of the hub if none is set.
 const defaultHub = "default"
@@ -112,19 +122,39 @@ const (
 )
 
 // verb returns a command that opens the hub and calls run with its client.
-func (c *command) verb(use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error) *cobra.Command {
+func (c *command) verb(
+	use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error,
+) *cobra.Command {
+	return c.hubVerb(use, short, argument, func(ctx context.Context, h hub, arg string) error {
+		return run(ctx, h.client, arg)
+	})
+}
+
+// operatorVerb returns a command that opens the hub and calls run with its admin client.
+func (c *command) operatorVerb(
+	use, short string, argument string, run func(ctx context.Context, a *admin.Client, arg string) error,
+) *cobra.Command {
+	return c.hubVerb(use, short, argument, func(ctx context.Context, h hub, arg string) error {
+		return run(ctx, h.admin, arg)
+	})
+}
+
+// hubVerb returns a command that opens the hub and calls run with its clients.
+func (c *command) hubVerb(
+	use, short string, argument string, run func(ctx context.Context, h hub, arg string) error,
+) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(argument),
 		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, argument) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.open(cmd.Context(), c.hub)
+			h, err := c.open(cmd.Context(), c.hub)
 			if err != nil {
 				return &openError{err}
 			}
 			if argument == "" {
-				return run(cmd.Context(), cl, "")
+				return run(cmd.Context(), h, "")
 			}
-			return run(cmd.Context(), cl, args[0])
+			return run(cmd.Context(), h, args[0])
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
@@ -37,6 +38,7 @@ type tool struct {
 	openError error
 	adminHub  *hubadmin.Admin
 	client    *client.Client // of another hub; nil: of Provider
+	admin     *admin.Client  // of another hub; nil: of Provider
 	attended  bool           // by a person
 	sleep     func(ctx context.Context, d time.Duration) error
 	stderr    io.Writer // nil: err
@@ -53,11 +55,15 @@ func setup(t *testing.T) *tool {
 func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
-	open := func(_ context.Context, hub string) (*client.Client, error) {
-		h.openedHub = hub
-		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
+	clock := func() time.Time { return began }
+	open := func(_ context.Context, name string) (hub, error) {
+		h.openedHub = name
+		return hub{
+			client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
+			admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
+		}, h.openError
 	}
-	admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
+	deployed := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 	now := func() time.Time { return began }
 	if h.now != nil {
 		now = h.now
@@ -67,7 +73,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		stderr = h.stderr
 	}
 	c := &command{
-		open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
+		open: open, admin: deployed, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
 		now: now, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
 	}
 	return c.run(ctx, args)
@@ -190,7 +196,7 @@ func TestPrintErrorsFail(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)
-		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
+		open := func(context.Context, string) (hub, error) { return newHub(h.Provider), nil }
 		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 		c := &command{open: open, admin: admin, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
 		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {

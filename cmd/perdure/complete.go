@@ -39,11 +39,11 @@ func (c *command) complete(argument string) cobra.CompletionFunc {
 func (c *command) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	cl, err := c.open(ctx, c.hub)
+	h, err := c.open(ctx, c.hub)
 	if err != nil {
 		return nil, &openError{err}
 	}
-	page, err := cl.ListPage(ctx, client.ListQuery{}, client.Paging{Limit: completions})
+	page, err := h.client.ListPage(ctx, client.ListQuery{}, client.Paging{Limit: completions})
 	if err != nil {
 		return nil, err
 	}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
 )
 
 func costVerb(c *command) *cobra.Command {
-	cmd := c.verb("cost ID", "Estimate the cost of an instance", argID,
-		func(ctx context.Context, cl *client.Client, id string) error {
-			cost, err := client.EstimateCost(ctx, cl, id)
+	cmd := c.operatorVerb("cost ID", "Estimate the cost of an instance", argID,
+		func(ctx context.Context, a *admin.Client, id string) error {
+			cost, err := a.EstimateCost(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -33,7 +33,7 @@ history. Measured costs are in docs/operate/cost.md.`
 	return cmd
 }
 
-func describeCost(cost *client.CostEstimate) string {
+func describeCost(cost *admin.CostEstimate) string {
 	var b labelled
 	b.line("Instance", cost.InstanceID)
 	million := cost.Dollars * 1e6 //nolint:mnd // a million

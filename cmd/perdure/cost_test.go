@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
 )
 
 func TestCost(t *testing.T) {
@@ -12,7 +12,7 @@ func TestCost(t *testing.T) {
 	h := thrice(t)
 	h.mustRun("cost", "poller")
 	h.wantGolden("cost.golden")
-	var cost client.CostEstimate
+	var cost admin.CostEstimate
 	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/provider"
@@ -23,8 +24,8 @@ type deadFlags struct {
 
 // deadLetters is the --json output of dead-letters list.
 type deadLetters struct {
-	DeadLetters []httpapi.DeadLetter     `json:"deadLetters"`
-	Queues      []client.DeadLetterCount `json:"queues"`
+	DeadLetters []httpapi.DeadLetter    `json:"deadLetters"`
+	Queues      []admin.DeadLetterCount `json:"queues"`
 }
 
 // deadResult is the --json output of redrive and drop.
@@ -71,8 +72,8 @@ func (f *deadFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.instance, "instance", "", "ID of the instance that they belong to")
 }
 
-func (f *deadFlags) query(ids ...string) client.DeadLetterQuery {
-	return client.DeadLetterQuery{Queue: f.queue, ReasonPrefix: f.reason, InstanceID: f.instance, IDs: ids}
+func (f *deadFlags) query(ids ...string) admin.DeadLetterQuery {
+	return admin.DeadLetterQuery{Queue: f.queue, ReasonPrefix: f.reason, InstanceID: f.instance, IDs: ids}
 }
 
 func (f *deadFlags) selects() bool {
@@ -82,15 +83,15 @@ func (f *deadFlags) selects() bool {
 func (c *deadVerbs) listVerb() *cobra.Command {
 	var f deadFlags
 	limit := 0
-	cmd := c.verb("list", "List dead letters", "", func(ctx context.Context, cl *client.Client, _ string) error {
+	cmd := c.operatorVerb("list", "List dead letters", "", func(ctx context.Context, a *admin.Client, _ string) error {
 		if err := checkLimit(limit); err != nil {
 			return err
 		}
-		found, err := cl.DeadLetters(ctx, f.query(), limit)
+		found, err := a.DeadLetters(ctx, f.query(), limit)
 		if err != nil {
 			return err
 		}
-		counts, err := cl.CountDeadLetters(ctx)
+		counts, err := a.CountDeadLetters(ctx)
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ If the list is incomplete, the total is printed on stderr.`
 }
 
 // count prints how many dead letters there are, where the list does not show all of them.
-func (c *deadVerbs) count(counts []client.DeadLetterCount, shown int) {
+func (c *deadVerbs) count(counts []admin.DeadLetterCount, shown int) {
 	all := 0
 	var parts []string
 	for _, n := range counts {
@@ -132,9 +133,9 @@ func (c *deadVerbs) count(counts []client.DeadLetterCount, shown int) {
 }
 
 func (c *deadVerbs) showVerb() *cobra.Command {
-	cmd := c.verb("show DEAD-LETTER", "Show a dead letter and its body", "DEAD-LETTER",
-		func(ctx context.Context, cl *client.Client, id string) error {
-			found, err := cl.DeadLetters(ctx, client.DeadLetterQuery{IDs: []string{id}}, 1)
+	cmd := c.operatorVerb("show DEAD-LETTER", "Show a dead letter and its body", "DEAD-LETTER",
+		func(ctx context.Context, a *admin.Client, id string) error {
+			found, err := a.DeadLetters(ctx, admin.DeadLetterQuery{IDs: []string{id}}, 1)
 			if err != nil {
 				return err
 			}
@@ -158,11 +159,11 @@ func noDeadLetter(id string) error {
 
 func (c *deadVerbs) redriveVerb() *cobra.Command {
 	var f deadFlags
-	redrive := func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
+	redrive := func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error) {
 		if f.force {
-			return cl.RedriveDeadLetters(ctx, q, client.ForceRedrive())
+			return a.RedriveDeadLetters(ctx, q, admin.ForceRedrive())
 		}
-		return cl.RedriveDeadLetters(ctx, q)
+		return a.RedriveDeadLetters(ctx, q)
 	}
 	cmd := c.action("redrive", "Send dead letters to their queues again", &f, redrive)
 	cmd.Long = cmd.Short + `.
@@ -181,8 +182,8 @@ content is in the history or was sent again. --force redrives them too, and an e
 
 func (c *deadVerbs) dropVerb() *cobra.Command {
 	var f deadFlags
-	drop := func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
-		return cl.DropDeadLetters(ctx, q)
+	drop := func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error) {
+		return a.DropDeadLetters(ctx, q)
 	}
 	cmd := c.action("drop", "Delete dead letters", &f, drop)
 	cmd.Long = cmd.Short + `.
@@ -195,7 +196,7 @@ reason corrupt:, or without a reason, is the only copy of its message.`
 
 // action makes a command that processes the dead letters with the given IDs, or those that the flags select.
 func (c *deadVerbs) action(
-	name, short string, f *deadFlags, act func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error),
+	name, short string, f *deadFlags, act func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error),
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " [DEAD-LETTER...]", Short: short, ValidArgsFunction: cobra.NoFileCompletions,
@@ -209,15 +210,15 @@ func (c *deadVerbs) action(
 			case len(ids) == 0 && !f.selects():
 				return fmt.Errorf("specify IDs, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
 			}
-			cl, err := c.open(cmd.Context(), c.hub)
+			h, err := c.open(cmd.Context(), c.hub)
 			if err != nil {
 				return &openError{err}
 			}
-			goOn, err := c.preview(cmd.Context(), cl, name, f, ids)
+			goOn, err := c.preview(cmd.Context(), h.admin, name, f, ids)
 			if err != nil || !goOn {
 				return err
 			}
-			done, err := act(cmd.Context(), cl, f.query(ids...))
+			done, err := act(cmd.Context(), h.admin, f.query(ids...))
 			return c.done(name, ids, done, err)
 		},
 	}
@@ -232,7 +233,7 @@ func (c *deadVerbs) action(
 const deadSample = 10
 
 // preview shows what is selected, and asks.
-func (c *deadVerbs) preview(ctx context.Context, cl *client.Client, name string, f *deadFlags, ids []string) (goOn bool, err error) {
+func (c *deadVerbs) preview(ctx context.Context, a *admin.Client, name string, f *deadFlags, ids []string) (goOn bool, err error) {
 	if f.yes && !f.dryRun {
 		return true, nil
 	}
@@ -240,11 +241,11 @@ func (c *deadVerbs) preview(ctx context.Context, cl *client.Client, name string,
 	if f.dryRun {
 		limit = client.MaxPageSize
 	}
-	found, err := cl.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
+	found, err := a.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
 	if err != nil {
 		return false, err
 	}
-	counts, err := cl.CountDeadLetters(ctx)
+	counts, err := a.CountDeadLetters(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -264,7 +265,7 @@ func (c *deadVerbs) preview(ctx context.Context, cl *client.Client, name string,
 }
 
 // done prints what came of it.
-func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult, err error) error {
+func (c *deadVerbs) done(name string, ids []string, done admin.DeadLetterResult, err error) error {
 	if c.json {
 		if printed := c.printJSON(deadResult(done)); printed != nil {
 			return printed
@@ -297,7 +298,7 @@ func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult
 	return c.print(strconv.FormatInt(done.Done, 10) + "\n")
 }
 
-func printable(found []client.DeadLetter) []httpapi.DeadLetter {
+func printable(found []admin.DeadLetter) []httpapi.DeadLetter {
 	all := make([]httpapi.DeadLetter, len(found))
 	for i := range found {
 		all[i] = httpapi.NewDeadLetter(&found[i])
@@ -305,7 +306,7 @@ func printable(found []client.DeadLetter) []httpapi.DeadLetter {
 	return all
 }
 
-func deadTable(found []client.DeadLetter) string {
+func deadTable(found []admin.DeadLetter) string {
 	if len(found) == 0 {
 		return "no dead letters found\n"
 	}
@@ -317,7 +318,7 @@ func deadTable(found []client.DeadLetter) string {
 	return t.String()
 }
 
-func sentAt(d *client.DeadLetter) string {
+func sentAt(d *admin.DeadLetter) string {
 	if d.SentAt.IsZero() {
 		return ""
 	}
@@ -325,7 +326,7 @@ func sentAt(d *client.DeadLetter) string {
 }
 
 // what describes the message of a dead letter.
-func what(d *client.DeadLetter) string {
+func what(d *admin.DeadLetter) string {
 	about := &d.Subject
 	switch {
 	case about.ActivityID > 0 && about.Name != "":
@@ -339,14 +340,14 @@ func what(d *client.DeadLetter) string {
 	}
 }
 
-func reasonOf(d *client.DeadLetter) string {
+func reasonOf(d *admin.DeadLetter) string {
 	if d.Reason == "" {
 		return "(none: moved by SQS, the sweeper sends it again)"
 	}
 	return d.Reason
 }
 
-func deadText(d *client.DeadLetter) string {
+func deadText(d *admin.DeadLetter) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -36,7 +37,7 @@ func onInterceptedAWS(t *testing.T, intercept simaws.Interceptor, f func(ctx con
 			t.Fatal(err)
 		}
 		h := setup(t)
-		h.client = client.New(hub.Provider)
+		h.client, h.admin = client.New(hub.Provider), admin.New(hub.Provider)
 		f(t.Context(), h, hub)
 		hub.Close()
 		synctest.Wait()

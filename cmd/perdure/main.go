@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/analysis"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
@@ -38,10 +37,10 @@ func run() int {
 	return c.run(ctx, os.Args[1:])
 }
 
-func openHub(ctx context.Context, hub string) (*client.Client, error) {
-	p, err := dynamo.Open(ctx, hub)
+func openHub(ctx context.Context, name string) (hub, error) {
+	p, err := dynamo.Open(ctx, name)
 	if err != nil {
-		return nil, err
+		return hub{}, err
 	}
-	return client.New(p), nil
+	return newHub(p), nil
 }

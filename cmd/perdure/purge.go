@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 )
 
@@ -35,7 +36,7 @@ set.`
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
 	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
 	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
-	c.bulk(cmd, client.OperationPurge, func(b *client.JobRequest) { b.Force = force })
+	c.bulk(cmd, admin.OperationPurge, func(b *admin.JobRequest) { b.Force = force })
 	onlyOfOne(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/internal/days"
 	"github.com/perdure/perdure/internal/retrybudget"
 	"github.com/perdure/perdure/provider"
@@ -21,7 +21,7 @@ import (
 type reconcileFlags struct {
 	lookback          string
 	afterRestore, yes bool
-	how               client.ReconcileOptions
+	how               admin.ReconcileOptions
 }
 
 // The defaults of flags.
@@ -57,9 +57,9 @@ func (f *reconcileFlags) next(c *command, where string) string {
 
 func reconcileVerb(c *command) *cobra.Command {
 	var f reconcileFlags
-	cmd := c.verb("reconcile", "Resend lost messages and timers", "",
-		func(ctx context.Context, cl *client.Client, _ string) error {
-			return reconcile(ctx, c, cl, &f)
+	cmd := c.operatorVerb("reconcile", "Resend lost messages and timers", "",
+		func(ctx context.Context, a *admin.Client, _ string) error {
+			return reconcile(ctx, c, a, &f)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -85,7 +85,7 @@ procedure is in docs/operate/runbooks.md.`
 	return cmd
 }
 
-func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
+func reconcile(ctx context.Context, c *command, a *admin.Client, f *reconcileFlags) error {
 	lookback, err := days.Parse(f.lookback)
 	if err != nil {
 		return &provider.FieldError{Field: "--lookback", Problem: "is " + err.Error()}
@@ -113,13 +113,13 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		}
 	}
 
-	f.how.OnStall = func(w client.Stall) { fmt.Fprintln(c.err, waitingText(w.Service, w.Elapsed)) }
+	f.how.OnStall = func(w admin.Stall) { fmt.Fprintln(c.err, waitingText(w.Service, w.Elapsed)) }
 	if f.afterRestore {
-		if err := emptyQueues(ctx, c, cl, f); err != nil {
+		if err := emptyQueues(ctx, c, a, f); err != nil {
 			return err
 		}
 	}
-	f.how.OnProgress = func(so client.ReconcileResult) {
+	f.how.OnProgress = func(so admin.ReconcileResult) {
 		from := ""
 		if so.Cursor != "" {
 			from = "; to continue from here: --cursor " + shellQuoted(so.Cursor)
@@ -127,7 +127,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		fmt.Fprintf(c.err, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
 			from)
 	}
-	so, err := cl.Reconcile(ctx, f.how)
+	so, err := a.Reconcile(ctx, f.how)
 	err = asFlag(asFlag(err, "lookback", "--lookback"), "concurrency", "--concurrency")
 	return reconciled(c, f, so, err)
 }
@@ -176,12 +176,12 @@ func waitingText(service string, soFar time.Duration) string {
 }
 
 // emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
-func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
+func emptyQueues(ctx context.Context, c *command, a *admin.Client, f *reconcileFlags) error {
 	again := f.next(c, "--after-restore")
 	fmt.Fprintf(c.err, "deleting messages and timer schedules; nothing is sent for %v after that\n",
 		provider.QueuePurgeCooldown)
 	told := 0
-	emptied, err := cl.PurgeQueues(ctx, client.OnStall(f.how.OnStall), client.OnProgress(func(so provider.QueuePurgeResult) {
+	emptied, err := a.PurgeQueues(ctx, admin.OnStall(f.how.OnStall), admin.OnProgress(func(so provider.QueuePurgeResult) {
 		if so.Schedules/schedulesTold > told {
 			told = so.Schedules / schedulesTold
 			fmt.Fprintf(c.err, "%d schedules deleted so far\n", so.Schedules)
@@ -203,7 +203,7 @@ func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcil
 	return nil
 }
 
-func reconciled(c *command, f *reconcileFlags, so client.ReconcileResult, err error) error {
+func reconciled(c *command, f *reconcileFlags, so admin.ReconcileResult, err error) error {
 	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.afterRestore {
 		return err // nothing was begun
 	}
@@ -221,7 +221,7 @@ func reconciled(c *command, f *reconcileFlags, so client.ReconcileResult, err er
 }
 
 // goOn returns the error of a run that stopped, with the command that continues it.
-func (f *reconcileFlags) goOn(c *command, so client.ReconcileResult, err error) error {
+func (f *reconcileFlags) goOn(c *command, so admin.ReconcileResult, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -237,7 +237,7 @@ func (f *reconcileFlags) goOn(c *command, so client.ReconcileResult, err error) 
 }
 
 // reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
-func reconciledText(so client.ReconcileResult, next func(where string) string) string {
+func reconciledText(so admin.ReconcileResult, next func(where string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --lookback, %d ended earlier; "+
 		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Active, so.Ended, so.EndedBeforeLookback, so.Deleted,

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -38,7 +39,7 @@ func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *fu
 			t.Fatal(err)
 		}
 		h := setup(t)
-		h.client = client.New(hub.Provider)
+		h.client, h.admin = client.New(hub.Provider), admin.New(hub.Provider)
 		f(t.Context(), h, &throttle)
 		hub.Close()
 		synctest.Wait()

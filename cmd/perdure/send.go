@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 )
@@ -76,7 +77,7 @@ perdure history shows the event ID of each activity.`
 	cmd.Flags().StringVar(&message, "message", "", "reason, available to the code and in the history")
 	completeWith[string](cmd, "activity")
 	cmd.Long += bulkText("cancels")
-	c.bulk(cmd, client.OperationCancel, func(b *client.JobRequest) { b.Message = message })
+	c.bulk(cmd, admin.OperationCancel, func(b *admin.JobRequest) { b.Message = message })
 	onlyOfOne(cmd, "activity", "")
 	return cmd
 }
@@ -97,7 +98,7 @@ children are cancelled. Use perdure cancel to let its code clean up.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored in the history")
 	cmd.Long += bulkText("terminates")
-	c.bulk(cmd, client.OperationTerminate, func(b *client.JobRequest) { b.Message = message })
+	c.bulk(cmd, admin.OperationTerminate, func(b *admin.JobRequest) { b.Message = message })
 	return cmd
 }
 

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
 )
 
 func sweepVerb(c *command) *cobra.Command {
-	cmd := c.verb("sweep", "Delete unreferenced payloads", "",
-		func(ctx context.Context, cl *client.Client, _ string) error {
+	cmd := c.operatorVerb("sweep", "Delete unreferenced payloads", "",
+		func(ctx context.Context, a *admin.Client, _ string) error {
 			pages, deleted := 0, 0
-			for n, err := range cl.SweepPayloads(ctx) {
+			for n, err := range a.SweepPayloads(ctx) {
 				if deleted += n; err != nil {
 					return fmt.Errorf("%w (%d payloads deleted); run the command again", err, deleted)
 				}

@@ -55,11 +55,12 @@ with other host names, are rejected.`,
 // apiFor returns the API that the page asks: of the hub's resources, or of an endpoint.
 func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, error) {
 	if endpoint == "" {
-		cl, err := c.open(ctx, c.hub)
+		h, err := c.open(ctx, c.hub)
 		if err != nil {
 			return nil, &openError{err}
 		}
-		return httpapi.New(cl, httpapi.WithLogger(slog.New(slog.DiscardHandler)), httpapi.WithClock(c.now)), nil
+		log := slog.New(slog.DiscardHandler)
+		return httpapi.New(h.client, h.admin, httpapi.WithLogger(log), httpapi.WithClock(c.now)), nil
 	}
 
 	to, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(endpoint, "/"), "/v1"))

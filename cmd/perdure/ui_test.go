@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
-
-	"github.com/perdure/perdure/client"
 )
 
 // echo is an API that answers with what it was asked.
@@ -108,7 +106,7 @@ func uiOf(t *testing.T, h *tool, args ...string) (address string, stop func()) {
 	t.Helper()
 	out, in := io.Pipe()
 	c := &command{
-		open:   func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil },
+		open:   func(context.Context, string) (hub, error) { return newHub(h.Provider), nil },
 		getenv: func(string) string { return "" }, out: in, err: io.Discard, now: time.Now,
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
@@ -48,7 +47,7 @@ func TestWatchPrintsAsItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		out := &stamped{from: time.Now()}
-		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
+		open := func(context.Context, string) (hub, error) { return newHub(h.Provider), nil }
 		c := &command{open: open, getenv: func(string) string { return "" }, out: out, err: &h.err}
 		if code := c.run(t.Context(), []string{"watch", "poller", "--json"}); code != exitCompleted {
 			t.Fatalf("exit %d: %s", code, h.err.String())
