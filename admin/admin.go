@@ -74,7 +74,8 @@ func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 
 // New returns a client that operates a task hub. It makes no calls.
 func New(h Backend, opts ...Option) *Client {
-	o := options{now: time.Now, sleep: sleep.For, identify: clientcall.IdentifyBy(h)} //nolint:forbidigo // the default clock
+	o := options{sleep: sleep.For, identify: clientcall.IdentifyBy(h)}
+	o.now = time.Now //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -78,7 +78,9 @@ func (c *Client) newDeadLetterScan(q DeadLetterQuery) (*deadLetterScan, error) {
 		seen: map[string]bool{}, held: map[string][]DeadLetter{}, missingIDs: len(q.IDs),
 	}
 	if q.TimeLimit < 0 {
-		return nil, &provider.FieldError{Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.TimeLimit)}
+		return nil, &provider.FieldError{
+			Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.TimeLimit),
+		}
 	}
 	if q.TimeLimit > 0 {
 		s.deadline = c.now().Add(q.TimeLimit)

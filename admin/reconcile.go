@@ -57,8 +57,8 @@ type ReconcileResult struct {
 	// earlier executions were skipped (provider.MaxPastExecutions).
 	SkippedOutputs     int64 `json:"leftOut"`
 	TruncatedInstances int64 `json:"cut"`
-	// LostChildren counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
-	// run. Their parents receive a failure of type history.TypeOutcomeLost.
+	// LostChildren counts children that do not exist and were started more than 28 days ago. It is unknown whether they
+	// have run. Their parents receive a failure of type history.TypeOutcomeLost.
 	LostChildren int64 `json:"lost"`
 	// Errors are the first errors of the failed instances.
 	Errors []string `json:"errors,omitempty"`

@@ -27,5 +27,5 @@ type CallerIdentifier = clientcall.Identifier
 
 // cancelRequester returns the name of the caller for cancellations, for which history always records a requester.
 func (c *Client) cancelRequester(ctx context.Context) string {
-	return cmp.Or(c.calls.Caller(ctx), history.RequestedByClient)
+	return cmp.Or(c.hub.Calls.Caller(ctx), history.RequestedByClient)
 }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/cancelling"
+	"github.com/perdure/perdure/client/internal/completion"
+	"github.com/perdure/perdure/client/internal/hub"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
-	"github.com/perdure/perdure/internal/standings"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -37,24 +38,19 @@ var (
 	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.
-	ErrActivityNotFound = fmt.Errorf("the current execution has no such activity: %w", ErrNotFound)
+	ErrActivityNotFound = cancelling.ErrActivityNotFound
 	// ErrNotCancellable means that the activity is neither pending nor running.
-	ErrNotCancellable = errors.New("activity is neither pending nor running")
+	ErrNotCancellable = cancelling.ErrNotCancellable
 	// ErrNotPaused means that the instance or schedule is not paused.
 	ErrNotPaused = errors.New("not paused")
 )
 
 // Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
-	hub     Backend
-	now     func() time.Time
-	sleep   func(ctx context.Context, d time.Duration) error
-	calls   *clientcall.Runner
-	querier provider.Querier // nil: the hub, if it is one
-
-	vault *vault.Vault // nil: payloads are neither encoded nor stored
-
-	standings *standings.Standings // of executions whose activities were completed
+	hub      *hub.Hub
+	querier  provider.Querier       // nil: the hub cannot run queries
+	preparer provider.StartPreparer // nil: the hub cannot prepare starts
+	attempts *completion.Attempts
 }
 
 // Option configures a Client.
@@ -90,12 +86,18 @@ type Backend interface {
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
 	// VerifyWorkItemToken and RenewWorkItemLocks are methods of provider.WorkItems.
 	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
-	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
+	RenewWorkItemLocks(
+		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+	) ([]provider.Renewal, error)
 	// The following seven are methods of provider.WorkItems.
 	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
-	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
+	ReadWorkItem(
+		ctx context.Context, instanceID, executionID string, segment, activityID int64,
+	) (provider.WorkItem, error)
 	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
-	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
+	TimeOutPending(
+		ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	) (ended bool, err error)
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
@@ -109,12 +111,21 @@ type Backend interface {
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
-	o := options{now: time.Now, sleep: sleep.For, identify: clientcall.IdentifyBy(h)} //nolint:forbidigo // the default clock
+	o := options{sleep: sleep.For, identify: clientcall.IdentifyBy(h)}
+	o.now = time.Now //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(&o)
 	}
-	return &Client{
-		hub: h, now: o.now, sleep: o.sleep, calls: clientcall.NewRunner(o.identify, o.interceptors),
-		querier: o.querier, vault: newVault(o.codecs, h), standings: standings.New(),
+	connection := &hub.Hub{
+		Backend: h, Now: o.now, Sleep: o.sleep, Calls: clientcall.NewRunner(o.identify, o.interceptors),
+		Vault: newVault(o.codecs, h),
 	}
+	connection.Waiter, _ = offered.By[Waiter](h)
+	connection.UpdateWaiter, _ = offered.By[UpdateWaiter](h)
+	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection)}
+	if c.querier == nil {
+		c.querier, _ = offered.By[provider.Querier](h)
+	}
+	c.preparer, _ = offered.By[provider.StartPreparer](h)
+	return c
 }

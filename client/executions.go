@@ -52,7 +52,7 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 	}
 
 	limit := cmp.Or(p.Limit, defaultPage)
-	found := p.Cursor == "" // the cursor is the id of the last execution that was seen: new ones do not move it
+	found := p.Cursor == "" // the cursor is the ID of the last execution of the previous page
 	for x, err := range c.Executions(ctx, instanceID) {
 		switch {
 		case err != nil:

@@ -55,8 +55,8 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Stat
 	}
 
 	found, err := c.hub.ListInstances(ctx, provider.ListQuery{
-		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID, StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore,
-		Limit: p.Limit, Cursor: p.Cursor,
+		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID,
+		StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore, Limit: p.Limit, Cursor: p.Cursor,
 	})
 	if err != nil {
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/client/internal/hub"
+	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/internal/clientcall"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -37,24 +38,25 @@ var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a tr
 // construct's GrantStartDirect. If the input is stored in the payload store, the transaction must follow within two
 // days. PrepareStart costs one strongly consistent read, and the start costs six write units more than a plain Start.
 // See docs/guides/transactional-starts.md.
-func (c *Client) PrepareStart(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
-	preparer, ok := offered.By[provider.StartPreparer](c.hub)
-	if !ok {
+func (c *Client) PrepareStart(
+	ctx context.Context, orchestration string, input any, opts ...StartOption,
+) (provider.PreparedStart, error) {
+	if c.preparer == nil {
 		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}
-	err := onlyStarts(opts)
-	if err != nil {
+	o := startOptionsOf(opts)
+	if err := o.RejectIfExists(); err != nil {
 		return nil, fmt.Errorf("client: prepare start: %w", err)
 	}
-	s, err := c.startOf(ctx, orchestration, input, opts)
+	s, err := starting.New(ctx, c.hub, orchestration, input, o)
 	if err != nil {
 		return nil, fmt.Errorf("client: prepare start: %w", err)
 	}
 
 	var prepared provider.PreparedStart
-	err = c.call(ctx, clientcall.Start, s.InstanceID, orchestration, func(ctx context.Context) error {
-		s.TraceParent = traceParentOf(ctx)
-		prepared, err = preparer.PrepareStart(ctx, s)
+	err = c.hub.Call(ctx, clientcall.Start, s.InstanceID, orchestration, func(ctx context.Context) error {
+		s.TraceParent = hub.TraceParent(ctx)
+		prepared, err = c.preparer.PrepareStart(ctx, s)
 		return err
 	})
 	if err != nil {
