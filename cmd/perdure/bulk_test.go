@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 )
 
@@ -28,7 +29,7 @@ func TestBulk(t *testing.T) {
 		t.Errorf("a dry run makes a job: %q", got)
 	}
 	h.in = "no\n"
-	if code := h.run(t.Context(), "purge", "--name", "hello"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
+	if code := h.run(t.Context(), "purge", "--name", "hello"); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 	h.in = "yes\n"
@@ -41,7 +42,7 @@ func TestBulk(t *testing.T) {
 	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
 		t.Errorf("cancelled:\n%s", got)
 	}
-	h.wantError(exitError, "job nobody not found", "jobs", "cancel", "nobody")
+	h.wantError(cli.CodeError, "job nobody not found", "jobs", "cancel", "nobody")
 	for want, args := range map[string][]string{
 		"specify an ID or a filter":               {"purge", "one", "--name", "hello"},
 		"require a filter":                        {"purge", "one", "--dry-run"},
@@ -58,7 +59,7 @@ func TestBulk(t *testing.T) {
 		"--with-children requires an instance ID": {"purge", "--name", "hello", "--with-children", "--yes"},
 		"missing argument ID":                     {"terminate"},
 	} {
-		h.wantError(exitError, want, args...)
+		h.wantError(cli.CodeError, want, args...)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 3 {
 		t.Errorf("what is refused makes a job:\n%s", got)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
@@ -48,7 +49,7 @@ type tool struct {
 
 func setup(t *testing.T) *tool {
 	t.Helper()
-	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: newTicker}
+	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: cli.NewTicker}
 }
 
 // run returns the exit code, and stores what was printed in out and err.
@@ -56,11 +57,11 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
 	clock := func() time.Time { return began }
-	open := func(_ context.Context, name string) (hub, error) {
+	open := func(_ context.Context, name string) (cli.Hub, error) {
 		h.openedHub = name
-		return hub{
-			client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
-			admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
+		return cli.Hub{
+			Client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
+			Admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
 		}, h.openError
 	}
 	deployed := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
@@ -72,11 +73,11 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	if h.stderr != nil {
 		stderr = h.stderr
 	}
-	c := &command{
-		open: open, admin: deployed, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
-		now: now, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
+	c := &cli.Env{
+		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string { return h.env[k] }, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
+		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,
 	}
-	return c.run(ctx, args)
+	return run(ctx, c, args)
 }
 
 func (h *tool) mustRun(args ...string) string {
@@ -183,7 +184,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			h := setup(t)
 			h.openError = tt.open
 			h.FailWith(tt.fail)
-			h.wantError(exitError, strings.TrimSpace(tells), tt.args...)
+			h.wantError(cli.CodeError, strings.TrimSpace(tells), tt.args...)
 			if strings.Contains(h.err.String(), "\x1b") {
 				t.Errorf("an escape sequence reaches the terminal: %q", h.err.String())
 			}
@@ -196,10 +197,10 @@ func TestPrintErrorsFail(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)
-		open := func(context.Context, string) (hub, error) { return newHub(h.Provider), nil }
+		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
 		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
-		c := &command{open: open, admin: admin, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
-		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {
+		c := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string { return "" }, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
+		if code := run(t.Context(), c, args); code != cli.CodeError || !strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
 		}
 	}

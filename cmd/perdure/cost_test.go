@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
 func TestCost(t *testing.T) {
@@ -16,5 +17,5 @@ func TestCost(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}
-	h.wantError(exitError, "run perdure list", "cost", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "cost", "nobody")
 }

@@ -6,6 +6,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/activities"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/development"
+	"github.com/perdure/perdure/cmd/perdure/internal/instances"
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
+	"github.com/perdure/perdure/cmd/perdure/internal/schedules"
 )
 
 const rootLong = `Run and operate durable orchestrations on AWS.`
@@ -19,20 +26,20 @@ Errors are one line on stderr. Run "perdure <command> --help" for details and ex
 `
 
 // addCommands adds all commands to the root, in groups.
-func addCommands(root *cobra.Command, c *command) {
-	addGroup(root, "instances", startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c),
-		whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c),
-		cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), pauseVerb(c), resumeVerb(c), exportVerb(c),
-		costVerb(c))
-	addGroup(root, "activities", append(tokenVerbs(c), workerVerb(c))...)
-	addGroup(root, "schedules", scheduleVerb(c))
-	addGroup(root, "operations", versionsVerb(c), jobsVerb(c), uiVerb(c), deadVerb(c), reconcileVerb(c),
-		doctorVerb(c), sweepVerb(c))
-	const development = "development"
-	addGroup(root, development, devVerb(c), initVerb(c), vetVerb(c), verifyVerb(c), importVerb(c), versionVerb(c))
+func addCommands(root *cobra.Command, c *cli.Env) {
+	addGroup(root, "instances", instances.Start(c), instances.Status(c), instances.Wait(c), instances.Watch(c), instances.List(c), instances.History(c),
+		instances.Why(c), instances.Executions(c), instances.Query(c), instances.Update(c), instances.Call(c), instances.State(c), instances.Raise(c),
+		instances.Cancel(c), instances.Terminate(c), instances.Restart(c), instances.Purge(c), instances.Pause(c), instances.Resume(c), instances.Export(c),
+		instances.Cost(c))
+	addGroup(root, "activities", append(activities.TokenCommands(c), activities.Worker(c))...)
+	addGroup(root, "schedules", schedules.New(c))
+	addGroup(root, "operations", operations.Versions(c), operations.Jobs(c), operations.UI(c), operations.DeadLetters(c), operations.Reconcile(c),
+		operations.Doctor(c), operations.Sweep(c))
+	const developmentGroup = "development"
+	addGroup(root, developmentGroup, development.Dev(c), development.Init(c), development.Vet(c), development.Verify(c), development.Import(c), development.Version(c))
 
-	root.SetHelpCommandGroupID(development)
-	root.SetCompletionCommandGroupID(development)
+	root.SetHelpCommandGroupID(developmentGroup)
+	root.SetCompletionCommandGroupID(developmentGroup)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

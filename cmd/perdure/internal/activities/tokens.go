@@ -1,0 +1,53 @@
+package activities
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/provider"
+)
+
+// The commands of a token holder.
+
+const (
+	argToken   = "TOKEN"
+	mostTokens = 16 << 10 // bytes that are read as one
+)
+
+const aboutHolders = `
+
+TOKEN is the completion token of the attempt, or - to read it from stdin. Keep it secret: its holder can
+complete, fail and extend the attempt, and other users of the machine can see command-line arguments. The
+command fails if the token is invalid, belongs to another hub or an earlier attempt, or the activity has
+ended.`
+
+func TokenCommands(c *cli.Env) []*cobra.Command {
+	return []*cobra.Command{completeCommand(c), failCommand(c), heartbeatCommand(c)}
+}
+
+// printEnded prints that an attempt has ended, or the body of the call that ended it.
+func printEnded(c *cli.Env, how string) error {
+	if c.JSON {
+		return c.PrintJSON(struct{}{})
+	}
+	return c.Print(how + "\n")
+}
+
+// readToken reads a token from an argument or from stdin, which a flag cannot use at the same time.
+func readToken(c *cli.Env, from, flag, value string) (string, error) {
+	switch {
+	case from != "-":
+		return from, nil
+	case value == "-":
+		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be read from stdin"}
+	}
+	doc, err := io.ReadAll(io.LimitReader(c.Stdin, mostTokens))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", argToken, err)
+	}
+	return strings.TrimSpace(string(doc)), nil
+}

@@ -1,0 +1,131 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
+	"github.com/perdure/perdure/cmd/perdure/internal/flagvalue"
+	"github.com/perdure/perdure/httpapi"
+)
+
+func Wait(c *cli.Env) *cobra.Command {
+	var timeout time.Duration
+	started := false
+	cmd := c.ClientCommand("wait ID", "Wait for an instance to end", cli.ArgID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			if started {
+				return waitForStart(ctx, c, cl, id, timeout)
+			}
+			return waitForEnd(ctx, c, cl, id, timeout)
+		})
+	cmd.Long = cmd.Short + `.
+
+The command prints the status of the ended instance. With --started, it waits until the first turn has run, or
+cannot run because the instance is paused or blocked, prints the status and exits with code 0.
+
+Exit codes:
+  0  completed
+  1  error
+  2  failed
+  3  cancelled or terminated
+  4  --timeout expired`
+	cmd.Example = `  perdure wait order-7
+  perdure wait order-7 --started --timeout 10s
+  perdure wait order-7 --timeout 30s --json | jq .output`
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, flagvalue.TimeoutUsage)
+	cmd.Flags().BoolVar(&started, "started", false, "wait for the first turn instead of the end")
+	return cmd
+}
+
+func waitForEnd(ctx context.Context, c *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
+	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
+	defer cancel()
+	stop := showProgress(limited, c, cl, id)
+	s, err := cl.Wait(limited, id)
+	stop()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return interrupted("wait", id)
+	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
+		if err := printAtTimeout(c, s); err != nil {
+			return err
+		}
+		return timedOut(id, timeout)
+	case err != nil:
+		return err
+	}
+	if err := printResult(c, s); err != nil {
+		return err
+	}
+	if code := exitCode(s.Status); code != cli.CodeOK {
+		return &cli.Exit{Code: code}
+	}
+	return nil
+}
+
+func waitForStart(ctx context.Context, c *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
+	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
+	defer cancel()
+	s, err := cl.WaitForStart(limited, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return interrupted("wait", id)
+	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
+		if err := printAtTimeout(c, s); err != nil {
+			return err
+		}
+		return &cli.Exit{
+			Code: cli.CodeTimeout,
+			Text: fmt.Sprintf("instance has not started after %s; check its start time and that an orchestrator "+
+				"is deployed, see perdure status %s", timeout, id),
+		}
+	case err != nil:
+		return err
+	default:
+		return printResult(c, s)
+	}
+}
+
+func interrupted(verb, id string) error {
+	return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("interrupted; the instance continues, repeat perdure %s %s", verb, id)}
+}
+
+func timedOut(id string, timeout time.Duration) error {
+	text := fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout, id)
+	return &cli.Exit{Code: cli.CodeTimeout, Text: text}
+}
+
+// printStanding prints the status of the instance at the timeout with --json.
+func printAtTimeout(c *cli.Env, s client.Status) error {
+	if !c.JSON || s.InstanceID == "" { // not even the first read was made in time
+		return nil
+	}
+	return c.PrintJSON(httpapi.NewResultResponse(s))
+}
+
+func printResult(c *cli.Env, s client.Status) error {
+	if c.JSON {
+		return c.PrintJSON(httpapi.NewResultResponse(s))
+	}
+	return c.Print(describe.Status(s))
+}
+
+func exitCode(s client.RuntimeStatus) int {
+	switch s {
+	case client.StatusCompleted:
+		return cli.CodeOK
+	case client.StatusFailed:
+		return cli.CodeFailed
+	case client.StatusCancelled, client.StatusTerminated:
+		return cli.CodeCancelled
+	default:
+		return cli.CodeError
+	}
+}

@@ -1,0 +1,71 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/httpapi"
+)
+
+func Jobs(c *cli.Env) *cobra.Command {
+	cmd := c.AdminCommand("jobs", "List bulk jobs", "", func(ctx context.Context, a *admin.Client, _ string) error {
+		jobs, err := client.Collect(a.Jobs(ctx))
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return c.PrintJSON(httpapi.NewJobs(jobs))
+		}
+		return c.Print(jobTable(jobs))
+	})
+	cmd.Long = cmd.Short + `.
+
+A bulk job purges, cancels or terminates all instances that match a filter. The list has the jobs that are
+running and those that ended in the last seven days.`
+	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
+  perdure jobs
+  perdure jobs cancel 01K0…`
+	stop := c.AdminCommand("cancel JOB", "Stop a bulk job", "JOB",
+		func(ctx context.Context, a *admin.Client, id string) error {
+			j, err := a.CancelJob(ctx, id)
+			if errors.Is(err, client.ErrNotFound) {
+				return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", term.Clean(id))}
+			}
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				return c.PrintJSON(httpapi.NewJob(j))
+			}
+			return c.Print(jobTable([]admin.Job{j}))
+		})
+	stop.Long = stop.Short + `.
+
+Instances that the job has already processed are not restored.`
+	stop.Example = "  perdure jobs cancel 01K0…"
+	cmd.AddCommand(stop)
+	return cmd
+}
+
+func jobTable(jobs []admin.Job) string {
+	t := term.Table{Header: []string{
+		"JOB", "OPERATION", "STATE", term.ColumnStarted, ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR",
+	}}
+	for _, j := range jobs {
+		last := ""
+		if n := len(j.Errors); n > 0 {
+			last = term.Excerpt(j.Errors[n-1], 2*term.MaxName)
+		}
+		number := func(n int64) string { return strconv.FormatInt(n, 10) }
+		t.Add(j.ID, string(j.Operation), string(j.State), term.Time(j.CreatedAt), number(j.Matched), number(j.Done), number(j.Skipped), number(j.Failed), last)
+	}
+	return t.String()
+}

@@ -1,0 +1,293 @@
+package operations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/flagvalue"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/internal/days"
+	"github.com/perdure/perdure/internal/retrybudget"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+)
+
+// reconcileFlags are the flags of reconcile.
+type reconcileFlags struct {
+	lookback          string
+	afterRestore, yes bool
+	how               admin.ReconcileOptions
+}
+
+// The defaults of flags.
+const (
+	defaultLookback    = "14d"
+	defaultConcurrency = 32
+)
+
+// next returns the command that continues this one. where has the flags that say where it starts. The other flags are
+// those of this command, without --after-restore, which would delete what was sent since.
+func (f *reconcileFlags) next(c *cli.Env, where string) string {
+	words := []string{"perdure reconcile"}
+	if c.HubName != cli.DefaultHub {
+		words = append(words, "--hub "+term.ShellQuote(c.HubName))
+	}
+	if f.lookback != defaultLookback {
+		words = append(words, "--lookback "+term.ShellQuote(f.lookback))
+	}
+	if f.how.Concurrency != defaultConcurrency {
+		words = append(words, fmt.Sprintf("--concurrency %d", f.how.Concurrency))
+	}
+	if f.yes {
+		words = append(words, "--yes")
+	}
+	if c.JSON {
+		words = append(words, "--json")
+	}
+	if where != "" {
+		words = append(words, where)
+	}
+	return strings.Join(words, " ")
+}
+
+func Reconcile(c *cli.Env) *cobra.Command {
+	var f reconcileFlags
+	cmd := c.AdminCommand("reconcile", "Resend lost messages and timers", "",
+		func(ctx context.Context, a *admin.Client, _ string) error {
+			return reconcile(ctx, c, a, &f)
+		})
+	cmd.Long = cmd.Short + `.
+
+Use this command after queues have lost messages, with new queues, or after the table was restored. It sends
+pending work again: work items, timers, retries, child starts and messages to other instances.
+Finished work does not run again, but work in progress may run twice. If queues lost messages and still exist,
+wait six minutes first. After a restore, pause the hub, wait until its functions have finished, drop the dead
+letters, and use --after-restore with --lookback set to the age of the restored state plus 14 days. The whole
+procedure is in docs/operate/runbooks.md.`
+	cmd.Example = `  perdure reconcile
+  perdure reconcile --after-restore --lookback 17d
+  perdure reconcile --instance order-7 --instance order-8`
+	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
+		"deletion of all messages and timer schedules first, after a restore of the table")
+	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
+		"maximum age of detached starts and events to send again, up to 28d")
+	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,
+		"number of instances to process concurrently, up to 256")
+	cmd.Flags().StringVar(&f.how.Cursor, "cursor", "", "position at which an earlier run stopped")
+	cmd.Flags().StringArrayVar(&f.how.Instances, "instance", nil,
+		"ID of an instance to reconcile; repeatable (default: all)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, flagvalue.YesUsage)
+	return cmd
+}
+
+func reconcile(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFlags) error {
+	lookback, err := days.Parse(f.lookback)
+	if err != nil {
+		return &provider.FieldError{Field: "--lookback", Problem: "is " + err.Error()}
+	}
+	f.how.Lookback = lookback
+	if f.afterRestore && f.how.Cursor != "" {
+		return errors.New("--after-restore deletes what was sent so far; do not use it with --cursor")
+	}
+	if f.afterRestore && len(f.how.Instances) > 0 {
+		return errors.New("--after-restore deletes the messages of all instances; do not use it with --instance")
+	}
+	if f.afterRestore {
+		if err := checkPaused(ctx, c); err != nil {
+			return err
+		}
+	}
+	if !f.yes {
+		fmt.Fprintf(c.Stderr, "hub %s: messages and timers are sent again, work in progress may run twice\n",
+			term.Clean(c.HubName))
+		if f.afterRestore {
+			fmt.Fprintln(c.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
+		}
+		if !c.Confirm("reconcile") {
+			return cli.ErrNotConfirmed
+		}
+	}
+
+	f.how.OnStall = func(w admin.Stall) { fmt.Fprintln(c.Stderr, waitingText(w.Service, w.Elapsed)) }
+	if f.afterRestore {
+		if err := purgeQueues(ctx, c, a, f); err != nil {
+			return err
+		}
+	}
+	f.how.OnProgress = func(so admin.ReconcileResult) {
+		from := ""
+		if so.Cursor != "" {
+			from = "; to continue from here: --cursor " + term.ShellQuote(so.Cursor)
+		}
+		fmt.Fprintf(c.Stderr, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
+			from)
+	}
+	so, err := a.Reconcile(ctx, f.how)
+	err = flagvalue.AsFlag(flagvalue.AsFlag(err, "lookback", "--lookback"), "concurrency", "--concurrency")
+	return printReconciled(c, f, so, err)
+}
+
+// atRest returns an error if the functions or the sweeper of the hub are not paused, because accepted messages would be
+// deleted. The user may also have specified the wrong hub.
+func checkPaused(ctx context.Context, c *cli.Env) error {
+	h, err := c.OpenDeployment(ctx, c.HubName)
+	if err != nil {
+		return &cli.OpenError{Cause: err}
+	}
+	var mappings []hubadmin.Mapping
+	p := retrybudget.New(h.Now, h.Sleep, func(soFar time.Duration, _ error) {
+		fmt.Fprintln(c.Stderr, waitingText("Lambda, EventBridge or SQS", soFar))
+	})
+	err = p.Do(ctx, hubadmin.IsTransient, func() (err error) {
+		mappings, err = h.Mappings(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("check that hub %q is paused: %w; nothing was deleted", c.HubName, err)
+	}
+	for i := range mappings {
+		if m := &mappings[i]; m.State != "Disabled" {
+			return &cli.Exit{
+				Code: cli.CodeError,
+				Text: fmt.Sprintf("hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
+					"if its table was restored, run perdure pause --hub %s first",
+					c.HubName, m.UUID, m.Function, m.State, term.ShellQuote(c.HubName)),
+			}
+		}
+	}
+	return nil
+}
+
+// schedulesTold is the number of deleted schedules between two progress lines, about half a minute.
+const scheduleReportInterval = 10_000
+
+// waitingText is the progress line while calls of a service fail and are retried.
+func waitingText(service string, soFar time.Duration) string {
+	minutes := "1 minute"
+	if n := int(soFar / time.Minute); n != 1 {
+		minutes = fmt.Sprintf("%d minutes", n)
+	}
+	return fmt.Sprintf("waiting for %s, %s so far", cmp.Or(service, "AWS"), minutes)
+}
+
+// emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
+func purgeQueues(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFlags) error {
+	again := f.next(c, "--after-restore")
+	fmt.Fprintf(c.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
+		provider.QueuePurgeCooldown)
+	told := 0
+	emptied, err := a.PurgeQueues(ctx, admin.OnStall(f.how.OnStall), admin.OnProgress(func(so provider.QueuePurgeResult) {
+		if so.Schedules/scheduleReportInterval > told {
+			told = so.Schedules / scheduleReportInterval
+			fmt.Fprintf(c.Stderr, "%d schedules deleted so far\n", so.Schedules)
+		}
+	}))
+	if errors.Is(err, provider.ErrBusy) {
+		return &cli.Exit{Code: cli.CodeError, Text: err.Error() + "; pause the hub (perdure pause), stop polling processes, " +
+			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); " +
+			"then run " + again}
+	}
+	if err != nil {
+		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; start again with %s", err, again)}
+	}
+	messages := 0
+	for _, n := range emptied.Messages {
+		messages += n
+	}
+	fmt.Fprintf(c.Stderr, "deleted: about %d messages, %d schedules\n", messages, emptied.Schedules)
+	return nil
+}
+
+func printReconciled(c *cli.Env, f *reconcileFlags, so admin.ReconcileResult, err error) error {
+	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.afterRestore {
+		return err // nothing was begun
+	}
+	if c.JSON {
+		if printed := c.PrintJSON(so); printed != nil {
+			return printed
+		}
+	} else if printed := c.Print(reconciledText(so, func(where string) string { return f.next(c, where) })); printed != nil {
+		return printed
+	}
+	if len(f.how.Instances) > 0 && so.NotFound > 0 {
+		fmt.Fprintf(c.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n", so.NotFound)
+	}
+	return f.continueError(c, so, err)
+}
+
+// goOn returns the error of a run that stopped, with the command that continues it.
+func (f *reconcileFlags) continueError(c *cli.Env, so admin.ReconcileResult, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case so.Cursor != "" && errors.Is(err, context.Canceled):
+		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + f.next(c, "--cursor "+term.ShellQuote(so.Cursor))}
+	case so.Cursor != "":
+		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; continue with %s", err, f.next(c, "--cursor "+term.ShellQuote(so.Cursor)))}
+	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || so.Failed == 0):
+		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; start again with %s", err, f.next(c, ""))}
+	default:
+		return err
+	}
+}
+
+// reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
+func reconciledText(so admin.ReconcileResult, next func(where string) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --lookback, %d ended earlier; "+
+		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Active, so.Ended, so.EndedBeforeLookback, so.Deleted,
+		so.NotFound, so.Failed)
+	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", so.Sent)
+	if so.RejectedOutputs > 0 {
+		fmt.Fprintf(&b, "%d outputs rejected, because their queue does not exist or they are too large; "+
+			"they fail in their instances\n", so.RejectedOutputs)
+	}
+	if so.SkippedOutputs > 0 {
+		fmt.Fprintf(&b,
+			"%d detached starts and events for other instances skipped as delivered, because they are older "+
+				"than --lookback (28 days for running instances)\n", so.SkippedOutputs)
+	}
+	if so.TruncatedInstances > 0 {
+		fmt.Fprintf(&b, "%d instances continued as new more than %d times since then; "+
+			"starts by earlier executions were skipped\n", so.TruncatedInstances, provider.MaxPastExecutions)
+	}
+	if so.LostChildren > 0 {
+		fmt.Fprintf(&b, "%d children not found that were started more than 28 days ago; "+
+			"their outcome is unknown, and their parents receive outcome_lost\n", so.LostChildren)
+	}
+	for _, e := range so.Errors {
+		b.WriteString("  " + term.OneLine(e) + "\n")
+	}
+	if len(so.RemainingInstances) > 0 {
+		fmt.Fprintf(&b, "remaining: %s%s\n", next(instanceFlags(so.RemainingInstances)), omittedText(so.RemainingInstances))
+	}
+	return b.String()
+}
+
+// leftShown is how many instances are named that are not done; --json has all.
+const maxInstancesShown = 20
+
+// leftText names the first instances that are not done, as flags of the next call.
+func instanceFlags(left []string) string {
+	var b strings.Builder
+	for _, id := range left[:min(len(left), maxInstancesShown)] {
+		b.WriteString(" --instance " + term.ShellQuote(id))
+	}
+	return b.String()[1:]
+}
+
+// moreText says how many instances leftText leaves out, as a comment of the shell.
+func omittedText(left []string) string {
+	if more := len(left) - maxInstancesShown; more > 0 {
+		return fmt.Sprintf(" # and %d more (--json has all)", more)
+	}
+	return ""
+}

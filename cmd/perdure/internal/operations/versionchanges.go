@@ -1,0 +1,235 @@
+package operations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/scan"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// changeCount is the number of instances that have not ended, by the version of a change.
+type changeCount struct {
+	Orchestration string `json:"orchestration"`
+	// OrchestrationVersion is empty for instances that have no version yet.
+	OrchestrationVersion string `json:"orchestrationVersion"`
+	Change               string `json:"change"`
+	// Version is empty for instances that have not reached the change, or passed it before it existed.
+	Version   string    `json:"version"`
+	Instances int       `json:"instances"`
+	Oldest    time.Time `json:"oldestCreatedAt"`
+}
+
+// unchangedCount is the number of instances of a version in whose histories there is no change.
+type unchangedCount struct {
+	Orchestration        string    `json:"orchestration"`
+	OrchestrationVersion string    `json:"orchestrationVersion"`
+	Instances            int       `json:"instances"`
+	Oldest               time.Time `json:"oldestCreatedAt"`
+}
+
+// changeCounts is the --json output of versions --changes.
+type changeCounts struct {
+	Changes []changeCount `json:"changes"`
+	// WithoutChanges are the versions without changes in any history.
+	WithoutChanges []unchangedCount `json:"withoutChanges"`
+	// Read is the number of histories that were read. Unread are the IDs of instances with unreadable histories.
+	Read     int      `json:"read"`
+	Unread   []string `json:"unread,omitempty"`
+	Complete bool     `json:"complete"` // false if there are more instances than --max-instances
+}
+
+// changes prints the versions of changes in the histories of current executions.
+func showChanges(ctx context.Context, c *cli.Env, cl *client.Client, name string, most int) error {
+	counter := changeCounter{client: cl, most: most}
+	if err := counter.countAll(ctx, c, name); err != nil {
+		return err
+	}
+	found := counter.result()
+	if err := printChanges(c, &found); err != nil {
+		return err
+	}
+	return found.exit()
+}
+
+func printChanges(c *cli.Env, found *changeCounts) error {
+	if c.JSON {
+		return c.PrintJSON(found)
+	}
+	t := term.Table{Header: []string{
+		term.ColumnOrchestration, term.ColumnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
+	}}
+	rows := slices.Clone(found.Changes)
+	for _, n := range found.WithoutChanges {
+		rows = append(rows, changeCount{Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion, Instances: n.Instances, Oldest: n.Oldest})
+	}
+	slices.SortFunc(rows, byVersion)
+	for _, n := range rows {
+		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName), term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances), term.Time(n.Oldest))
+	}
+	return c.Print(t.String())
+}
+
+// exit returns an error if histories were not read, because their instances may need old code.
+func (n *changeCounts) exit() error {
+	var lacks []string
+	if !n.Complete {
+		lacks = append(lacks,
+			fmt.Sprintf("%d histories read, but more instances are running; increase --max-instances", n.Read))
+	}
+	if len(n.Unread) > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read and are not counted: %s",
+			len(n.Unread), n.Read+len(n.Unread), term.SomeOf(n.Unread, len(n.Unread))))
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return &cli.Exit{Code: cli.CodeError, Text: strings.Join(lacks, "; ")}
+}
+
+// changeCounter reads histories.
+type changeCounter struct {
+	client *client.Client
+	most   int
+	seen   []instanceChanges
+	unread []string
+	more   bool
+	pace   *cli.Progress
+}
+
+// changesSeen are the versions that an instance goes by, by change.
+type instanceChanges struct {
+	of       scan.Version
+	began    time.Time
+	versions map[string]string // nil: none
+}
+
+// countAll reads the instances that are not over.
+func (n *changeCounter) countAll(ctx context.Context, c *cli.Env, name string) error {
+	n.pace = c.StartProgress()
+	defer n.pace.Stop()
+	n.pace.Set(n.reached())
+	for p := (client.Paging{Limit: 100}); ; {
+		page, err := n.client.ListPage(ctx, client.ListQuery{Orchestration: name}, p)
+		if err != nil {
+			return err
+		}
+		if err := n.countPage(ctx, page.Items); err != nil {
+			return err
+		}
+		if p.Cursor = page.NextCursor; p.Cursor == "" || n.more {
+			return nil
+		}
+	}
+}
+
+// countPage reads the instances of a page that are not over, until there were as many as are to be read.
+func (n *changeCounter) countPage(ctx context.Context, page []client.Status) error {
+	for i := range page {
+		s := &page[i]
+		if s.Status.Terminal() || s.Status == client.StatusDeleting {
+			continue
+		}
+		if len(n.seen)+len(n.unread) >= n.most {
+			n.more = true
+			return nil
+		}
+		if err := n.count(ctx, s); err != nil {
+			return err
+		}
+		n.pace.Set(n.reached())
+	}
+	return nil
+}
+
+func (n *changeCounter) reached() string {
+	return fmt.Sprintf("%d histories read, %d unreadable", len(n.seen), len(n.unread))
+}
+
+// count reads the history of an instance's current execution.
+func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
+	seen := instanceChanges{of: scan.Version{Orchestration: s.Orchestration, Version: s.Version}, began: s.CreatedAt}
+	for e, err := range n.client.History(ctx, s.InstanceID) {
+		switch {
+		case errors.Is(err, client.ErrNotFound):
+			return nil // it was purged meanwhile
+		case errors.Is(err, provider.ErrCorrupt):
+			n.unread = append(n.unread, s.InstanceID)
+			return nil
+		case err != nil:
+			return err
+		case e.Kind == history.TurnStarted && e.Version != "":
+			seen.of.Version = e.Version // of the execution that is read, which may have begun since it was listed
+		case e.Kind == history.VersionMarked:
+			if seen.versions == nil {
+				seen.versions = map[string]string{}
+			}
+			seen.versions[e.ChangeID] = e.Version
+		}
+	}
+	n.seen = append(n.seen, seen)
+	return nil
+}
+
+// result counts, for each change that an instance of a version goes by, all instances of that version.
+func (n *changeCounter) result() changeCounts {
+	known := map[scan.Version]map[string]bool{} // changes, by version
+	for _, s := range n.seen {
+		if known[s.of] == nil {
+			known[s.of] = map[string]bool{}
+		}
+		for change := range s.versions {
+			known[s.of][change] = true
+		}
+	}
+
+	counts := map[changeCount]changeCount{}
+	for _, s := range n.seen {
+		changes := known[s.of]
+		if len(changes) == 0 {
+			changes = map[string]bool{"": true}
+		}
+		for change := range changes {
+			key := changeCount{Orchestration: s.of.Orchestration, OrchestrationVersion: s.of.Version, Change: change, Version: s.versions[change]}
+			of, there := counts[key]
+			if !there {
+				of = key
+			}
+			if of.Instances++; of.Oldest.IsZero() || s.began.Before(of.Oldest) {
+				of.Oldest = s.began
+			}
+			counts[key] = of
+		}
+	}
+	all := slices.AppendSeq([]changeCount{}, maps.Values(counts))
+	slices.SortFunc(all, byVersion)
+	return n.separate(all)
+}
+
+func byVersion(a, b changeCount) int {
+	return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.OrchestrationVersion, b.OrchestrationVersion), cmp.Compare(a.Change, b.Change), cmp.Compare(len(a.Version), len(b.Version)), cmp.Compare(a.Version, b.Version))
+}
+
+// apart puts the versions without any change in a list of their own.
+func (n *changeCounter) separate(all []changeCount) changeCounts {
+	found := changeCounts{Changes: []changeCount{}, WithoutChanges: []unchangedCount{}, Read: len(n.seen), Unread: n.unread, Complete: !n.more}
+	for _, of := range all {
+		if of.Change == "" {
+			found.WithoutChanges = append(found.WithoutChanges, unchangedCount{of.Orchestration, of.OrchestrationVersion, of.Instances, of.Oldest})
+		} else {
+			found.Changes = append(found.Changes, of)
+		}
+	}
+	return found
+}
