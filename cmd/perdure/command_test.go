@@ -73,11 +73,11 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	if h.stderr != nil {
 		stderr = h.stderr
 	}
-	c := &cli.Env{
+	env := &cli.Env{
 		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string { return h.env[k] }, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
 		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,
 	}
-	return run(ctx, c, args)
+	return run(ctx, env, args)
 }
 
 func (h *tool) mustRun(args ...string) string {
@@ -199,8 +199,8 @@ func TestPrintErrorsFail(t *testing.T) {
 		h := setup(t)
 		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
 		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
-		c := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string { return "" }, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
-		if code := run(t.Context(), c, args); code != cli.CodeError || !strings.Contains(h.err.String(), "closed pipe") {
+		env := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string { return "" }, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
+		if code := run(t.Context(), env, args); code != cli.CodeError || !strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
 		}
 	}

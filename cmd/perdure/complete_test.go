@@ -48,8 +48,8 @@ func TestCompletion(t *testing.T) {
 // Every verb has examples of its use, whose flags exist.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	c := &cli.Env{Getenv: func(string) string { return "" }}
-	verbs := append(newRoot(c).Commands(), newRoot(c))
+	env := &cli.Env{Getenv: func(string) string { return "" }}
+	verbs := append(newRoot(env).Commands(), newRoot(env))
 	for _, v := range verbs {
 		if v.Name() == "help" || v.Name() == "completion" {
 			continue
@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example", v.CommandPath())
 		}
 		for example := range strings.SplitSeq(v.Example, "\n") {
-			tryExample(t, newRoot(c), example)
+			tryExample(t, newRoot(env), example)
 		}
 	}
 }

@@ -26,17 +26,17 @@ Errors are one line on stderr. Run "perdure <command> --help" for details and ex
 `
 
 // addCommands adds all commands to the root, in groups.
-func addCommands(root *cobra.Command, c *cli.Env) {
-	addGroup(root, "instances", instances.Start(c), instances.Status(c), instances.Wait(c), instances.Watch(c), instances.List(c), instances.History(c),
-		instances.Why(c), instances.Executions(c), instances.Query(c), instances.Update(c), instances.Call(c), instances.State(c), instances.Raise(c),
-		instances.Cancel(c), instances.Terminate(c), instances.Restart(c), instances.Purge(c), instances.Pause(c), instances.Resume(c), instances.Export(c),
-		instances.Cost(c))
-	addGroup(root, "activities", append(activities.TokenCommands(c), activities.Worker(c))...)
-	addGroup(root, "schedules", schedules.New(c))
-	addGroup(root, "operations", operations.Versions(c), operations.Jobs(c), operations.UI(c), operations.DeadLetters(c), operations.Reconcile(c),
-		operations.Doctor(c), operations.Sweep(c))
+func addCommands(root *cobra.Command, env *cli.Env) {
+	addGroup(root, "instances", instances.Start(env), instances.Status(env), instances.Wait(env), instances.Watch(env), instances.List(env), instances.History(env),
+		instances.Why(env), instances.Executions(env), instances.Query(env), instances.Update(env), instances.Call(env), instances.State(env), instances.Raise(env),
+		instances.Cancel(env), instances.Terminate(env), instances.Restart(env), instances.Purge(env), instances.Pause(env), instances.Resume(env), instances.Export(env),
+		instances.Cost(env))
+	addGroup(root, "activities", append(activities.TokenCommands(env), activities.Worker(env))...)
+	addGroup(root, "schedules", schedules.New(env))
+	addGroup(root, "operations", operations.Versions(env), operations.Jobs(env), operations.UI(env), operations.DeadLetters(env), operations.Reconcile(env),
+		operations.Doctor(env), operations.Sweep(env))
 	const developmentGroup = "development"
-	addGroup(root, developmentGroup, development.Dev(c), development.Init(c), development.Vet(c), development.Verify(c), development.Import(c), development.Version(c))
+	addGroup(root, developmentGroup, development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env), development.Import(env), development.Version(env))
 
 	root.SetHelpCommandGroupID(developmentGroup)
 	root.SetCompletionCommandGroupID(developmentGroup)

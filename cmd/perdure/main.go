@@ -31,11 +31,11 @@ func main() {
 func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &cli.Env{
+	env := &cli.Env{
 		OpenHub: openHub, OpenDeployment: hubadmin.Open, Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Sleep: sleep.For, NewTicker: cli.NewTicker, Interactive: cli.IsTerminal(os.Stderr),
 	}
-	return run(ctx, c, os.Args[1:])
+	return run(ctx, env, os.Args[1:])
 }
 
 func openHub(ctx context.Context, name string) (cli.Hub, error) {

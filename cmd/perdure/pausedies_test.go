@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-
 	eventstypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"

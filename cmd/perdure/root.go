@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func run(ctx context.Context, c *cli.Env, args []string) int {
-	root := newRoot(c) //nolint:contextcheck // cobra passes ctx to the verb
+func run(ctx context.Context, env *cli.Env, args []string) int {
+	root := newRoot(env) //nolint:contextcheck // cobra passes ctx to the verb
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -23,35 +23,35 @@ func run(ctx context.Context, c *cli.Env, args []string) int {
 	}
 
 	code := cli.CodeError
-	text := cli.ErrorText(err, c.HubName)
+	text := cli.ErrorText(err, env.HubName)
 	if e, ok := errors.AsType[*cli.Exit](err); ok {
 		code = e.Code
 		text = e.Text
 	}
 	if text != "" {
-		fmt.Fprintln(c.Stderr, "perdure: "+term.OneLine(text))
+		fmt.Fprintln(env.Stderr, "perdure: "+term.OneLine(text))
 	}
 	return code
 }
 
-func newRoot(c *cli.Env) *cobra.Command {
+func newRoot(env *cli.Env) *cobra.Command {
 	root := cli.WithSubcommands(&cobra.Command{
 		Use: "perdure", Short: "Run and operate durable orchestrations on AWS",
 		Long:          rootLong,
 		Example:       rootExample,
 		SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: checkTimeout,
 	})
-	root.SetIn(c.Stdin)
-	root.SetOut(c.Stdout)
-	root.SetErr(c.Stderr)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.HubName, "hub", cmp.Or(c.Getenv("PERDURE_HUB"), cli.DefaultHub), "hub name (PERDURE_HUB)")
-	flags.BoolVar(&c.JSON, "json", false, "JSON output, as returned by the HTTP API")
-	addCommands(root, c)
+	flags.StringVar(&env.HubName, "hub", cmp.Or(env.Getenv("PERDURE_HUB"), cli.DefaultHub), "hub name (PERDURE_HUB)")
+	flags.BoolVar(&env.JSON, "json", false, "JSON output, as returned by the HTTP API")
+	addCommands(root, env)
 	return root
 }
 

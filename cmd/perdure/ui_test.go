@@ -33,13 +33,13 @@ func TestUISignsNothingInTheClear(t *testing.T) {
 func uiOf(t *testing.T, h *tool, args ...string) (address string, stop func()) {
 	t.Helper()
 	out, in := io.Pipe()
-	c := &cli.Env{
+	env := &cli.Env{
 		OpenHub: func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil },
 		Getenv:  func(string) string { return "" }, Stdout: in, Stderr: io.Discard, Now: time.Now,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, c, append([]string{"ui"}, args...)); _ = in.Close() }()
+	go func() { ended <- run(ctx, env, append([]string{"ui"}, args...)); _ = in.Close() }()
 	line := make([]byte, 200)
 	n, err := out.Read(line)
 	if err != nil {

@@ -49,8 +49,8 @@ func TestWatchPrintsAsItComes(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		out := &stamped{from: time.Now()}
 		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
-		c := &cli.Env{OpenHub: open, Getenv: func(string) string { return "" }, Stdout: out, Stderr: &h.err}
-		if code := run(t.Context(), c, []string{"watch", "poller", "--json"}); code != cli.CodeOK {
+		env := &cli.Env{OpenHub: open, Getenv: func(string) string { return "" }, Stdout: out, Stderr: &h.err}
+		if code := run(t.Context(), env, []string{"watch", "poller", "--json"}); code != cli.CodeOK {
 			t.Fatalf("exit %d: %s", code, h.err.String())
 		}
 		want := []time.Duration{0, 0, 0, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute}

@@ -53,8 +53,8 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 			}
 		}
 	}
-	c := &cli.Env{Getenv: func(string) string { return "" }, Stdout: &printed, Stderr: &complained}
-	code = run(ctx, c, append([]string{"worker", "--hub", "mine"}, args...))
+	env := &cli.Env{Getenv: func(string) string { return "" }, Stdout: &printed, Stderr: &complained}
+	code = run(ctx, env, append([]string{"worker", "--hub", "mine"}, args...))
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "perdure-worker-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func completeCommand(c *cli.Env) *cobra.Command {
+func completeCommand(env *cli.Env) *cobra.Command {
 	result := cli.NoInput
-	cmd := c.ClientCommand("complete TOKEN", "Complete a pending attempt", argToken,
+	cmd := env.ClientCommand("complete TOKEN", "Complete a pending attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
-			token, err := readToken(c, from, "--result", result)
+			token, err := readToken(env, from, "--result", result)
 			if err != nil {
 				return err
 			}
-			doc, err := c.ReadInput(result)
+			doc, err := env.ReadInput(result)
 			if err != nil {
 				return err
 			}
 			if err := cl.CompleteActivity(ctx, token, doc); err != nil {
 				return err
 			}
-			return printEnded(c, "completed")
+			return printEnded(env, "completed")
 		})
 	cmd.Flags().StringVar(&result, "result", "null", "result of the activity: JSON, @FILE, or - for stdin")
 	cmd.Long = cmd.Short + "." + aboutHolders

@@ -11,27 +11,27 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func failCommand(c *cli.Env) *cobra.Command {
+func failCommand(env *cli.Env) *cobra.Command {
 	var why httpapi.ExternalError
 	details := ""
-	cmd := c.ClientCommand("fail TOKEN", "Fail a pending attempt", argToken,
+	cmd := env.ClientCommand("fail TOKEN", "Fail a pending attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			if why.Message == "" {
 				return errors.New("--message is required")
 			}
-			token, err := readToken(c, from, "--details", details)
+			token, err := readToken(env, from, "--details", details)
 			if err != nil {
 				return err
 			}
 			if details != "" {
-				if why.Details, err = c.ReadInput(details); err != nil {
+				if why.Details, err = env.ReadInput(details); err != nil {
 					return err
 				}
 			}
 			if err := cl.FailActivity(ctx, token, &why); err != nil {
 				return err
 			}
-			return printEnded(c, "failed")
+			return printEnded(env, "failed")
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&why.Message, "message", "", "error message (required)")

@@ -13,17 +13,17 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func heartbeatCommand(c *cli.Env) *cobra.Command {
+func heartbeatCommand(env *cli.Env) *cobra.Command {
 	details := ""
-	cmd := c.ClientCommand("heartbeat TOKEN", "Send a heartbeat for an attempt", argToken,
+	cmd := env.ClientCommand("heartbeat TOKEN", "Send a heartbeat for an attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
-			token, err := readToken(c, from, "--details", details)
+			token, err := readToken(env, from, "--details", details)
 			if err != nil {
 				return err
 			}
 			var given any
 			if details != "" {
-				if given, err = c.ReadInput(details); err != nil {
+				if given, err = env.ReadInput(details); err != nil {
 					return err
 				}
 			}
@@ -31,12 +31,12 @@ func heartbeatCommand(c *cli.Env) *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case c.JSON:
-				return c.PrintJSON(httpapi.NewHeartbeatResponse(cancel))
+			case env.JSON:
+				return env.PrintJSON(httpapi.NewHeartbeatResponse(cancel))
 			case cancel.Requested:
-				return c.Print(fmt.Sprintf("cancelled: %s\n", term.Clean(strings.TrimSpace(cancel.Reason+" "+cancel.Message))))
+				return env.Print(fmt.Sprintf("cancelled: %s\n", term.Clean(strings.TrimSpace(cancel.Reason+" "+cancel.Message))))
 			default:
-				return c.Print("continue\n")
+				return env.Print("continue\n")
 			}
 		})
 	cmd.Flags().StringVar(&details, "details", "",

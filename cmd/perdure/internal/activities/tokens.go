@@ -25,27 +25,27 @@ complete, fail and extend the attempt, and other users of the machine can see co
 command fails if the token is invalid, belongs to another hub or an earlier attempt, or the activity has
 ended.`
 
-func TokenCommands(c *cli.Env) []*cobra.Command {
-	return []*cobra.Command{completeCommand(c), failCommand(c), heartbeatCommand(c)}
+func TokenCommands(env *cli.Env) []*cobra.Command {
+	return []*cobra.Command{completeCommand(env), failCommand(env), heartbeatCommand(env)}
 }
 
 // printEnded prints that an attempt has ended, or the body of the call that ended it.
-func printEnded(c *cli.Env, how string) error {
-	if c.JSON {
-		return c.PrintJSON(struct{}{})
+func printEnded(env *cli.Env, how string) error {
+	if env.JSON {
+		return env.PrintJSON(struct{}{})
 	}
-	return c.Print(how + "\n")
+	return env.Print(how + "\n")
 }
 
 // readToken reads a token from an argument or from stdin, which a flag cannot use at the same time.
-func readToken(c *cli.Env, from, flag, value string) (string, error) {
+func readToken(env *cli.Env, from, flag, value string) (string, error) {
 	switch {
 	case from != "-":
 		return from, nil
 	case value == "-":
 		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be read from stdin"}
 	}
-	doc, err := io.ReadAll(io.LimitReader(c.Stdin, mostTokens))
+	doc, err := io.ReadAll(io.LimitReader(env.Stdin, mostTokens))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", argToken, err)
 	}

@@ -23,7 +23,7 @@ import (
 // defaultWorker is the usual place of a project's worker function.
 const defaultWorker = "./functions/worker"
 
-func Worker(c *cli.Env) *cobra.Command {
+func Worker(env *cli.Env) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use: "worker [PACKAGE-OR-BINARY...]", Short: "Run workers on this machine",
@@ -42,40 +42,40 @@ event source mapping of the orchestrator function before you poll the inbox.`,
 			if len(args) == 0 {
 				args = []string{defaultWorker}
 			}
-			return runWorkers(cmd.Context(), c, args, queue)
+			return runWorkers(cmd.Context(), env, args, queue)
 		},
 	}
 	cmd.Flags().StringVar(&queue, "queue", "", "work queue (PERDURE_QUEUE) (default: default)")
 	return cmd
 }
 
-// workers builds and runs programs concurrently, until ctx ends or one of them fails.
-func runWorkers(ctx context.Context, c *cli.Env, args []string, queue string) error {
+// runWorkers builds and runs programs concurrently, until ctx ends or one of them fails.
+func runWorkers(ctx context.Context, env *cli.Env, args []string, queue string) error {
 	dir, err := os.MkdirTemp("", "perdure-worker-")
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // best effort
 
-	env := workerEnv(c, os.Environ(), queue)
+	environ := workerEnviron(env, os.Environ(), queue)
 	var programs []*exec.Cmd
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
 	for i, arg := range args {
-		path, err := workerBinary(ctx, c, arg, filepath.Join(dir, strconv.Itoa(i)))
+		path, err := workerBinary(ctx, env, arg, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return err
 		}
-		programs = append(programs, program.New(ctx, path, env))
+		programs = append(programs, program.New(ctx, path, environ))
 	}
 
 	errs := make([]error, len(programs))
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	for i, p := range programs {
-		stdout := &prefixed{mu: &mu, w: c.Stdout}
-		stderr := &prefixed{mu: &mu, w: c.Stderr}
+		stdout := &prefixed{mu: &mu, w: env.Stdout}
+		stderr := &prefixed{mu: &mu, w: env.Stderr}
 		if len(programs) > 1 {
 			stdout.prefix = label(args[i]) + " | "
 			stderr.prefix = stdout.prefix
@@ -95,25 +95,25 @@ func runWorkers(ctx context.Context, c *cli.Env, args []string, queue string) er
 	return errors.Join(errs...)
 }
 
-// workerEnv returns this tool's environment without what would lead a program to another hub, or make it assume that it
-// is on Lambda.
-func workerEnv(c *cli.Env, environ []string, queue string) []string {
+// workerEnviron returns this tool's environment without the variables that select another hub, or that make a program
+// assume that it runs on Lambda.
+func workerEnviron(env *cli.Env, environ []string, queue string) []string {
 	drop := []string{"AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE", "PERDURE_HUB"}
-	add := []string{"PERDURE_HUB=" + c.HubName}
+	add := []string{"PERDURE_HUB=" + env.HubName}
 	if queue != "" {
 		drop = append(drop, "PERDURE_QUEUE")
 		add = append(add, "PERDURE_QUEUE="+queue)
 	}
 
-	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+	kept := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(drop, name)
 	})
-	return append(env, add...)
+	return append(kept, add...)
 }
 
-// binary returns the path of a program: a file as it is; anything else is built as a package.
-func workerBinary(ctx context.Context, c *cli.Env, arg, to string) (string, error) {
+// workerBinary returns the path of a program. An argument that is not a file is built as a package.
+func workerBinary(ctx context.Context, env *cli.Env, arg, to string) (string, error) {
 	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
 		path, err := filepath.Abs(arg)
 		if err != nil {
@@ -126,8 +126,8 @@ func workerBinary(ctx context.Context, c *cli.Env, arg, to string) (string, erro
 	}
 
 	build := exec.CommandContext(ctx, "go", "build", "-o", to, arg) //nolint:gosec // the user names the package
-	build.Stdout = c.Stderr
-	build.Stderr = c.Stderr
+	build.Stdout = env.Stderr
+	build.Stderr = env.Stderr
 	if err := build.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()

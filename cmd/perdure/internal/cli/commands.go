@@ -13,11 +13,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// suggestedDistance is how many letters a suggestion may differ by from what was written.
+// suggestedDistance is the maximum number of letters by which a suggestion differs from the unknown command.
 const suggestedDistance = 2
 
-// choice makes cmd a command with subcommands. An unknown subcommand is an error, where cobra prints the help and exits
-// with 0.
+// WithSubcommands makes cmd a command with subcommands. An unknown subcommand is an error. In cobra, it would print the
+// help and exit with 0.
 func WithSubcommands(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance, cmd.DisableFlagsInUseLine = suggestedDistance, true
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -38,39 +38,39 @@ func suggestion(names []string) string {
 	return " (did you mean " + strings.Join(names, " or ") + "?)"
 }
 
-// The names of arguments in usage lines.
+// Names of arguments in usage lines.
 const (
 	ArgID   = "ID"
 	ArgName = "NAME"
 )
 
-// verb returns a command that opens the hub and calls run with its client.
-func (c *Env) ClientCommand(
+// ClientCommand returns a command that opens the hub and calls run with its client.
+func (env *Env) ClientCommand(
 	use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error,
 ) *cobra.Command {
-	return c.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
+	return env.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
 		return run(ctx, h.Client, arg)
 	})
 }
 
-// operatorVerb returns a command that opens the hub and calls run with its admin client.
-func (c *Env) AdminCommand(
+// AdminCommand returns a command that opens the hub and calls run with its admin client.
+func (env *Env) AdminCommand(
 	use, short string, argument string, run func(ctx context.Context, a *admin.Client, arg string) error,
 ) *cobra.Command {
-	return c.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
+	return env.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
 		return run(ctx, h.Admin, arg)
 	})
 }
 
-// hubVerb returns a command that opens the hub and calls run with its clients.
-func (c *Env) HubCommand(
+// HubCommand returns a command that opens the hub and calls run with its clients.
+func (env *Env) HubCommand(
 	use, short string, argument string, run func(ctx context.Context, h Hub, arg string) error,
 ) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, ValidArgsFunction: c.completeArgument(argument),
+		Use: use, Short: short, ValidArgsFunction: env.completeArgument(argument),
 		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, argument) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := c.OpenHub(cmd.Context(), c.HubName)
+			h, err := env.OpenHub(cmd.Context(), env.HubName)
 			if err != nil {
 				return &OpenError{err}
 			}
@@ -82,7 +82,7 @@ func (c *Env) HubCommand(
 	}
 }
 
-// checkArgs requires exactly one argument if it has a name, and none otherwise.
+// CheckArgs requires exactly one argument if it has a name, and none otherwise.
 func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
 	switch {
 	case argument == "" && len(args) > 0:
@@ -96,18 +96,18 @@ func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
 	}
 }
 
-// pausePatience is how long pause and resume wait for Lambda.
+// DeploymentTimeout limits the commands that change or read a deployment.
 const DeploymentTimeout = 5 * time.Minute
 
-// adminVerb returns a command that calls run with the resources of a deployed hub.
-func (c *Env) DeploymentCommand(
+// DeploymentCommand returns a command that calls run with the AWS resources of the hub.
+func (env *Env) DeploymentCommand(
 	use, short string, run func(ctx context.Context, h *hubadmin.Admin) error,
 ) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, ValidArgsFunction: c.completeArgument(""),
+		Use: use, Short: short, ValidArgsFunction: env.completeArgument(""),
 		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, "") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := c.OpenDeployment(cmd.Context(), c.HubName)
+			h, err := env.OpenDeployment(cmd.Context(), env.HubName)
 			if err != nil {
 				return &OpenError{err}
 			}

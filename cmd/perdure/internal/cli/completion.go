@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// completions is how many instances a shell offers: the newest.
+	// maxCompletions is the number of instances that a shell offers, the newest ones.
 	maxCompletions = 50
-	// completionPatience is how long a user who pressed Tab waits at most.
+	// completionTimeout limits the wait after the user has pressed Tab.
 	completionTimeout = 3 * time.Second
 )
 
-// complete returns the completion of a verb's argument: the ids of instances, or nothing. An argument is never a file
-// name.
-func (c *Env) completeArgument(argument string) cobra.CompletionFunc {
+// completeArgument returns the completion of an argument: instance IDs for ArgID, and otherwise nothing. An argument is
+// never a file name.
+func (env *Env) completeArgument(argument string) cobra.CompletionFunc {
 	if argument != ArgID {
 		return cobra.NoFileCompletions
 	}
@@ -28,19 +28,19 @@ func (c *Env) completeArgument(argument string) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ids, err := c.instanceIDs(cmd.Context())
+		ids, err := env.instanceIDs(cmd.Context())
 		if err != nil {
-			fmt.Fprintln(c.Stderr, term.OneLine(ErrorText(err, c.HubName)))
+			fmt.Fprintln(env.Stderr, term.OneLine(ErrorText(err, env.HubName)))
 			return nil, cobra.ShellCompDirectiveError
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-func (c *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
+func (env *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	h, err := c.OpenHub(ctx, c.HubName)
+	h, err := env.OpenHub(ctx, env.HubName)
 	if err != nil {
 		return nil, &OpenError{err}
 	}
@@ -50,18 +50,21 @@ func (c *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	}
 	var ids []cobra.Completion
 	for _, s := range page.Items {
-		if term.Clean(s.InstanceID) == s.InstanceID { // an id that a terminal does not show cannot be typed either
-			ids = append(ids, cobra.CompletionWithDesc(s.InstanceID, term.Excerpt(s.Orchestration, term.MaxName)+", "+string(s.Status)))
+		if term.Clean(s.InstanceID) != s.InstanceID {
+			continue // an ID that a terminal cannot show cannot be typed either
 		}
+		description := term.Excerpt(s.Orchestration, term.MaxName) + ", " + string(s.Status)
+		ids = append(ids, cobra.CompletionWithDesc(s.InstanceID, description))
 	}
 	return ids, nil
 }
 
-// completeWith registers a flag's completion: one of some words, or nothing.
+// CompleteFlag registers the completion of a flag's value. Without words, nothing is offered.
 func CompleteFlag[T ~string](cmd *cobra.Command, flag string, words ...T) {
 	choices := make([]cobra.Completion, len(words))
 	for i, w := range words {
 		choices[i] = string(w)
 	}
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	complete := cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for an unknown flag
 }

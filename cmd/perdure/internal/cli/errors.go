@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// advise returns the message of an error, followed by the fix.
+// ErrorText returns the message of an error, followed by the fix.
 func ErrorText(err error, hub string) string {
 	var (
 		unopened *OpenError
@@ -48,7 +48,7 @@ func ErrorText(err error, hub string) string {
 	}
 }
 
-// answered returns the error of a query, an update or a token without the operation that wraps it. It returns other
+// reportedError returns the error of a query, an update or a token without the operation that wraps it. It returns other
 // errors unchanged.
 func reportedError(err error) error {
 	if e, is := errors.AsType[*client.QueryError](err); is {
@@ -63,7 +63,7 @@ func reportedError(err error) error {
 	return err
 }
 
-// taken returns the message for a start whose instance ID or idempotency key is in use.
+// alreadyExistsText returns the message for a start whose instance ID or idempotency key is in use.
 func alreadyExistsText(err error, hub string) string {
 	if errors.Is(err, client.ErrPurged) {
 		return "idempotency key already used by an instance that was purged; set another --idempotency-key"
@@ -76,7 +76,7 @@ func alreadyExistsText(err error, hub string) string {
 		"check it with perdure status, or set another --id or --if-exists", hub, what)
 }
 
-// notNow returns the message for an operation that the current status does not permit, or "" for other errors.
+// statusErrorText returns the message for an operation that the current status does not permit, or "" for other errors.
 func statusErrorText(err error) string {
 	switch {
 	case errors.Is(err, client.ErrEnded):

@@ -1,15 +1,8 @@
 package cli
 
-// openError reports that the hub itself could not be opened.
-type OpenError struct{ Cause error }
+import "fmt"
 
-// Error implements error.
-func (e *OpenError) Error() string { return e.Cause.Error() }
-
-// Unwrap returns the cause.
-func (e *OpenError) Unwrap() error { return e.Cause }
-
-// The exit codes of wait, and of the commands that wait for an instance. Most commands have only the first two.
+// Exit codes of wait, and of the commands that wait for an instance. Most commands have only the first two.
 const (
 	CodeOK        = 0
 	CodeError     = 1
@@ -18,7 +11,7 @@ const (
 	CodeTimeout   = 4
 )
 
-// exit is an error that sets the exit code. The text, if any, is printed on stderr.
+// Exit is an error that sets the exit code. The text, if any, is printed on stderr.
 type Exit struct {
 	Code int
 	Text string
@@ -26,3 +19,17 @@ type Exit struct {
 
 // Error implements error.
 func (e *Exit) Error() string { return e.Text }
+
+// Exitf returns an Exit with a formatted text.
+func Exitf(code int, format string, args ...any) *Exit {
+	return &Exit{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// OpenError reports that the hub could not be opened.
+type OpenError struct{ Cause error }
+
+// Error implements error.
+func (e *OpenError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *OpenError) Unwrap() error { return e.Cause }

@@ -10,13 +10,14 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// noInput is the default input.
+// NoInput is the default value of an input.
 const NoInput = "null"
 
-// readInput reads one byte more than any hub allows, so that the client can reject an input that is too large.
-func (c *Env) ReadInput(from string) (json.RawMessage, error) {
+// ReadInput returns a JSON value, the content of @FILE, or stdin for "-". It reads one byte more than any hub allows, so
+// that the client can reject an input that is too large.
+func (env *Env) ReadInput(from string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(from, "@")
-	source := c.Stdin
+	source := env.Stdin
 	switch {
 	case isFile:
 		f, err := os.Open(name) //nolint:gosec // the user names the file

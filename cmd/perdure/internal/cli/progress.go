@@ -8,53 +8,59 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-// unattendedEvery is how often a long call says in the log of a job how far it has come. A job that says nothing for ten minutes may be taken for one
-// that hangs.
-const unattendedInterval = time.Minute
+const (
+	// ProgressInterval is the interval between progress lines on a terminal.
+	ProgressInterval = 10 * time.Second
+	// logInterval is the interval between progress lines in a log. Many job runners stop a job that prints nothing for
+	// ten minutes.
+	logInterval = time.Minute
+)
 
-// pace tells how far a long call has come while it lasts: a person every ten seconds, the log of a job every minute.
+// Progress prints the progress of a long operation on stderr at an interval.
 type Progress struct {
-	mu      sync.Mutex
-	reached string
-	retry   string // for what; empty: for nothing
-	Stop    func()
+	// Stop ends the output. It returns when no further line is printed.
+	Stop func()
+
+	mu    sync.Mutex
+	text  string
+	retry string // the retry that is in progress, or empty
 }
 
-// startPace begins to tell. The pace must be ended, which waits until nothing more is told.
-func (c *Env) StartProgress() *Progress {
-	every := unattendedInterval
-	if c.Interactive {
-		every = ProgressInterval
+// StartProgress returns a Progress that must be stopped.
+func (env *Env) StartProgress() *Progress {
+	interval := logInterval
+	if env.Interactive {
+		interval = ProgressInterval
 	}
-	p, ended := &Progress{}, make(chan struct{})
-	ticks, stop := c.NewTicker(every)
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	p, stopped := &Progress{}, make(chan struct{})
+	ticks, stop := env.NewTicker(interval)
+	var printing sync.WaitGroup
+	printing.Go(func() {
 		for {
 			select {
 			case <-ticks:
-				fmt.Fprintln(c.Stderr, "perdure: "+term.OneLine(p.text()))
-			case <-ended:
+				fmt.Fprintln(env.Stderr, "perdure: "+term.OneLine(p.line()))
+			case <-stopped:
 				return
 			}
 		}
 	})
 	p.Stop = func() {
 		stop()
-		close(ended)
-		telling.Wait()
+		close(stopped)
+		printing.Wait()
 	}
 	return p
 }
 
-// at says what is reached.
-func (p *Progress) Set(reached string) {
+// Set sets the text of the next line.
+func (p *Progress) Set(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reached = reached
+	p.text = text
 }
 
-// waitsFor says why it does not go on; nil is that it does.
+// SetRetry sets the error after which a call is retried. nil means that no retry is in progress.
 func (p *Progress) SetRetry(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,23 +70,21 @@ func (p *Progress) SetRetry(err error) {
 	p.retry = "; retrying after " + err.Error()
 }
 
+// Retry describes the retry that is in progress. It is empty if there is none.
 func (p *Progress) Retry() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.retry
 }
 
-func (p *Progress) text() string {
+func (p *Progress) line() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reached + p.retry
+	return p.text + p.retry
 }
 
-// newTicker is the ticker of a command outside of tests.
+// NewTicker returns a time.Ticker, for Env.NewTicker.
 func NewTicker(every time.Duration) (ticks <-chan time.Time, stop func()) {
 	t := time.NewTicker(every)
 	return t.C, t.Stop
 }
-
-// progressEvery is the interval between progress lines on a terminal.
-const ProgressInterval = 10 * time.Second

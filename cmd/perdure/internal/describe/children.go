@@ -10,19 +10,19 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// maxChildReads is the number of children whose status is read for one status.
+// MaxChildReads is the number of children whose status is read for one status.
 const MaxChildReads = 10
 
 // statusNotFound is the status of an instance that does not exist: its start has not been processed, or it was purged.
 const statusNotFound = "not found"
 
-// childStatuses has the statuses of children, by instance ID, as texts.
+// Children has the statuses of children, by instance ID, as texts.
 type Children map[string]string
 
 // text returns the status of a child, or a dash if it was not read.
 func (s Children) text(instanceID string) string { return term.OrDash(s[instanceID]) }
 
-// readChildren reads the statuses of the first children among the pending tasks, concurrently. It omits those that
+// ReadChildren reads the statuses of the first children among the pending tasks, concurrently. It omits those that
 // cannot be read.
 func ReadChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) Children {
 	var ids []string
@@ -48,7 +48,7 @@ func ReadChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) Ch
 	return children
 }
 
-// readStatusText returns the status of an instance as a text: statusNotFound if it does not exist, and "" with the
+// ReadStatus returns the status of an instance as a text: statusNotFound if it does not exist, and "" with the
 // error if it cannot be read.
 func ReadStatus(ctx context.Context, cl *client.Client, instanceID string) (string, error) {
 	s, err := cl.Status(ctx, instanceID)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// eventLog answers questions about an event that other events of the same history decide.
+// EventLog answers questions about an event that other events of the same history decide.
 type EventLog struct {
 	byID  map[int64]*history.Event
 	state *history.State
@@ -27,7 +27,7 @@ func NewEventLog(events []history.Event) *EventLog {
 	return l
 }
 
-// add adds the history's next event.
+// Add adds the history's next event.
 func (l *EventLog) Add(e *history.Event) {
 	if len(l.byID) == 0 {
 		l.began = e.Time
@@ -56,7 +56,7 @@ func (l *EventLog) name(e *history.Event) string {
 	return cmp.Or(e.DisplayName(), e.ChangeID)
 }
 
-// detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
+// Detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
 func (l *EventLog) Detail(e *history.Event) string {
 	parts := slices.Concat(parkedOf(e), originOf(e), causeOf(e))
 	if c := e.Cancel; c != nil {
@@ -193,7 +193,7 @@ func requester(by string) string {
 	}
 }
 
-// shortARN returns the part of an identity that distinguishes it within its account: of an assumed role, the role and
+// ShortIdentity returns the part of an identity that distinguishes it within its account: of an assumed role, the role and
 // the session. The columns of tables have no room for the rest, which the JSON has.
 func ShortIdentity(name string) string {
 	if parts := strings.SplitN(name, ":", 6); len(parts) == 6 && parts[0] == "arn" {
@@ -202,7 +202,7 @@ func ShortIdentity(name string) string {
 	return name
 }
 
-// sealedText describes a payload that cannot be decoded.
+// EncodedPayload describes a payload that cannot be decoded.
 func EncodedPayload(s *client.EncodedPayload) string {
 	text := fmt.Sprintf("%d bytes", s.Bytes)
 	if s.Codec != "" {

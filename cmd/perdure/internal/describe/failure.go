@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// errorText is failureText, without the type of an error that has none of its own.
+// lastErrorText is failureText, without the type of an error that has none of its own.
 func lastErrorText(f *history.Failure) string {
 	if f.Type == history.TypeError && f.Message != "" {
 		return f.Message
@@ -16,7 +16,7 @@ func lastErrorText(f *history.Failure) string {
 	return Failure(f)
 }
 
-// failureText returns a failure in words: its type, why it was cancelled if it was, and its message if it has one. It
+// Failure returns a failure in words: its type, why it was cancelled if it was, and its message if it has one. It
 // omits the type if the message begins with it.
 func Failure(f *history.Failure) string {
 	text := f.Type

@@ -20,12 +20,12 @@ func History(s client.Status, execution string, events []history.Event) string {
 	return head + "\n" + t.String()
 }
 
-// executionHead names an execution by the event it began with.
+// ExecutionHeader names an execution by the event it began with.
 func ExecutionHeader(execution string, start *history.Event) string {
 	return fmt.Sprintf("execution %s, started %s", Execution(execution, start.Number), term.Time(start.Time))
 }
 
-// executionText returns an execution's id and, for one that another continued as, its number.
+// Execution returns an execution's id and, for one that another continued as, its number.
 func Execution(execution string, number int64) string {
 	if number > 1 {
 		return fmt.Sprintf("%s (number %d)", term.Clean(execution), number)
@@ -33,7 +33,7 @@ func Execution(execution string, number int64) string {
 	return term.Clean(execution)
 }
 
-// cells returns an event as a row: id, offset, took, kind, name and detail.
+// Row returns an event as a row: id, offset, took, kind, name and detail.
 func (l *EventLog) Row(e *history.Event) []string {
 	return []string{
 		strconv.FormatInt(e.ID, 10), "+" + term.Duration(e.Time.Sub(l.began)), l.took(e),

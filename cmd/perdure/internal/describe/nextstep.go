@@ -55,20 +55,20 @@ func statusCommand(id string) []string { return []string{"status", id} }
 
 func reconcileCommand(id string) []string { return []string{"reconcile", "--yes", "--instance", id} }
 
-// describeNextSteps returns the next steps of an instance with their commands, or "" if there are none.
-func NextSteps(c *cli.Env, s *client.Status, p *httpapi.Pending, children Children) string {
+// NextSteps returns the next steps of an instance with their commands, or "" if there are none.
+func NextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Children) string {
 	var b strings.Builder
-	for _, step := range nextSteps(c, s, p, children) {
+	for _, step := range nextSteps(env, s, p, children) {
 		b.WriteString("\n" + strings.Join(term.Wrap("Next: ", term.Clean(step.text), term.ScreenWidth), "\n") + "\n")
 		if len(step.command) > 0 {
-			b.WriteString(term.NoteIndent + c.CommandLine(step.command) + "\n")
+			b.WriteString(term.NoteIndent + env.CommandLine(step.command) + "\n")
 		}
 	}
 	return b.String()
 }
 
 // nextSteps returns what a user can do, the most important step first.
-func nextSteps(c *cli.Env, s *client.Status, p *httpapi.Pending, children Children) (steps []nextStep) {
+func nextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Children) (steps []nextStep) {
 	switch s.Status {
 	case client.StatusPaused:
 		steps = append(steps, nextStep{
@@ -77,7 +77,7 @@ func nextSteps(c *cli.Env, s *client.Status, p *httpapi.Pending, children Childr
 	case client.StatusBlocked:
 		steps = append(steps, blockedStep(s))
 	case client.StatusPending:
-		if now := c.Now(); now.Sub(s.CreatedAt) > startPatience && !s.StartAt.After(now) {
+		if now := env.Now(); now.Sub(s.CreatedAt) > startPatience && !s.StartAt.After(now) {
 			text := "No turn has run. Check that the orchestrator is deployed and receives messages:"
 			return []nextStep{{text, doctorCommand}}
 		}

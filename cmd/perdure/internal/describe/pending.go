@@ -14,7 +14,7 @@ import (
 // longestError is the maximum length of a last error, two lines.
 const longestError = 160
 
-// describePending returns the pending tasks of an instance as a table, or the reason why they are not known.
+// Pending returns the pending tasks of an instance as a table, or the reason why they are not known.
 func Pending(p *httpapi.Pending, children Children, err error) string {
 	switch {
 	case p == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// pausedText returns when an instance was paused, by whom, and why.
+// Pause returns when an instance was paused, by whom, and why.
 func Pause(p *history.Pause) string {
 	text := "since " + term.Time(p.At)
 	if p.By != "" {
@@ -26,7 +26,7 @@ func Pause(p *history.Pause) string {
 	return text
 }
 
-// describe returns a status as lines with labels.
+// Status returns a status as lines with labels.
 func Status(s client.Status) string {
 	var b term.Labels
 	b.Line("Instance", s.InstanceID)
@@ -63,7 +63,7 @@ func Status(s client.Status) string {
 	return b.String()
 }
 
-// describeBlocked returns since when, and by which build, an instance is blocked, and "" for other instances. The
+// Blocked returns since when, and by which build, an instance is blocked, and "" for other instances. The
 // builds are known if the history could be read.
 func Blocked(s *client.Status, p *httpapi.Pending) string {
 	if s.Status != client.StatusBlocked {
@@ -92,7 +92,7 @@ func payloadText(doc json.RawMessage, sealed *client.EncodedPayload) string {
 	return string(doc)
 }
 
-// standing returns the status and, for an instance that is over, how long it took.
+// StatusLine returns the status and, for an instance that is over, how long it took.
 func StatusLine(s client.Status) string {
 	if t := Took(s); t != "" {
 		return fmt.Sprintf("%s after %s", s.Status, t)
@@ -100,7 +100,7 @@ func StatusLine(s client.Status) string {
 	return string(s.Status)
 }
 
-// took returns how long an instance took; empty when it is not over, or that is no longer known.
+// Took returns how long an instance took; empty when it is not over, or that is no longer known.
 func Took(s client.Status) string {
 	if !s.Status.Terminal() || s.Status == client.StatusDeleting {
 		return ""

@@ -26,7 +26,7 @@ type devFlags struct {
 	instances []string
 }
 
-func Dev(c *cli.Env) *cobra.Command {
+func Dev(env *cli.Env) *cobra.Command {
 	f := devFlags{port: 8080}
 	cmd := &cobra.Command{
 		Use: "dev [DIR]", Short: "Run an application on a local AWS",
@@ -45,7 +45,7 @@ installs the local AWS into a virtual environment in your cache directory.`,
   go run github.com/perdure/perdure/cmd/perdure@latest dev`,
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), c, directory(args))
+			return f.run(cmd.Context(), env, directory(args))
 		},
 	}
 	cmd.Flags().IntVar(&f.port, "port", f.port, "port of the HTTP API on 127.0.0.1, 0 for a free port")
@@ -62,7 +62,7 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// folder returns the argument that names one, by default the working folder.
+// directory returns the argument that names one, by default the working folder.
 func directory(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -71,7 +71,7 @@ func directory(args []string) string {
 }
 
 // run runs the application in a folder until ctx ends.
-func (f devFlags) run(ctx context.Context, c *cli.Env, app string) error {
+func (f devFlags) run(ctx context.Context, env *cli.Env, app string) error {
 	app, err := filepath.Abs(app)
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
@@ -80,7 +80,7 @@ func (f devFlags) run(ctx context.Context, c *cli.Env, app string) error {
 		return fmt.Errorf("%s has no functions directory; specify an application directory, "+
 			"or create one with perdure init", app)
 	}
-	python, err := exec.LookPath(cmp.Or(c.Getenv("PYTHON"), "python3"))
+	python, err := exec.LookPath(cmp.Or(env.Getenv("PYTHON"), "python3"))
 	if err != nil {
 		return errors.New("python3 not found in PATH; install Python 3.10 or later " +
 			"from https://www.python.org/downloads, or set PYTHON to its path")
@@ -95,12 +95,12 @@ func (f devFlags) run(ctx context.Context, c *cli.Env, app string) error {
 	}
 
 	p := program.New(ctx, python, os.Environ())
-	p.Args = append(p.Args, filepath.Join(scripts, "local.py"), "up", "--reload", "--app", app, "--hub", c.HubName, "--port", strconv.Itoa(f.port))
+	p.Args = append(p.Args, filepath.Join(scripts, "local.py"), "up", "--reload", "--app", app, "--hub", env.HubName, "--port", strconv.Itoa(f.port))
 	for _, id := range f.instances {
 		p.Args = append(p.Args, "--instance", id)
 	}
-	p.Stdout = c.Stdout
-	p.Stderr = c.Stderr
+	p.Stdout = env.Stdout
+	p.Stderr = env.Stderr
 	return program.Run(ctx, p, "local AWS")
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func Import(c *cli.Env) *cobra.Command {
+func Import(env *cli.Env) *cobra.Command {
 	var binary string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -45,18 +45,18 @@ Exit codes:
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			doc, err := readExported(c, args[0])
+			doc, err := readExported(env, args[0])
 			if err != nil {
 				return err
 			}
 			r, err := verification.ReplayDocument(ctx, &doc, binary)
 			if err != nil {
 				if cmd.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					return &cli.Exit{Code: cli.CodeTimeout, Text: fmt.Sprintf("replay not finished after %s; increase --timeout", timeout)}
+					return cli.Exitf(cli.CodeTimeout, "replay not finished after %s; increase --timeout", timeout)
 				}
 				return err
 			}
-			return r.Print(c)
+			return r.Print(env)
 		},
 	}
 	cmd.Flags().StringVar(&binary, "binary", "", "path of the orchestrator binary for this machine (required)")
@@ -66,10 +66,10 @@ Exit codes:
 }
 
 // readExported reads a document that was exported.
-func readExported(c *cli.Env, file string) (doc history.Document, err error) {
+func readExported(env *cli.Env, file string) (doc history.Document, err error) {
 	var b []byte
 	if file == "-" {
-		b, err = io.ReadAll(c.Stdin)
+		b, err = io.ReadAll(env.Stdin)
 	} else {
 		b, err = os.ReadFile(file) //nolint:gosec // the path is the caller's
 	}

@@ -26,7 +26,7 @@ var newApp embed.FS
 // initFlags are the options of perdure init.
 type initFlags struct{ module, replace string }
 
-func Init(c *cli.Env) *cobra.Command {
+func Init(env *cli.Env) *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
 		Use: "init [DIR]", Short: "Create an application",
@@ -40,7 +40,7 @@ specifies. A tool that was built from a checkout requires --replace.`,
   go run ./cmd/perdure init ../orders --replace .`,
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), c, directory(args))
+			return f.run(cmd.Context(), env, directory(args))
 		},
 	}
 	cmd.Flags().StringVar(&f.module, "module", "", "module path (default: example.com/ and the directory name)")
@@ -64,7 +64,7 @@ var functions = []application{
 }
 
 // run writes an application into a folder.
-func (f initFlags) run(ctx context.Context, c *cli.Env, dir string) error {
+func (f initFlags) run(ctx context.Context, env *cli.Env, dir string) error {
 	app, err := describeApplication(dir, f, thisVersion().Version)
 	if err != nil {
 		return err
@@ -85,18 +85,18 @@ func (f initFlags) run(ctx context.Context, c *cli.Env, dir string) error {
 			return err
 		}
 	}
-	fmt.Fprintf(c.Stderr, "perdure: wrote %d files to %s; running go mod tidy\n", len(files), dir)
+	fmt.Fprintf(env.Stderr, "perdure: wrote %d files to %s; running go mod tidy\n", len(files), dir)
 	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
 	tidy.Dir = dir
-	tidy.Stdout = c.Stderr
-	tidy.Stderr = c.Stderr
+	tidy.Stdout = env.Stderr
+	tidy.Stderr = env.Stderr
 	if err := tidy.Run(); err != nil {
 		return fmt.Errorf("go mod tidy in %s: %w", dir, err)
 	}
-	return app.report(c, dir, files)
+	return app.report(env, dir, files)
 }
 
-// firstThere returns the first of the files that a folder has already; empty where it has none.
+// firstExisting returns the first of the files that a folder has already; empty where it has none.
 func firstExisting(dir string, files []newFile) string {
 	for _, file := range files {
 		name := filepath.Join(dir, file.name)
@@ -108,9 +108,9 @@ func firstExisting(dir string, files []newFile) string {
 }
 
 // report prints what there is now and what to do with it.
-func (a application) report(c *cli.Env, dir string, files []newFile) error {
-	if !c.JSON {
-		return c.Print(fmt.Sprintf("created module %s in %s\n\n"+
+func (a application) report(env *cli.Env, dir string, files []newFile) error {
+	if !env.JSON {
+		return env.Print(fmt.Sprintf("created module %s in %s\n\n"+
 			"Next steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n",
 			a.Module, dir, term.ShellQuote(dir)))
 	}
@@ -118,7 +118,7 @@ func (a application) report(c *cli.Env, dir string, files []newFile) error {
 	for i, file := range files {
 		names[i] = file.name
 	}
-	return c.PrintJSON(struct {
+	return env.PrintJSON(struct {
 		Module string   `json:"module"`
 		Files  []string `json:"files"`
 	}{a.Module, names})

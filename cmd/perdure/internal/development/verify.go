@@ -22,10 +22,10 @@ type verifyFlags struct {
 	allowed      verification.Allowance // parsed allowUnread
 }
 
-func Verify(c *cli.Env) *cobra.Command {
+func Verify(env *cli.Env) *cobra.Command {
 	var f verifyFlags
-	cmd := c.ClientCommand("verify", "Replay instances with a new build", "",
-		func(ctx context.Context, cl *client.Client, _ string) error { return verify(ctx, c, cl, &f) })
+	cmd := env.ClientCommand("verify", "Replay instances with a new build", "",
+		func(ctx context.Context, cl *client.Client, _ string) error { return verify(ctx, env, cl, &f) })
 	cmd.Long = cmd.Short + `.
 
 An orchestrator binary, built for this machine, replays the histories of instances that have not ended. The
@@ -54,7 +54,7 @@ Exit codes:
 	return cmd
 }
 
-func verify(ctx context.Context, c *cli.Env, cl *client.Client, f *verifyFlags) error {
+func verify(ctx context.Context, env *cli.Env, cl *client.Client, f *verifyFlags) error {
 	switch {
 	case f.binary == "":
 		return errors.New("--binary is required: the path of an orchestrator binary for this machine")
@@ -70,7 +70,7 @@ func verify(ctx context.Context, c *cli.Env, cl *client.Client, f *verifyFlags) 
 
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	v := verification.New(c, cl, f.binary)
+	v := verification.New(env, cl, f.binary)
 	err = v.Run(limited, f.name, f.maxInstances)
 	overdue := ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded)
 	if err != nil && !overdue {
@@ -78,7 +78,7 @@ func verify(ctx context.Context, c *cli.Env, cl *client.Client, f *verifyFlags) 
 	}
 
 	found := v.Result()
-	if err := verification.Print(c, &found); err != nil {
+	if err := verification.Print(env, &found); err != nil {
 		return err
 	}
 	return found.ExitError(f.allowed, f.timeout, overdue)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// versionInfo is the --json output of version.
+// VersionInfo is the --json output of version.
 type VersionInfo struct {
 	// Version is the module version, such as v0.3.0, or "(devel)" if the build is not a release.
 	Version  string `json:"version"`
@@ -22,15 +22,15 @@ type VersionInfo struct {
 
 const develVersion = "(devel)"
 
-func Version(c *cli.Env) *cobra.Command {
+func Version(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version of this tool",
 		Example: `  perdure version --json`,
 		Args:    func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "") },
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
-			if c.JSON {
-				return c.PrintJSON(v)
+			if env.JSON {
+				return env.PrintJSON(v)
 			}
 			text := fmt.Sprintf("perdure %s, %s, %s", v.Version, v.Go, v.Platform)
 			if v.Revision != "" {
@@ -39,7 +39,7 @@ func Version(c *cli.Env) *cobra.Command {
 			if v.Modified {
 				text += " (modified)"
 			}
-			return c.Print(text + "\n")
+			return env.Print(text + "\n")
 		},
 	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func Vet(c *cli.Env) *cobra.Command {
+func Vet(env *cli.Env) *cobra.Command {
 	var disable string
 	var warnings bool
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ Exit codes:
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			return runVet(cmd.Context(), c, vetArgs(self, disable, warnings, c.JSON, args))
+			return runVet(cmd.Context(), env, vetArgs(self, disable, warnings, env.JSON, args))
 		},
 	}
 	flags := cmd.Flags()
@@ -68,9 +68,9 @@ func vetArgs(self, disable string, warnings, json bool, packages []string) []str
 }
 
 // runVet runs the go command, which runs this program for each package.
-func runVet(ctx context.Context, c *cli.Env, args []string) error {
+func runVet(ctx context.Context, env *cli.Env, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the packages are what the caller of this program asks for
-	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
+	cmd.Stdout, cmd.Stderr = env.Stdout, env.Stderr
 	err := cmd.Run()
 	if _, ran := errors.AsType[*exec.ExitError](err); ran {
 		return &cli.Exit{Code: cli.CodeError} // it has said why

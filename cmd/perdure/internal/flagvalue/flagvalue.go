@@ -1,3 +1,4 @@
+// Package flagvalue parses and checks the values of flags, and has the usage texts of flags that several commands have.
 package flagvalue
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// asFlag names the flag in an error about the field that the flag sets. It returns other errors unchanged.
+// AsFlag names the flag in an error about the field that the flag sets. It returns other errors unchanged.
 func AsFlag(err error, field, flag string) error {
 	if e, is := errors.AsType[*provider.FieldError](err); is && e.Field == field {
 		return &provider.FieldError{Field: flag, Problem: e.Problem}
@@ -21,17 +22,22 @@ func AsFlag(err error, field, flag string) error {
 	return err
 }
 
-// The usage texts of flags that several commands have.
+// Usage texts of flags.
 const (
+	LimitUsage         = "maximum number of rows, 1 to 1000"
+	CursorUsage        = "position at which the previous page with the same flags ended"
+	DelayUsage         = "delay before the first turn, such as 90s or 24h"
+	TimeoutUsage       = "maximum wait, such as 30s (default: none)"
+	WaitUsage          = "wait for the end, with the exit codes of perdure wait"
 	StartedAfterUsage  = "earliest start time (inclusive), RFC 3339, such as 2006-01-02T15:04:05Z"
 	StartedBeforeUsage = "latest start time (exclusive), RFC 3339"
 	YesUsage           = "no confirmation prompt"
 )
 
-// noneEmpty rejects a filter with an empty value, such as an unset variable of a script. Ignoring it would select more
-// instances than intended.
-func RejectEmpty(cmd *cobra.Command, flags ...string) error {
-	for _, name := range flags {
+// RejectEmpty returns an error if a filter has an empty value, such as an unset variable of a script. Such a filter would
+// select more instances than intended.
+func RejectEmpty(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
 		flag := cmd.Flags().Lookup(name)
 		if value := flag.Value.String(); flag.Changed && (value == "" || value == "[]") {
 			return &provider.FieldError{Field: "--" + name, Problem: "must not be empty; set a value or omit the flag"}
@@ -40,28 +46,29 @@ func RejectEmpty(cmd *cobra.Command, flags ...string) error {
 	return nil
 }
 
-// onlyOfOne rejects a flag that applies to a single instance if a filter is used.
-func RequireID(cmd *cobra.Command, flag, instead string) {
-	args := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, given []string) error {
-		if len(given) == 0 && cmd.Flags().Changed(flag) {
-			return fmt.Errorf("--%s requires an instance ID%s", flag, instead)
+// RequireID makes a flag require an instance ID. hint is appended to the error.
+func RequireID(cmd *cobra.Command, flag, hint string) {
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s requires an instance ID%s", flag, hint)
 		}
-		return args(cmd, given)
+		return check(cmd, args)
 	}
 }
 
-// parseStarted reads the times of --started-after and --started-before; those that are not given stay.
+// ParseStarted parses --started-after and --started-before. Times that are not set stay unchanged.
 func ParseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
 	return ParseTimes(TimeFlag{"--started-after", after, intoAfter}, TimeFlag{"--started-before", before, intoBefore})
 }
 
-// timeFlag is a flag that is a time, where it is given.
+// TimeFlag is an optional flag with a time.
 type TimeFlag struct {
 	Name, Value string
 	Into        *time.Time
 }
 
+// ParseTimes parses the flags that are set.
 func ParseTimes(flags ...TimeFlag) error {
 	for _, at := range flags {
 		if at.Value == "" {
@@ -77,7 +84,7 @@ func ParseTimes(flags ...TimeFlag) error {
 	return nil
 }
 
-// statuses returns all statuses of instances.
+// Statuses returns all statuses of instances.
 func Statuses() []client.RuntimeStatus {
 	return []client.RuntimeStatus{
 		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
@@ -86,7 +93,7 @@ func Statuses() []client.RuntimeStatus {
 	}
 }
 
-// parseStatus returns the status with this name in any case. It returns other names unchanged.
+// ParseStatus returns the status with this name in any case. It returns other names unchanged.
 func ParseStatus(name string) client.RuntimeStatus {
 	for _, s := range Statuses() {
 		if strings.EqualFold(name, string(s)) {
@@ -96,27 +103,17 @@ func ParseStatus(name string) client.RuntimeStatus {
 	return client.RuntimeStatus(name)
 }
 
-// limitUsage describes the --limit flag of a list.
-const LimitUsage = "maximum number of rows, 1 to 1000"
-
-// cursorUsage describes the --cursor flag of a list.
-const CursorUsage = "position at which the previous page with the same flags ended"
-
-// checkLimit rejects 0, which the client treats as no limit.
+// CheckLimit returns an error for a limit below 1. The client would use its default for 0.
 func CheckLimit(limit int) error {
 	if limit < 1 {
-		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPageSize, limit)}
+		return &provider.FieldError{
+			Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPageSize, limit),
+		}
 	}
 	return nil
 }
 
-// The usage texts of flags that several commands have.
-const (
-	DelayUsage   = "delay before the first turn, such as 90s or 24h"
-	TimeoutUsage = "maximum wait, such as 30s (default: none)"
-	WaitUsage    = "wait for the end, with the exit codes of perdure wait"
-)
-
+// ParseTags parses tags of the form KEY=VALUE.
 func ParseTags(tags []string) (map[string]string, error) {
 	parsed := map[string]string{}
 	for _, tag := range tags {
@@ -132,7 +129,7 @@ func ParseTags(tags []string) (map[string]string, error) {
 	return parsed, nil
 }
 
-// withTimeout returns ctx, with a timeout if there is one.
+// WithTimeout returns ctx with a timeout. 0 means no timeout.
 func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout > 0 {
 		return context.WithTimeout(ctx, timeout)

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Call(c *cli.Env) *cobra.Command {
+func Call(env *cli.Env) *cobra.Command {
 	key, operation, input, callID := "", "", cli.NoInput, ""
 	var timeout time.Duration
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("call ENTITY KEY OPERATION [INPUT]", "Call an entity operation", cli.ArgName,
+	cmd = env.ClientCommand("call ENTITY KEY OPERATION [INPUT]", "Call an entity operation", cli.ArgName,
 		func(ctx context.Context, cl *client.Client, entity string) error {
-			payload, err := c.ReadInput(input)
+			payload, err := env.ReadInput(input)
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func Call(c *cli.Env) *cobra.Command {
 			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.CallEntity(limited, entity, key, operation, payload, opts...)
-			return printUpdated(c, httpapi.UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result}, entityError(c, entity, err))
+			return printUpdated(env, httpapi.UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result}, entityError(env, entity, err))
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const least, most = 3, 4
@@ -60,15 +60,15 @@ If --timeout expires first, the command exits with code 4 and the call continues
 	return cmd
 }
 
-// ofEntity replaces errors about an instance by errors about an entity.
-func entityError(c *cli.Env, entity string, err error) error {
+// entityError replaces errors about an instance by errors about an entity.
+func entityError(env *cli.Env, entity string, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("no build deployed to hub %q has entity %q; check the spelling, "+
-			"or deploy it and retry after a moment", c.HubName, entity)}
+		return cli.Exitf(cli.CodeError, "no build deployed to hub %q has entity %q; check the spelling, "+
+			"or deploy it and retry after a moment", env.HubName, entity)
 	case errors.Is(err, client.ErrNotFound):
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("key of entity %q not found in hub %q; the first call creates it, "+
-			"and perdure list --name @%s lists all keys", entity, c.HubName, entity)}
+		return cli.Exitf(cli.CodeError, "key of entity %q not found in hub %q; the first call creates it, "+
+			"and perdure list --name @%s lists all keys", entity, env.HubName, entity)
 	default:
 		return err
 	}

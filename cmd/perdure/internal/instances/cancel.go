@@ -12,11 +12,11 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
-func Cancel(c *cli.Env) *cobra.Command {
+func Cancel(env *cli.Env) *cobra.Command {
 	var message string
 	var activity int64
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("cancel [ID]", "Cancel instances or one activity", cli.ArgID,
+	cmd = env.ClientCommand("cancel [ID]", "Cancel instances or one activity", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var err error
 			if cmd.Flags().Changed("activity") {
@@ -27,7 +27,7 @@ func Cancel(c *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.PrintAccepted(id)
+			return env.PrintAccepted(id)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -43,7 +43,7 @@ perdure history shows the event ID of each activity.`
 	cmd.Flags().StringVar(&message, "message", "", "reason, available to the code and in the history")
 	cli.CompleteFlag[string](cmd, "activity")
 	cmd.Long += jobfilter.Help("cancels")
-	jobfilter.Add(c, cmd, admin.OperationCancel, func(b *admin.JobRequest) { b.Message = message })
+	jobfilter.Add(env, cmd, admin.OperationCancel, func(b *admin.JobRequest) { b.Message = message })
 	flagvalue.RequireID(cmd, "activity", "")
 	return cmd
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-func Cost(c *cli.Env) *cobra.Command {
-	cmd := c.AdminCommand("cost ID", "Estimate the cost of an instance", cli.ArgID,
+func Cost(env *cli.Env) *cobra.Command {
+	cmd := env.AdminCommand("cost ID", "Estimate the cost of an instance", cli.ArgID,
 		func(ctx context.Context, a *admin.Client, id string) error {
 			cost, err := a.EstimateCost(ctx, id)
 			if err != nil {
 				return err
 			}
-			if c.JSON {
-				return c.PrintJSON(cost)
+			if env.JSON {
+				return env.PrintJSON(cost)
 			}
-			return c.Print(costText(&cost))
+			return env.Print(costText(&cost))
 		})
 	cmd.Long = cmd.Short + `.
 

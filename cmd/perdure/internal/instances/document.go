@@ -12,7 +12,7 @@ import (
 )
 
 // printDocument prints a history document of one execution, or of all if execution is empty.
-func printDocument(ctx context.Context, c *cli.Env, cl *client.Client, s client.Status, execution string) error {
+func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s client.Status, execution string) error {
 	ids := []string{execution}
 	if execution == "" {
 		ids = nil
@@ -40,18 +40,18 @@ func printDocument(ctx context.Context, c *cli.Env, cl *client.Client, s client.
 	if err != nil {
 		return err
 	}
-	return c.PrintJSON(doc)
+	return env.PrintJSON(doc)
 }
 
 // noExecution returns the error for a missing history. A purge deletes the history before the instance.
 func noExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("instance %s is being purged and its history is deleted; "+
-			"the hub finishes the purge within minutes, or run perdure purge %s", id, id)}
+		return cli.Exitf(cli.CodeError, "instance %s is being purged and its history is deleted; "+
+			"the hub finishes the purge within minutes, or run perdure purge %s", id, id)
 	}
-	return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("instance %s has no execution %s; see perdure executions %s", id, execution,
-		id)}
+	return cli.Exitf(cli.CodeError, "instance %s has no execution %s; see perdure executions %s", id, execution,
+		id)
 }
 
 // readEvents reads an execution of an instance that is known to exist.

@@ -13,12 +13,12 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Executions(c *cli.Env) *cobra.Command {
+func Executions(env *cli.Env) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := c.ClientCommand("executions ID", "List an instance's executions", cli.ArgID,
+	cmd := env.ClientCommand("executions ID", "List an instance's executions", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return listExecutions(ctx, c, cl, id, limit, cursor)
+			return listExecutions(ctx, env, cl, id, limit, cursor)
 		})
 	cmd.Long = cmd.Short + `, the current one first.
 
@@ -30,7 +30,7 @@ Continue-as-new starts the next execution. Each execution has its own history.`
 	return cmd
 }
 
-func listExecutions(ctx context.Context, c *cli.Env, cl *client.Client, id string, limit int, cursor string) error {
+func listExecutions(ctx context.Context, env *cli.Env, cl *client.Client, id string, limit int, cursor string) error {
 	if err := flagvalue.CheckLimit(limit); err != nil {
 		return err
 	}
@@ -38,16 +38,16 @@ func listExecutions(ctx context.Context, c *cli.Env, cl *client.Client, id strin
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(httpapi.NewExecutionPage(id, page))
+	if env.JSON {
+		return env.PrintJSON(httpapi.NewExecutionPage(id, page))
 	}
 	t := term.Table{Header: []string{">NUMBER", "EXECUTION", term.ColumnStarted}}
 	for _, x := range page.Items {
 		t.Add(strconv.FormatInt(x.Number, 10), term.Clean(x.ExecutionID), term.Time(x.StartedAt))
 	}
-	if err := c.Print(t.String()); err != nil {
+	if err := env.Print(t.String()); err != nil {
 		return err
 	}
-	c.PrintCursor(page.NextCursor)
+	env.PrintCursor(page.NextCursor)
 	return nil
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func Export(c *cli.Env) *cobra.Command {
+func Export(env *cli.Env) *cobra.Command {
 	var execution string
-	cmd := c.ClientCommand("export ID", "Export an instance's history", cli.ArgID,
+	cmd := env.ClientCommand("export ID", "Export an instance's history", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			s, err := cl.Status(ctx, id)
 			if err != nil {
 				return err
 			}
-			return printDocument(ctx, c, cl, s, execution)
+			return printDocument(ctx, env, cl, s, execution)
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -10,11 +10,11 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/describe"
 )
 
-func History(c *cli.Env) *cobra.Command {
+func History(env *cli.Env) *cobra.Command {
 	var execution string
-	cmd := c.ClientCommand("history ID", "Show an instance's events", cli.ArgID,
+	cmd := env.ClientCommand("history ID", "Show an instance's events", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return showHistory(ctx, c, cl, id, execution)
+			return showHistory(ctx, env, cl, id, execution)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -29,13 +29,13 @@ first, which a unit test can replay.`
 	return cmd
 }
 
-func showHistory(ctx context.Context, c *cli.Env, cl *client.Client, id, execution string) error {
+func showHistory(ctx context.Context, env *cli.Env, cl *client.Client, id, execution string) error {
 	s, err := cl.Status(ctx, id)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printDocument(ctx, c, cl, s, execution)
+	if env.JSON {
+		return printDocument(ctx, env, cl, s, execution)
 	}
 	if execution == "" {
 		execution = s.ExecutionID
@@ -44,5 +44,5 @@ func showHistory(ctx context.Context, c *cli.Env, cl *client.Client, id, executi
 	if err != nil {
 		return err
 	}
-	return c.Print(describe.History(s, execution, events))
+	return env.Print(describe.History(s, execution, events))
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func List(c *cli.Env) *cobra.Command {
+func List(env *cli.Env) *cobra.Command {
 	var q client.ListQuery
 	var p client.Paging
 	var status, after, before string
 	var tags []string
 	var count bool
-	cmd := c.ClientCommand("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
+	cmd := env.ClientCommand("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
 		q.Status = flagvalue.ParseStatus(status)
 		if err := flagvalue.ParseStarted(after, before, &q.StartedAfter, &q.StartedBefore); err != nil {
 			return err
@@ -31,9 +31,9 @@ func List(c *cli.Env) *cobra.Command {
 			return err
 		}
 		if count {
-			return showCount(ctx, c, cl, q)
+			return showCount(ctx, env, cl, q)
 		}
-		return listInstances(ctx, c, cl, q, p)
+		return listInstances(ctx, env, cl, q, p)
 	})
 	cmd.Long = cmd.Short + `.
 
@@ -67,13 +67,13 @@ Statuses:
 	return cmd
 }
 
-// counted is the --json output of list --count.
+// instanceCount is the --json output of list --count.
 type instanceCount struct {
 	Count int `json:"count"`
 }
 
 // showCount prints how many instances a query selects.
-func showCount(ctx context.Context, c *cli.Env, cl *client.Client, q client.ListQuery) error {
+func showCount(ctx context.Context, env *cli.Env, cl *client.Client, q client.ListQuery) error {
 	var all instanceCount
 	for _, err := range cl.List(ctx, q) {
 		if err != nil {
@@ -81,13 +81,13 @@ func showCount(ctx context.Context, c *cli.Env, cl *client.Client, q client.List
 		}
 		all.Count++
 	}
-	if c.JSON {
-		return c.PrintJSON(all)
+	if env.JSON {
+		return env.PrintJSON(all)
 	}
-	return c.Print(fmt.Sprintln(all.Count))
+	return env.Print(fmt.Sprintln(all.Count))
 }
 
-func listInstances(ctx context.Context, c *cli.Env, cl *client.Client, q client.ListQuery, p client.Paging) error {
+func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q client.ListQuery, p client.Paging) error {
 	if err := flagvalue.CheckLimit(p.Limit); err != nil {
 		return err
 	}
@@ -95,17 +95,17 @@ func listInstances(ctx context.Context, c *cli.Env, cl *client.Client, q client.
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(httpapi.NewInstancePage(page))
+	if env.JSON {
+		return env.PrintJSON(httpapi.NewInstancePage(page))
 	}
-	if err := c.Print(instanceTable(page.Items)); err != nil {
+	if err := env.Print(instanceTable(page.Items)); err != nil {
 		return err
 	}
-	c.PrintCursor(page.NextCursor)
+	env.PrintCursor(page.NextCursor)
 	return nil
 }
 
-// fill reads pages until it has as many instances as are asked for: where few are selected, a page may be short.
+// readPages reads pages until it has as many instances as are asked for: where few are selected, a page may be short.
 func readPages(ctx context.Context, cl *client.Client, q client.ListQuery, p client.Paging) (all client.Page[client.Status], err error) {
 	for want := p.Limit; ; {
 		page, err := cl.ListPage(ctx, q, p)

@@ -23,12 +23,12 @@ type paused struct {
 	Handled map[string]int `json:"handled,omitempty"`
 }
 
-func Pause(c *cli.Env) *cobra.Command {
+func Pause(env *cli.Env) *cobra.Command {
 	var yes bool
-	hub := c.DeploymentCommand("pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Admin) error {
+	hub := env.DeploymentCommand("pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		if !yes {
-			fmt.Fprintf(c.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n", term.Clean(c.HubName))
-			if !c.Confirm("pause") {
+			fmt.Fprintf(env.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n", term.Clean(env.HubName))
+			if !env.Confirm("pause") {
 				return cli.ErrNotConfirmed
 			}
 		}
@@ -40,13 +40,13 @@ func Pause(c *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPaused(c, paused{mappings, handled})
+		return printPaused(env, paused{mappings, handled})
 	})
-	cmd := orInstance(c, hub, "pause [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
+	cmd := orInstance(env, hub, "pause [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
 		if err := cl.Pause(ctx, id, message); err != nil {
 			return err
 		}
-		return c.PrintAccepted(id)
+		return env.PrintAccepted(id)
 	})
 	cmd.Short = "Pause an instance or a hub"
 	cmd.Long = cmd.Short + `.
@@ -65,9 +65,9 @@ command fails, repeat it.`
 }
 
 // orInstance returns a command that applies to an instance if it has an argument, and otherwise to the hub.
-func orInstance(c *cli.Env, hub *cobra.Command, use string, run func(ctx context.Context, cl *client.Client, id, message string) error) *cobra.Command {
+func orInstance(env *cli.Env, hub *cobra.Command, use string, run func(ctx context.Context, cl *client.Client, id, message string) error) *cobra.Command {
 	var message string
-	cmd := c.ClientCommand(use, "", cli.ArgID, func(ctx context.Context, cl *client.Client, id string) error { return run(ctx, cl, id, message) })
+	cmd := env.ClientCommand(use, "", cli.ArgID, func(ctx context.Context, cl *client.Client, id string) error { return run(ctx, cl, id, message) })
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && cmd.Flags().Changed("message") {
 			return fmt.Errorf("--message requires an instance ID; see %s --help", cmd.CommandPath())
@@ -98,18 +98,18 @@ func onlyOfHub(cmd *cobra.Command, flag string) error {
 
 // stopped returns the error of a pause or resume that was interrupted.
 func stopped(verb string, err error) error {
-	return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; repeat perdure %s to continue", err, verb)}
+	return cli.Exitf(cli.CodeError, "%v; repeat perdure %s to continue", err, verb)
 }
 
-func printPaused(c *cli.Env, p paused) error {
-	if c.JSON {
-		return c.PrintJSON(p)
+func printPaused(env *cli.Env, p paused) error {
+	if env.JSON {
+		return env.PrintJSON(p)
 	}
 	t := term.Table{Header: []string{"QUEUE", "FUNCTION", "MAPPING", "STATE"}}
 	for _, m := range p.Mappings {
 		t.Add(term.OrDash(term.Clean(m.Queue)), term.Clean(m.Function), term.Clean(m.UUID), term.Clean(m.State))
 	}
-	if err := c.Print(t.String()); err != nil {
+	if err := env.Print(t.String()); err != nil {
 		return err
 	}
 	var busy []string
@@ -117,7 +117,7 @@ func printPaused(c *cli.Env, p paused) error {
 		busy = append(busy, fmt.Sprintf("%s about %d", term.Clean(queue), p.Handled[queue]))
 	}
 	if len(busy) > 0 {
-		fmt.Fprintf(c.Stderr, "messages still being processed: %s\n", strings.Join(busy, ", "))
+		fmt.Fprintf(env.Stderr, "messages still being processed: %s\n", strings.Join(busy, ", "))
 	}
 	return nil
 }

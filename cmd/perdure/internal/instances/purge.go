@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
-func Purge(c *cli.Env) *cobra.Command {
+func Purge(env *cli.Env) *cobra.Command {
 	var force, children bool
-	cmd := c.ClientCommand("purge [ID]", "Delete instances", cli.ArgID,
+	cmd := env.ClientCommand("purge [ID]", "Delete instances", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var opts []client.PurgeOption
 			if force {
@@ -39,7 +39,7 @@ set.`
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
 	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
 	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
-	jobfilter.Add(c, cmd, admin.OperationPurge, func(b *admin.JobRequest) { b.Force = force })
+	jobfilter.Add(env, cmd, admin.OperationPurge, func(b *admin.JobRequest) { b.Force = force })
 	flagvalue.RequireID(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd
 }

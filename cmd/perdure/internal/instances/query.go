@@ -11,11 +11,11 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Query(c *cli.Env) *cobra.Command {
+func Query(env *cli.Env) *cobra.Command {
 	query, input := "", cli.NoInput
-	cmd := c.ClientCommand("query ID NAME [INPUT]", "Run a query handler", cli.ArgID,
+	cmd := env.ClientCommand("query ID NAME [INPUT]", "Run a query handler", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			payload, err := c.ReadInput(input)
+			payload, err := env.ReadInput(input)
 			if err != nil {
 				return err
 			}
@@ -23,10 +23,10 @@ func Query(c *cli.Env) *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case c.JSON:
-				return c.PrintJSON(httpapi.QueryResponse{InstanceID: id, Query: query, Result: answer})
+			case env.JSON:
+				return env.PrintJSON(httpapi.QueryResponse{InstanceID: id, Query: query, Result: answer})
 			default:
-				return c.Print(string(answer) + "\n")
+				return env.Print(string(answer) + "\n")
 			}
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func Raise(c *cli.Env) *cobra.Command {
+func Raise(env *cli.Env) *cobra.Command {
 	var data, eventID, event string
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("raise ID EVENT", "Send an external event", cli.ArgID,
+	cmd = env.ClientCommand("raise ID EVENT", "Send an external event", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			payload, err := c.ReadInput(data)
+			payload, err := env.ReadInput(data)
 			if err != nil {
 				return err
 			}
@@ -26,7 +26,7 @@ func Raise(c *cli.Env) *cobra.Command {
 			if err := cl.RaiseEvent(ctx, id, event, payload, opts...); err != nil {
 				return err
 			}
-			return c.PrintAccepted(id)
+			return env.PrintAccepted(id)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Restart(c *cli.Env) *cobra.Command {
+func Restart(env *cli.Env) *cobra.Command {
 	var id, version string
 	var delay time.Duration
 	var from int64
@@ -33,9 +33,9 @@ func Restart(c *cli.Env) *cobra.Command {
 		if err != nil {
 			return flagvalue.AsFlag(err, "from", "--from-event")
 		}
-		return started(ctx, c, cl, httpapi.NewStartResponse(restarted), wait)
+		return started(ctx, env, cl, httpapi.NewStartResponse(restarted), wait)
 	}
-	cmd = c.ClientCommand("restart ID", "Restart a finished instance", cli.ArgID, restart)
+	cmd = env.ClientCommand("restart ID", "Restart a finished instance", cli.ArgID, restart)
 	cmd.Long = cmd.Short + `.
 
 The command starts a new instance with the input and tags of the last execution, and prints its ID. The new

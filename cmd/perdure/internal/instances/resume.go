@@ -15,36 +15,33 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-func Resume(c *cli.Env) *cobra.Command {
+func Resume(env *cli.Env) *cobra.Command {
 	var all bool
-	hub := c.DeploymentCommand("resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Admin) error {
+	hub := env.DeploymentCommand("resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		mappings, err := h.Resume(ctx, all)
 		if errors.Is(err, provider.ErrNotFound) {
-			return &cli.Exit{
-				Code: cli.CodeError,
-				Text: fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
-					"use --all to enable all mappings of its queues", c.HubName),
-			}
+			return cli.Exitf(cli.CodeError, "hub %q was not paused by perdure pause, or its table was restored since; "+
+				"use --all to enable all mappings of its queues", env.HubName)
 		}
 		if pausing, ok := errors.AsType[*hubadmin.PauseInProgressError](err); ok {
-			return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; what it had disabled is enabled again; "+
-				"if that pause is still running, repeat perdure resume when it has ended", pausing)}
+			return cli.Exitf(cli.CodeError, "%v; what it had disabled is enabled again; "+
+				"if that pause is still running, repeat perdure resume when it has ended", pausing)
 		}
 		if missing, ok := errors.AsType[*hubadmin.MissingTriggersError](err); ok {
-			return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; the others are enabled; "+
-				"use --all to enable all mappings of the hub's queues", missing)}
+			return cli.Exitf(cli.CodeError, "%v; the others are enabled; "+
+				"use --all to enable all mappings of the hub's queues", missing)
 		}
 		if err != nil {
 			return stopped("resume", err)
 		}
-		if err := printPaused(c, paused{Mappings: mappings}); err != nil {
+		if err := printPaused(env, paused{Mappings: mappings}); err != nil {
 			return err
 		}
-		warnDisabled(c, mappings)
+		warnDisabled(env, mappings)
 		return nil
 	})
-	cmd := orInstance(c, hub, "resume [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
-		return cli.PrintResumed(c, id, cl.Resume(ctx, id, message))
+	cmd := orInstance(env, hub, "resume [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
+		return env.PrintResumed(id, cl.Resume(ctx, id, message))
 	})
 	cmd.Short = "Resume an instance or a hub"
 	cmd.Long = cmd.Short + `.
@@ -63,7 +60,7 @@ disabled no longer exist.`
 }
 
 // warnDisabled prints the mappings that a resume left disabled.
-func warnDisabled(c *cli.Env, mappings []hubadmin.Mapping) {
+func warnDisabled(env *cli.Env, mappings []hubadmin.Mapping) {
 	var left []string
 	for _, m := range mappings {
 		if m.State == "Disabled" {
@@ -71,7 +68,7 @@ func warnDisabled(c *cli.Env, mappings []hubadmin.Mapping) {
 		}
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(c.Stderr, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n",
+		fmt.Fprintf(env.Stderr, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n",
 			strings.Join(left, ", "))
 	}
 }

@@ -32,12 +32,12 @@ type startFlags struct {
 	timeout  time.Duration
 }
 
-func Start(c *cli.Env) *cobra.Command {
+func Start(env *cli.Env) *cobra.Command {
 	var f startFlags
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("start NAME", "Start an instance", cli.ArgName,
+	cmd = env.ClientCommand("start NAME", "Start an instance", cli.ArgName,
 		func(ctx context.Context, cl *client.Client, name string) error {
-			return startInstance(ctx, c, cl, name, f, cmd.Flags().Changed)
+			return startInstance(ctx, env, cl, name, f, cmd.Flags().Changed)
 		})
 	cmd.Long = cmd.Short + ` of an orchestration.
 
@@ -70,11 +70,11 @@ with code 4 and the update continues.`
 	return cmd
 }
 
-func startInstance(ctx context.Context, c *cli.Env, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
+func startInstance(ctx context.Context, env *cli.Env, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
 	if err := checkSendFlags(f, given); err != nil {
 		return err
 	}
-	input, err := c.ReadInput(f.input)
+	input, err := env.ReadInput(f.input)
 	if err != nil {
 		return err
 	}
@@ -96,15 +96,15 @@ func startInstance(ctx context.Context, c *cli.Env, cl *client.Client, name stri
 
 	switch {
 	case given(flagEvent):
-		return startOrRaise(ctx, c, cl, name, input, f, opts)
+		return startOrRaise(ctx, env, cl, name, input, f, opts)
 	case given(flagUpdate):
-		return startOrUpdate(ctx, c, cl, name, input, f, opts)
+		return startOrUpdate(ctx, env, cl, name, input, f, opts)
 	}
 	id, err := cl.Start(ctx, name, input, opts...)
 	if err != nil {
 		return err
 	}
-	return started(ctx, c, cl, httpapi.NewStartResponse(id), f.wait)
+	return started(ctx, env, cl, httpapi.NewStartResponse(id), f.wait)
 }
 
 const (
@@ -112,7 +112,7 @@ const (
 	flagUpdate = "update"
 )
 
-// checkTold checks the flags for the event or update that follows the start.
+// checkSendFlags checks the flags for the event or update that follows the start.
 func checkSendFlags(f startFlags, given func(flag string) bool) error {
 	told := given(flagEvent) || given(flagUpdate)
 	switch {
@@ -135,8 +135,8 @@ func checkSendFlags(f startFlags, given func(flag string) bool) error {
 }
 
 // startOrUpdate prints the result of the update, like perdure update.
-func startOrUpdate(ctx context.Context, c *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
-	data, err := c.ReadInput(f.data)
+func startOrUpdate(ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+	data, err := env.ReadInput(f.data)
 	if err != nil {
 		return err
 	}
@@ -145,14 +145,14 @@ func startOrUpdate(ctx context.Context, c *cli.Env, cl *client.Client, name stri
 	result, began, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
 	u := httpapi.NewPendingUpdateResponse(f.id, f.update, f.key, began)
 	u.Result = result
-	if err == nil && !began && !c.JSON {
-		fmt.Fprintln(c.Stderr, "instance already exists; sent the update and ignored the input")
+	if err == nil && !began && !env.JSON {
+		fmt.Fprintln(env.Stderr, "instance already exists; sent the update and ignored the input")
 	}
-	return printUpdated(c, u, err)
+	return printUpdated(env, u, err)
 }
 
-func startOrRaise(ctx context.Context, c *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
-	data, err := c.ReadInput(f.data)
+func startOrRaise(ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+	data, err := env.ReadInput(f.data)
 	if err != nil {
 		return err
 	}
@@ -160,32 +160,32 @@ func startOrRaise(ctx context.Context, c *cli.Env, cl *client.Client, name strin
 	if err != nil {
 		return err
 	}
-	if !began && !c.JSON {
-		fmt.Fprintln(c.Stderr, "instance already exists; sent the event and ignored the input")
+	if !began && !env.JSON {
+		fmt.Fprintln(env.Stderr, "instance already exists; sent the event and ignored the input")
 	}
 	answer := httpapi.NewStartResponse(f.id)
 	answer.Started = &began
-	return started(ctx, c, cl, answer, f.wait)
+	return started(ctx, env, cl, answer, f.wait)
 }
 
 // started prints the ID of a started instance, and waits for its end if wait is set.
-func started(ctx context.Context, c *cli.Env, cl *client.Client, answer httpapi.StartResponse, wait bool) error {
+func started(ctx context.Context, env *cli.Env, cl *client.Client, answer httpapi.StartResponse, wait bool) error {
 	if wait {
-		return startedAndWait(ctx, c, cl, answer.InstanceID)
+		return startedAndWait(ctx, env, cl, answer.InstanceID)
 	}
-	if c.JSON {
-		return c.PrintJSON(answer)
+	if env.JSON {
+		return env.PrintJSON(answer)
 	}
-	return c.Print(term.Clean(answer.InstanceID) + "\n")
+	return env.Print(term.Clean(answer.InstanceID) + "\n")
 }
 
 // startedAndWait prints the ID before it waits, because a user who interrupts the command needs it. With --json, the ID
 // goes to stderr, because stdout has only the result.
-func startedAndWait(ctx context.Context, c *cli.Env, cl *client.Client, id string) error {
-	if c.JSON {
-		fmt.Fprintln(c.Stderr, term.Clean(id))
-	} else if err := c.Print(term.Clean(id) + "\n"); err != nil {
+func startedAndWait(ctx context.Context, env *cli.Env, cl *client.Client, id string) error {
+	if env.JSON {
+		fmt.Fprintln(env.Stderr, term.Clean(id))
+	} else if err := env.Print(term.Clean(id) + "\n"); err != nil {
 		return err
 	}
-	return waitForEnd(ctx, c, cl, id, 0)
+	return waitForEnd(ctx, env, cl, id, 0)
 }

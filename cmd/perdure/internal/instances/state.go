@@ -12,19 +12,19 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func State(c *cli.Env) *cobra.Command {
+func State(env *cli.Env) *cobra.Command {
 	key := ""
-	cmd := c.ClientCommand("state ENTITY KEY", "Show an entity's state", cli.ArgName,
+	cmd := env.ClientCommand("state ENTITY KEY", "Show an entity's state", cli.ArgName,
 		func(ctx context.Context, cl *client.Client, entity string) error {
 			state, err := cl.EntityState(ctx, entity, key)
 			switch {
 			case err != nil:
-				return entityError(c, entity, err)
-			case c.JSON:
+				return entityError(env, entity, err)
+			case env.JSON:
 				id := perdure.EntityInstanceID(entity, key)
-				return c.PrintJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state})
+				return env.PrintJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state})
 			default:
-				return c.Print(string(state) + "\n")
+				return env.Print(string(state) + "\n")
 			}
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Status(c *cli.Env) *cobra.Command {
+func Status(env *cli.Env) *cobra.Command {
 	var limit int
 	var pending bool
-	cmd := c.ClientCommand("status ID", "Show an instance's status", cli.ArgID,
+	cmd := env.ClientCommand("status ID", "Show an instance's status", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return showStatus(ctx, c, cl, id, pending, limit)
+			return showStatus(ctx, env, cl, id, pending, limit)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -39,7 +39,7 @@ no longer needs is listed until the event arrives. Next names the most important
 	return cmd
 }
 
-func showStatus(ctx context.Context, c *cli.Env, cl *client.Client, id string, pending bool, limit int) error {
+func showStatus(ctx context.Context, env *cli.Env, cl *client.Client, id string, pending bool, limit int) error {
 	if err := flagvalue.CheckLimit(limit); err != nil {
 		return err
 	}
@@ -51,10 +51,10 @@ func showStatus(ctx context.Context, c *cli.Env, cl *client.Client, id string, p
 	if pending {
 		answer.Pending, err = httpapi.ReadPending(ctx, cl, s, limit)
 	}
-	if c.JSON {
-		return c.PrintJSON(answer)
+	if env.JSON {
+		return env.PrintJSON(answer)
 	}
 	children := describe.ReadChildren(ctx, cl, answer.Pending)
-	return c.Print(describe.Status(s) + describe.Blocked(&s, answer.Pending) + describe.Pending(answer.Pending, children, err) +
-		describe.NextSteps(c, &s, answer.Pending, children))
+	return env.Print(describe.Status(s) + describe.Blocked(&s, answer.Pending) + describe.Pending(answer.Pending, children, err) +
+		describe.NextSteps(env, &s, answer.Pending, children))
 }

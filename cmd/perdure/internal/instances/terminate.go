@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
-func Terminate(c *cli.Env) *cobra.Command {
+func Terminate(env *cli.Env) *cobra.Command {
 	var message string
-	cmd := c.ClientCommand("terminate [ID]", "End instances without cleanup", cli.ArgID,
+	cmd := env.ClientCommand("terminate [ID]", "End instances without cleanup", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if err := cl.Terminate(ctx, id, message); err != nil {
 				return err
 			}
-			return c.PrintAccepted(id)
+			return env.PrintAccepted(id)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -27,6 +27,6 @@ children are cancelled. Use perdure cancel to let its code clean up.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored in the history")
 	cmd.Long += jobfilter.Help("terminates")
-	jobfilter.Add(c, cmd, admin.OperationTerminate, func(b *admin.JobRequest) { b.Message = message })
+	jobfilter.Add(env, cmd, admin.OperationTerminate, func(b *admin.JobRequest) { b.Message = message })
 	return cmd
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Update(c *cli.Env) *cobra.Command {
+func Update(env *cli.Env) *cobra.Command {
 	update, input, updateID := "", cli.NoInput, ""
 	var timeout time.Duration
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("update ID NAME [INPUT]", "Run an update handler", cli.ArgID,
+	cmd = env.ClientCommand("update ID NAME [INPUT]", "Run an update handler", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			payload, err := c.ReadInput(input)
+			payload, err := env.ReadInput(input)
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func Update(c *cli.Env) *cobra.Command {
 			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.Update(limited, id, update, payload, opts...)
-			return printUpdated(c, httpapi.UpdateResponse{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
+			return printUpdated(env, httpapi.UpdateResponse{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
@@ -60,26 +60,26 @@ If --timeout expires first, the command exits with code 4 and the update continu
 }
 
 // printUpdated prints the result of an update, or how to wait for an update that has no result yet.
-func printUpdated(c *cli.Env, u httpapi.UpdateResponse, err error) error {
+func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	text := string(u.Result)
 	e, told := errors.AsType[*client.UpdateError](err)
 	switch {
 	case told && e.Code == client.UpdatePending:
-		return stillUpdating(c, u, e, err)
+		return stillUpdating(env, u, e, err)
 	case told && e.Code == client.UpdateResultEncoded:
 		u.UpdateID, u.EncodedResult, text = e.UpdateID, e.EncodedResult, describe.EncodedPayload(e.EncodedResult)
 	case err != nil:
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(u)
+	if env.JSON {
+		return env.PrintJSON(u)
 	}
-	return c.Print(text + "\n")
+	return env.Print(text + "\n")
 }
 
-func stillUpdating(c *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
-	if u.UpdateID, u.Status = e.UpdateID, e.Status; c.JSON {
-		if err := c.PrintJSON(u); err != nil {
+func stillUpdating(env *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
+	if u.UpdateID, u.Status = e.UpdateID, e.Status; env.JSON {
+		if err := env.PrintJSON(u); err != nil {
 			return err
 		}
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Wait(c *cli.Env) *cobra.Command {
+func Wait(env *cli.Env) *cobra.Command {
 	var timeout time.Duration
 	started := false
-	cmd := c.ClientCommand("wait ID", "Wait for an instance to end", cli.ArgID,
+	cmd := env.ClientCommand("wait ID", "Wait for an instance to end", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if started {
-				return waitForStart(ctx, c, cl, id, timeout)
+				return waitForStart(ctx, env, cl, id, timeout)
 			}
-			return waitForEnd(ctx, c, cl, id, timeout)
+			return waitForEnd(ctx, env, cl, id, timeout)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -44,24 +44,24 @@ Exit codes:
 	return cmd
 }
 
-func waitForEnd(ctx context.Context, c *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
+func waitForEnd(ctx context.Context, env *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
 	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 	defer cancel()
-	stop := showProgress(limited, c, cl, id)
+	stop := showProgress(limited, env, cl, id)
 	s, err := cl.Wait(limited, id)
 	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return interrupted("wait", id)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		if err := printAtTimeout(c, s); err != nil {
+		if err := printAtTimeout(env, s); err != nil {
 			return err
 		}
 		return timedOut(id, timeout)
 	case err != nil:
 		return err
 	}
-	if err := printResult(c, s); err != nil {
+	if err := printResult(env, s); err != nil {
 		return err
 	}
 	if code := exitCode(s.Status); code != cli.CodeOK {
@@ -70,7 +70,7 @@ func waitForEnd(ctx context.Context, c *cli.Env, cl *client.Client, id string, t
 	return nil
 }
 
-func waitForStart(ctx context.Context, c *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
+func waitForStart(ctx context.Context, env *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
 	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 	defer cancel()
 	s, err := cl.WaitForStart(limited, id)
@@ -78,23 +78,20 @@ func waitForStart(ctx context.Context, c *cli.Env, cl *client.Client, id string,
 	case err != nil && ctx.Err() != nil:
 		return interrupted("wait", id)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		if err := printAtTimeout(c, s); err != nil {
+		if err := printAtTimeout(env, s); err != nil {
 			return err
 		}
-		return &cli.Exit{
-			Code: cli.CodeTimeout,
-			Text: fmt.Sprintf("instance has not started after %s; check its start time and that an orchestrator "+
-				"is deployed, see perdure status %s", timeout, id),
-		}
+		return cli.Exitf(cli.CodeTimeout, "instance has not started after %s; check its start time and that an orchestrator "+
+			"is deployed, see perdure status %s", timeout, id)
 	case err != nil:
 		return err
 	default:
-		return printResult(c, s)
+		return printResult(env, s)
 	}
 }
 
 func interrupted(verb, id string) error {
-	return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("interrupted; the instance continues, repeat perdure %s %s", verb, id)}
+	return cli.Exitf(cli.CodeError, "interrupted; the instance continues, repeat perdure %s %s", verb, id)
 }
 
 func timedOut(id string, timeout time.Duration) error {
@@ -103,18 +100,18 @@ func timedOut(id string, timeout time.Duration) error {
 }
 
 // printStanding prints the status of the instance at the timeout with --json.
-func printAtTimeout(c *cli.Env, s client.Status) error {
-	if !c.JSON || s.InstanceID == "" { // not even the first read was made in time
+func printAtTimeout(env *cli.Env, s client.Status) error {
+	if !env.JSON || s.InstanceID == "" { // not even the first read was made in time
 		return nil
 	}
-	return c.PrintJSON(httpapi.NewResultResponse(s))
+	return env.PrintJSON(httpapi.NewResultResponse(s))
 }
 
-func printResult(c *cli.Env, s client.Status) error {
-	if c.JSON {
-		return c.PrintJSON(httpapi.NewResultResponse(s))
+func printResult(env *cli.Env, s client.Status) error {
+	if env.JSON {
+		return env.PrintJSON(httpapi.NewResultResponse(s))
 	}
-	return c.Print(describe.Status(s))
+	return env.Print(describe.Status(s))
 }
 
 func exitCode(s client.RuntimeStatus) int {

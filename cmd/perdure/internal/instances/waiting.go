@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-// progress prints the status of an instance on stderr while a command waits for it, if stderr is a terminal. The
+// showProgress prints the status of an instance on stderr while a command waits for it, if stderr is a terminal. The
 // returned function stops it.
-func showProgress(ctx context.Context, c *cli.Env, cl *client.Client, id string) (stop func()) {
-	if !c.Interactive {
+func showProgress(ctx context.Context, env *cli.Env, cl *client.Client, id string) (stop func()) {
+	if !env.Interactive {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -37,7 +37,7 @@ func showProgress(ctx context.Context, c *cli.Env, cl *client.Client, id string)
 			if len(s.CustomStatus) > 0 {
 				text += ", " + string(s.CustomStatus)
 			}
-			fmt.Fprintf(c.Stderr, "perdure: %s is %s after %s\n", term.Clean(id), term.Excerpt(text, term.MaxDetail), term.Duration(waited))
+			fmt.Fprintf(env.Stderr, "perdure: %s is %s after %s\n", term.Clean(id), term.Excerpt(text, term.MaxDetail), term.Duration(waited))
 		}
 	})
 	return func() {

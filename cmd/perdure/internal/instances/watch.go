@@ -18,10 +18,12 @@ import (
 
 type watchFlags struct{ timeout, interval time.Duration }
 
-func Watch(c *cli.Env) *cobra.Command {
+func Watch(env *cli.Env) *cobra.Command {
 	var f watchFlags
-	cmd := c.ClientCommand("watch ID", "Follow an instance's events", cli.ArgID,
-		func(ctx context.Context, cl *client.Client, id string) error { return watchInstance(ctx, c, cl, id, f) })
+	cmd := env.ClientCommand("watch ID", "Follow an instance's events", cli.ArgID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return watchInstance(ctx, env, cl, id, f)
+		})
 	cmd.Long = cmd.Short + `.
 
 The command prints events until the instance ends. It starts with the current execution and follows
@@ -35,13 +37,13 @@ continue-as-new. With --json, each event is one line. The exit codes are those o
 	return cmd
 }
 
-func watchInstance(ctx context.Context, c *cli.Env, cl *client.Client, id string, f watchFlags) error {
+func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id string, f watchFlags) error {
 	if f.interval <= 0 {
 		return &provider.FieldError{Field: "--interval", Problem: fmt.Sprintf("must be more than 0s, is %s", f.interval)}
 	}
 	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	w := &watcher{Env: c, client: cl, id: id}
+	w := &watcher{Env: env, client: cl, id: id}
 	end, err := w.follow(limited, f.interval)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -18,12 +18,12 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Why(c *cli.Env) *cobra.Command {
+func Why(env *cli.Env) *cobra.Command {
 	var limit int
 	var execution, cursor string
-	cmd := c.ClientCommand("why ID", "Show what was cancelled and why", cli.ArgID,
+	cmd := env.ClientCommand("why ID", "Show what was cancelled and why", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return showCancellations(ctx, c, cl, id, execution, limit, cursor)
+			return showCancellations(ctx, env, cl, id, execution, limit, cursor)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -45,7 +45,7 @@ WaitForCancellation, the loss of a worker is reported when its lease expires.`
 	return cmd
 }
 
-func showCancellations(ctx context.Context, c *cli.Env, cl *client.Client, id, execution string, limit int, cursor string) error {
+func showCancellations(ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, limit int, cursor string) error {
 	if err := flagvalue.CheckLimit(limit); err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func showCancellations(ctx context.Context, c *cli.Env, cl *client.Client, id, e
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(httpapi.NewCancellationPage(page))
+	if env.JSON {
+		return env.PrintJSON(httpapi.NewCancellationPage(page))
 	}
-	if err := c.Print(cancellationsText(s, page)); err != nil {
+	if err := env.Print(cancellationsText(s, page)); err != nil {
 		return err
 	}
-	c.PrintCursor(page.NextCursor)
+	env.PrintCursor(page.NextCursor)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func startedText(at time.Time) string {
 	return ", started " + term.Time(at)
 }
 
-// byWhom returns a line with the caller of an operation, or "" if it is not known.
+// callerLine returns a line with the caller of an operation, or "" if it is not known.
 func callerLine(what, name string) string {
 	if name == "" {
 		return ""
@@ -111,7 +111,7 @@ func callerLine(what, name string) string {
 	return fmt.Sprintf("%s by %s\n", what, term.Clean(name))
 }
 
-// instead describes the failure of an instance without cancellations, or names the command that shows what the
+// insteadText describes the failure of an instance without cancellations, or names the command that shows what the
 // instance waits for.
 func insteadText(s client.Status) string {
 	var what string
@@ -154,7 +154,7 @@ func sinceText(from, at time.Time) string {
 	return "+" + term.Duration(at.Sub(from))
 }
 
-// endText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from
+// outcomeText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from
 // when its worker observed the cancellation, any other from the decision.
 func outcomeText(x *client.Cancellation) string {
 	from := x.SeenAt

@@ -1,3 +1,4 @@
+// Package jobfilter makes commands accept a filter instead of an instance ID, and start bulk jobs with it.
 package jobfilter
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bulkFlags select instances, for verbs that also take one by its id.
+// filter holds the flags that select the instances of a job.
 type filter struct {
 	name, version, parent, olderThan, startedAfter, startedBefore string
 	statuses, tags                                                []string
@@ -26,10 +27,12 @@ type filter struct {
 	now                                                           func() time.Time
 }
 
-// bulkFlagNames are the flags that select.
-var names = []string{"name", "version", "parent", "status", "tag", "older-than", "started-after", "started-before", "all"}
+// filterFlags are the flags that select instances.
+var filterFlags = []string{
+	"name", "version", "parent", "status", "tag", "older-than", "started-after", "started-before", "all",
+}
 
-// bulkText returns the help text about filters, with a verb in the third person.
+// Help returns the help text about filters, with a verb in the third person.
 func Help(verb string) string {
 	return fmt.Sprintf(`
 
@@ -37,9 +40,10 @@ With a filter instead of an ID, the hub %s all matching instances that started b
 the background, and perdure jobs shows the progress.`, verb)
 }
 
-// bulk makes a command accept a filter instead of an instance ID.
-func Add(c *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(b *admin.JobRequest)) {
-	f := &filter{now: c.Now}
+// Add makes a command accept a filter instead of an instance ID. complete sets the fields of the request that other flags
+// of the command determine.
+func Add(env *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(r *admin.JobRequest)) {
+	f := &filter{now: env.Now}
 	flags := cmd.Flags()
 	age := "minimum age since the start, such as 30d or 12h"
 	if op == admin.OperationPurge {
@@ -65,7 +69,7 @@ func Add(c *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(b 
 		case len(args) > 0:
 			return fmt.Errorf("specify an ID or a filter, not both; see %s --help", cmd.CommandPath())
 		default:
-			return flagvalue.RejectEmpty(cmd, names...)
+			return flagvalue.RejectEmpty(cmd, filterFlags...)
 		}
 	}
 
@@ -76,21 +80,21 @@ func Add(c *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(b 
 			}
 			return one(cmd, args)
 		}
-		h, err := c.OpenHub(cmd.Context(), c.HubName)
+		h, err := env.OpenHub(cmd.Context(), env.HubName)
 		if err != nil {
 			return &cli.OpenError{Cause: err}
 		}
-		b := admin.JobRequest{Operation: op, All: f.all}
-		complete(&b)
-		if err := f.fill(&b); err != nil {
+		r := admin.JobRequest{Operation: op, All: f.all}
+		complete(&r)
+		if err := f.fill(&r); err != nil {
 			return err
 		}
-		return f.run(cmd.Context(), c, h.Admin, b)
+		return f.run(cmd.Context(), env, h.Admin, r)
 	}
 }
 
 func (f *filter) selects(cmd *cobra.Command) bool {
-	for _, name := range names {
+	for _, name := range filterFlags {
 		if cmd.Flags().Changed(name) {
 			return true
 		}
@@ -98,25 +102,26 @@ func (f *filter) selects(cmd *cobra.Command) bool {
 	return false
 }
 
-// fill reads the flags into a filter.
-func (f *filter) fill(b *admin.JobRequest) error {
-	b.Filter.Orchestration = f.name
-	b.Filter.Version = f.version
-	b.Filter.ParentID = f.parent
+// fill sets the filter of a request.
+func (f *filter) fill(r *admin.JobRequest) error {
+	r.Filter.Orchestration = f.name
+	r.Filter.Version = f.version
+	r.Filter.ParentID = f.parent
 	for _, s := range f.statuses {
-		b.Filter.Statuses = append(b.Filter.Statuses, flagvalue.ParseStatus(s))
+		r.Filter.Statuses = append(r.Filter.Statuses, flagvalue.ParseStatus(s))
 	}
 	var err error
-	if b.Filter.Tags, err = flagvalue.ParseTags(f.tags); err != nil {
+	if r.Filter.Tags, err = flagvalue.ParseTags(f.tags); err != nil {
 		return err
 	}
-	if err := flagvalue.ParseStarted(f.startedAfter, f.startedBefore, &b.Filter.StartedAfter, &b.Filter.StartedBefore); err != nil {
+	err = flagvalue.ParseStarted(f.startedAfter, f.startedBefore, &r.Filter.StartedAfter, &r.Filter.StartedBefore)
+	if err != nil {
 		return err
 	}
-	return f.fillAge(b)
+	return f.fillAge(r)
 }
 
-func (f *filter) fillAge(b *admin.JobRequest) error {
+func (f *filter) fillAge(r *admin.JobRequest) error {
 	if f.olderThan == "" {
 		return nil
 	}
@@ -125,45 +130,45 @@ func (f *filter) fillAge(b *admin.JobRequest) error {
 		return &provider.FieldError{Field: "--older-than", Problem: "is " + err.Error()}
 	}
 	before := f.now().Add(-d)
-	if b.Operation == admin.OperationPurge {
-		b.Filter.UpdatedBefore = before
-	} else if b.Filter.StartedBefore.IsZero() || before.Before(b.Filter.StartedBefore) {
-		b.Filter.StartedBefore = before
+	if r.Operation == admin.OperationPurge {
+		r.Filter.UpdatedBefore = before
+	} else if r.Filter.StartedBefore.IsZero() || before.Before(r.Filter.StartedBefore) {
+		r.Filter.StartedBefore = before
 	}
 	return nil
 }
 
-// runBulk shows what matches, asks for confirmation, and begins.
-func (f *filter) run(ctx context.Context, c *cli.Env, a *admin.Client, b admin.JobRequest) error {
+// run prints a preview, asks for confirmation, and starts the job.
+func (f *filter) run(ctx context.Context, env *cli.Env, a *admin.Client, r admin.JobRequest) error {
 	if f.dryRun || !f.yes {
-		p, err := a.PreviewJob(ctx, b)
+		p, err := a.PreviewJob(ctx, r)
 		if err != nil {
 			return err
 		}
-		if f.dryRun && c.JSON {
-			return c.PrintJSON(p)
+		if f.dryRun && env.JSON {
+			return env.PrintJSON(p)
 		}
 		if f.dryRun {
-			return c.Print(previewText(b.Operation, p))
+			return env.Print(previewText(r.Operation, p))
 		}
-		fmt.Fprintln(c.Stderr, strings.TrimSuffix(previewText(b.Operation, p), "\n"))
-		if !c.Confirm(b.Operation) {
+		fmt.Fprintln(env.Stderr, strings.TrimSuffix(previewText(r.Operation, p), "\n"))
+		if !env.Confirm(r.Operation) {
 			return cli.ErrNotConfirmed
 		}
-		b.Filter.StartedBefore = p.StartedBefore // what has started since is not what was counted and confirmed
-		b.All = false
+		r.Filter.StartedBefore = p.StartedBefore // instances that started since the preview were not confirmed
+		r.All = false
 	}
 
-	j, err := a.StartJob(ctx, b)
+	j, err := a.StartJob(ctx, r)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(httpapi.NewJob(j))
+	if env.JSON {
+		return env.PrintJSON(httpapi.NewJob(j))
 	}
-	fmt.Fprintf(c.Stderr, "job starts within minutes; perdure jobs shows its progress, perdure jobs cancel %s stops it\n",
-		j.ID)
-	return c.Print(j.ID + "\n")
+	fmt.Fprintf(env.Stderr, "job starts within minutes; perdure jobs shows its progress, "+
+		"perdure jobs cancel %s stops it\n", j.ID)
+	return env.Print(j.ID + "\n")
 }
 
 func previewText(op provider.Operation, p admin.JobPreview) string {

@@ -17,19 +17,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deadFlags select dead letters.
+// deadLetterFlags select dead letters.
 type deadLetterFlags struct {
 	queue, reason, instance string
 	all, dryRun, yes, force bool
 }
 
-// deadLetters is the --json output of dead-letters list.
+// DeadLetterList is the --json output of dead-letters list.
 type DeadLetterList struct {
 	DeadLetters []httpapi.DeadLetter    `json:"deadLetters"`
 	Queues      []admin.DeadLetterCount `json:"queues"`
 }
 
-// deadResult is the --json output of redrive and drop.
+// deadLetterResult is the --json output of redrive and drop.
 type deadLetterResult struct {
 	Done           int64    `json:"done"`
 	Skipped        int64    `json:"kept"`
@@ -39,10 +39,10 @@ type deadLetterResult struct {
 	Complete       bool     `json:"complete"`
 }
 
-// deadVerbs creates the subcommands of dead-letters.
+// deadLetterCommands creates the subcommands of dead-letters.
 type deadLetterCommands struct{ *cli.Env }
 
-func DeadLetters(c *cli.Env) *cobra.Command {
+func DeadLetters(env *cli.Env) *cobra.Command {
 	cmd := cli.WithSubcommands(&cobra.Command{
 		Use: "dead-letters", Short: "Manage dead letters",
 		Long: `Manage dead letters.
@@ -61,7 +61,7 @@ The reason of a dead letter decides how to proceed:
   perdure dead-letters redrive --reason corrupt: --instance order-7
   perdure dead-letters drop --reason ` + provider.ReasonPoison + ` --dry-run`,
 	})
-	d := &deadLetterCommands{c}
+	d := &deadLetterCommands{env}
 	cmd.AddCommand(d.list(), d.show(), d.redrive(), d.drop())
 	return cmd
 }
@@ -117,7 +117,7 @@ If the list is incomplete, the total is printed on stderr.`
 	return cmd
 }
 
-// count prints how many dead letters there are, where the list does not show all of them.
+// printCounts prints how many dead letters there are, where the list does not show all of them.
 func (c *deadLetterCommands) printCounts(counts []admin.DeadLetterCount, shown int) {
 	all := 0
 	var parts []string
@@ -154,8 +154,8 @@ func (c *deadLetterCommands) show() *cobra.Command {
 }
 
 func notFound(id string) error {
-	return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("dead letter %s not found; see perdure dead-letters list, "+
-		"and retry in a minute because the sweeper may hide it", term.Clean(id))}
+	return cli.Exitf(cli.CodeError, "dead letter %s not found; see perdure dead-letters list, "+
+		"and retry in a minute because the sweeper may hide it", term.Clean(id))
 }
 
 func (c *deadLetterCommands) redrive() *cobra.Command {
@@ -230,7 +230,7 @@ func (c *deadLetterCommands) action(
 	return cmd
 }
 
-// deadSample is how many dead letters are shown before a person confirms.
+// previewSample is how many dead letters are shown before a person confirms.
 const previewSample = 10
 
 // preview shows what is selected, and asks.
@@ -281,10 +281,10 @@ func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLett
 	case len(ids) == 1 && done.Done+done.Skipped == 0:
 		return notFound(ids[0])
 	case int64(len(ids)) > done.Done+done.Skipped:
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%d of %d dead letters not found; see perdure dead-letters list, "+
-			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Skipped, len(ids))}
+		return cli.Exitf(cli.CodeError, "%d of %d dead letters not found; see perdure dead-letters list, "+
+			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Skipped, len(ids))
 	case !done.Complete:
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%s: %d done, but more may remain; repeat the command", name, done.Done)}
+		return cli.Exitf(cli.CodeError, "%s: %d done, but more may remain; repeat the command", name, done.Done)
 	case c.JSON:
 		return nil
 	}

@@ -39,7 +39,7 @@ func sentText(d *admin.DeadLetter) string {
 	return term.Time(d.SentAt)
 }
 
-// what describes the message of a dead letter.
+// messageText describes the message of a dead letter.
 func messageText(d *admin.DeadLetter) string {
 	about := &d.Subject
 	switch {

@@ -18,19 +18,19 @@ const (
 	CodeUnverified = 3
 )
 
-// examined is the --json output of doctor.
+// doctorResult is the --json output of doctor.
 type doctorResult struct {
 	Findings []hubadmin.Finding `json:"findings"`
 }
 
-func Doctor(c *cli.Env) *cobra.Command {
-	cmd := c.DeploymentCommand("doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Admin) error {
+func Doctor(env *cli.Env) *cobra.Command {
+	cmd := env.DeploymentCommand("doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Admin) error {
 		found := h.Check(ctx)
-		if c.JSON {
-			if err := c.PrintJSON(doctorResult{append([]hubadmin.Finding{}, found...)}); err != nil {
+		if env.JSON {
+			if err := env.PrintJSON(doctorResult{append([]hubadmin.Finding{}, found...)}); err != nil {
 				return err
 			}
-		} else if err := c.Print(findingsText(found)); err != nil {
+		} else if err := env.Print(findingsText(found)); err != nil {
 			return err
 		}
 		return verdictOf(found)

@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -15,16 +14,16 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func Jobs(c *cli.Env) *cobra.Command {
-	cmd := c.AdminCommand("jobs", "List bulk jobs", "", func(ctx context.Context, a *admin.Client, _ string) error {
+func Jobs(env *cli.Env) *cobra.Command {
+	cmd := env.AdminCommand("jobs", "List bulk jobs", "", func(ctx context.Context, a *admin.Client, _ string) error {
 		jobs, err := client.Collect(a.Jobs(ctx))
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			return c.PrintJSON(httpapi.NewJobs(jobs))
+		if env.JSON {
+			return env.PrintJSON(httpapi.NewJobs(jobs))
 		}
-		return c.Print(jobTable(jobs))
+		return env.Print(jobTable(jobs))
 	})
 	cmd.Long = cmd.Short + `.
 
@@ -33,19 +32,19 @@ running and those that ended in the last seven days.`
 	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
   perdure jobs
   perdure jobs cancel 01K0…`
-	stop := c.AdminCommand("cancel JOB", "Stop a bulk job", "JOB",
+	stop := env.AdminCommand("cancel JOB", "Stop a bulk job", "JOB",
 		func(ctx context.Context, a *admin.Client, id string) error {
 			j, err := a.CancelJob(ctx, id)
 			if errors.Is(err, client.ErrNotFound) {
-				return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", term.Clean(id))}
+				return cli.Exitf(cli.CodeError, "job %s not found; run perdure jobs to see all jobs", term.Clean(id))
 			}
 			if err != nil {
 				return err
 			}
-			if c.JSON {
-				return c.PrintJSON(httpapi.NewJob(j))
+			if env.JSON {
+				return env.PrintJSON(httpapi.NewJob(j))
 			}
-			return c.Print(jobTable([]admin.Job{j}))
+			return env.Print(jobTable([]admin.Job{j}))
 		})
 	stop.Long = stop.Short + `.
 

@@ -35,10 +35,10 @@ const (
 
 // next returns the command that continues this one. where has the flags that say where it starts. The other flags are
 // those of this command, without --after-restore, which would delete what was sent since.
-func (f *reconcileFlags) next(c *cli.Env, where string) string {
+func (f *reconcileFlags) next(env *cli.Env, where string) string {
 	words := []string{"perdure reconcile"}
-	if c.HubName != cli.DefaultHub {
-		words = append(words, "--hub "+term.ShellQuote(c.HubName))
+	if env.HubName != cli.DefaultHub {
+		words = append(words, "--hub "+term.ShellQuote(env.HubName))
 	}
 	if f.lookback != defaultLookback {
 		words = append(words, "--lookback "+term.ShellQuote(f.lookback))
@@ -49,7 +49,7 @@ func (f *reconcileFlags) next(c *cli.Env, where string) string {
 	if f.yes {
 		words = append(words, "--yes")
 	}
-	if c.JSON {
+	if env.JSON {
 		words = append(words, "--json")
 	}
 	if where != "" {
@@ -58,11 +58,11 @@ func (f *reconcileFlags) next(c *cli.Env, where string) string {
 	return strings.Join(words, " ")
 }
 
-func Reconcile(c *cli.Env) *cobra.Command {
+func Reconcile(env *cli.Env) *cobra.Command {
 	var f reconcileFlags
-	cmd := c.AdminCommand("reconcile", "Resend lost messages and timers", "",
+	cmd := env.AdminCommand("reconcile", "Resend lost messages and timers", "",
 		func(ctx context.Context, a *admin.Client, _ string) error {
-			return reconcile(ctx, c, a, &f)
+			return reconcile(ctx, env, a, &f)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -88,7 +88,7 @@ procedure is in docs/operate/runbooks.md.`
 	return cmd
 }
 
-func reconcile(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFlags) error {
+func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileFlags) error {
 	lookback, err := days.Parse(f.lookback)
 	if err != nil {
 		return &provider.FieldError{Field: "--lookback", Problem: "is " + err.Error()}
@@ -101,24 +101,24 @@ func reconcile(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFla
 		return errors.New("--after-restore deletes the messages of all instances; do not use it with --instance")
 	}
 	if f.afterRestore {
-		if err := checkPaused(ctx, c); err != nil {
+		if err := checkPaused(ctx, env); err != nil {
 			return err
 		}
 	}
 	if !f.yes {
-		fmt.Fprintf(c.Stderr, "hub %s: messages and timers are sent again, work in progress may run twice\n",
-			term.Clean(c.HubName))
+		fmt.Fprintf(env.Stderr, "hub %s: messages and timers are sent again, work in progress may run twice\n",
+			term.Clean(env.HubName))
 		if f.afterRestore {
-			fmt.Fprintln(c.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
+			fmt.Fprintln(env.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
 		}
-		if !c.Confirm("reconcile") {
+		if !env.Confirm("reconcile") {
 			return cli.ErrNotConfirmed
 		}
 	}
 
-	f.how.OnStall = func(w admin.Stall) { fmt.Fprintln(c.Stderr, waitingText(w.Service, w.Elapsed)) }
+	f.how.OnStall = func(w admin.Stall) { fmt.Fprintln(env.Stderr, waitingText(w.Service, w.Elapsed)) }
 	if f.afterRestore {
-		if err := purgeQueues(ctx, c, a, f); err != nil {
+		if err := purgeQueues(ctx, env, a, f); err != nil {
 			return err
 		}
 	}
@@ -127,46 +127,43 @@ func reconcile(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFla
 		if so.Cursor != "" {
 			from = "; to continue from here: --cursor " + term.ShellQuote(so.Cursor)
 		}
-		fmt.Fprintf(c.Stderr, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
+		fmt.Fprintf(env.Stderr, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
 			from)
 	}
 	so, err := a.Reconcile(ctx, f.how)
 	err = flagvalue.AsFlag(flagvalue.AsFlag(err, "lookback", "--lookback"), "concurrency", "--concurrency")
-	return printReconciled(c, f, so, err)
+	return printReconciled(env, f, so, err)
 }
 
-// atRest returns an error if the functions or the sweeper of the hub are not paused, because accepted messages would be
+// checkPaused returns an error if the functions or the sweeper of the hub are not paused, because accepted messages would be
 // deleted. The user may also have specified the wrong hub.
-func checkPaused(ctx context.Context, c *cli.Env) error {
-	h, err := c.OpenDeployment(ctx, c.HubName)
+func checkPaused(ctx context.Context, env *cli.Env) error {
+	h, err := env.OpenDeployment(ctx, env.HubName)
 	if err != nil {
 		return &cli.OpenError{Cause: err}
 	}
 	var mappings []hubadmin.Mapping
 	p := retrybudget.New(h.Now, h.Sleep, func(soFar time.Duration, _ error) {
-		fmt.Fprintln(c.Stderr, waitingText("Lambda, EventBridge or SQS", soFar))
+		fmt.Fprintln(env.Stderr, waitingText("Lambda, EventBridge or SQS", soFar))
 	})
 	err = p.Do(ctx, hubadmin.IsTransient, func() (err error) {
 		mappings, err = h.Mappings(ctx)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("check that hub %q is paused: %w; nothing was deleted", c.HubName, err)
+		return fmt.Errorf("check that hub %q is paused: %w; nothing was deleted", env.HubName, err)
 	}
 	for i := range mappings {
 		if m := &mappings[i]; m.State != "Disabled" {
-			return &cli.Exit{
-				Code: cli.CodeError,
-				Text: fmt.Sprintf("hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
-					"if its table was restored, run perdure pause --hub %s first",
-					c.HubName, m.UUID, m.Function, m.State, term.ShellQuote(c.HubName)),
-			}
+			return cli.Exitf(cli.CodeError, "hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
+				"if its table was restored, run perdure pause --hub %s first",
+				env.HubName, m.UUID, m.Function, m.State, term.ShellQuote(env.HubName))
 		}
 	}
 	return nil
 }
 
-// schedulesTold is the number of deleted schedules between two progress lines, about half a minute.
+// scheduleReportInterval is the number of deleted schedules between two progress lines, about half a minute.
 const scheduleReportInterval = 10_000
 
 // waitingText is the progress line while calls of a service fail and are retried.
@@ -178,16 +175,16 @@ func waitingText(service string, soFar time.Duration) string {
 	return fmt.Sprintf("waiting for %s, %s so far", cmp.Or(service, "AWS"), minutes)
 }
 
-// emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
-func purgeQueues(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileFlags) error {
-	again := f.next(c, "--after-restore")
-	fmt.Fprintf(c.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
+// purgeQueues deletes the messages and schedules of a history that was replaced by a restore.
+func purgeQueues(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileFlags) error {
+	again := f.next(env, "--after-restore")
+	fmt.Fprintf(env.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
 		provider.QueuePurgeCooldown)
 	told := 0
 	emptied, err := a.PurgeQueues(ctx, admin.OnStall(f.how.OnStall), admin.OnProgress(func(so provider.QueuePurgeResult) {
 		if so.Schedules/scheduleReportInterval > told {
 			told = so.Schedules / scheduleReportInterval
-			fmt.Fprintf(c.Stderr, "%d schedules deleted so far\n", so.Schedules)
+			fmt.Fprintf(env.Stderr, "%d schedules deleted so far\n", so.Schedules)
 		}
 	}))
 	if errors.Is(err, provider.ErrBusy) {
@@ -196,44 +193,44 @@ func purgeQueues(ctx context.Context, c *cli.Env, a *admin.Client, f *reconcileF
 			"then run " + again}
 	}
 	if err != nil {
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; start again with %s", err, again)}
+		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, again)
 	}
 	messages := 0
 	for _, n := range emptied.Messages {
 		messages += n
 	}
-	fmt.Fprintf(c.Stderr, "deleted: about %d messages, %d schedules\n", messages, emptied.Schedules)
+	fmt.Fprintf(env.Stderr, "deleted: about %d messages, %d schedules\n", messages, emptied.Schedules)
 	return nil
 }
 
-func printReconciled(c *cli.Env, f *reconcileFlags, so admin.ReconcileResult, err error) error {
+func printReconciled(env *cli.Env, f *reconcileFlags, so admin.ReconcileResult, err error) error {
 	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.afterRestore {
 		return err // nothing was begun
 	}
-	if c.JSON {
-		if printed := c.PrintJSON(so); printed != nil {
+	if env.JSON {
+		if printed := env.PrintJSON(so); printed != nil {
 			return printed
 		}
-	} else if printed := c.Print(reconciledText(so, func(where string) string { return f.next(c, where) })); printed != nil {
+	} else if printed := env.Print(reconciledText(so, func(where string) string { return f.next(env, where) })); printed != nil {
 		return printed
 	}
 	if len(f.how.Instances) > 0 && so.NotFound > 0 {
-		fmt.Fprintf(c.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n", so.NotFound)
+		fmt.Fprintf(env.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n", so.NotFound)
 	}
-	return f.continueError(c, so, err)
+	return f.continueError(env, so, err)
 }
 
-// goOn returns the error of a run that stopped, with the command that continues it.
-func (f *reconcileFlags) continueError(c *cli.Env, so admin.ReconcileResult, err error) error {
+// continueError returns the error of a run that stopped, with the command that continues it.
+func (f *reconcileFlags) continueError(env *cli.Env, so admin.ReconcileResult, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case so.Cursor != "" && errors.Is(err, context.Canceled):
-		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + f.next(c, "--cursor "+term.ShellQuote(so.Cursor))}
+		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + f.next(env, "--cursor "+term.ShellQuote(so.Cursor))}
 	case so.Cursor != "":
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; continue with %s", err, f.next(c, "--cursor "+term.ShellQuote(so.Cursor)))}
+		return cli.Exitf(cli.CodeError, "%v; continue with %s", err, f.next(env, "--cursor "+term.ShellQuote(so.Cursor)))
 	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || so.Failed == 0):
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("%v; start again with %s", err, f.next(c, ""))}
+		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, f.next(env, ""))
 	default:
 		return err
 	}
@@ -272,10 +269,10 @@ func reconciledText(so admin.ReconcileResult, next func(where string) string) st
 	return b.String()
 }
 
-// leftShown is how many instances are named that are not done; --json has all.
+// maxInstancesShown is how many instances are named that are not done; --json has all.
 const maxInstancesShown = 20
 
-// leftText names the first instances that are not done, as flags of the next call.
+// instanceFlags names the first instances that are not done, as flags of the next call.
 func instanceFlags(left []string) string {
 	var b strings.Builder
 	for _, id := range left[:min(len(left), maxInstancesShown)] {
@@ -284,7 +281,7 @@ func instanceFlags(left []string) string {
 	return b.String()[1:]
 }
 
-// moreText says how many instances leftText leaves out, as a comment of the shell.
+// omittedText says how many instances leftText leaves out, as a comment of the shell.
 func omittedText(left []string) string {
 	if more := len(left) - maxInstancesShown; more > 0 {
 		return fmt.Sprintf(" # and %d more (--json has all)", more)

@@ -10,22 +10,22 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func Sweep(c *cli.Env) *cobra.Command {
-	cmd := c.AdminCommand("sweep", "Delete unreferenced payloads", "",
+func Sweep(env *cli.Env) *cobra.Command {
+	cmd := env.AdminCommand("sweep", "Delete unreferenced payloads", "",
 		func(ctx context.Context, a *admin.Client, _ string) error {
 			pages, deleted := 0, 0
 			for n, err := range a.SweepPayloads(ctx) {
 				if deleted += n; err != nil {
 					return fmt.Errorf("%w (%d payloads deleted); run the command again", err, deleted)
 				}
-				if pages++; c.Interactive && pages%10 == 0 {
-					fmt.Fprintf(c.Stderr, "%d pages read, %d payloads deleted\n", pages, deleted)
+				if pages++; env.Interactive && pages%10 == 0 {
+					fmt.Fprintf(env.Stderr, "%d pages read, %d payloads deleted\n", pages, deleted)
 				}
 			}
-			if c.JSON {
-				return c.PrintJSON(map[string]int{"deleted": deleted})
+			if env.JSON {
+				return env.PrintJSON(map[string]int{"deleted": deleted})
 			}
-			return c.Print(fmt.Sprintf("%d payloads deleted\n", deleted))
+			return env.Print(fmt.Sprintf("%d payloads deleted\n", deleted))
 		})
 	cmd.Example = `  perdure sweep
   perdure sweep --json`

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/webui"
 )
 
-func UI(c *cli.Env) *cobra.Command {
+func UI(env *cli.Env) *cobra.Command {
 	var port int
 	var api string
 	cmd := &cobra.Command{
@@ -28,11 +28,11 @@ with other host names, are rejected.`,
 			if port < 0 || port > 65535 {
 				return fmt.Errorf("--port must be 0 to 65535, is %d; see %s --help", port, cmd.CommandPath())
 			}
-			h, err := webui.API(cmd.Context(), c, api)
+			h, err := webui.API(cmd.Context(), env, api)
 			if err != nil {
 				return err
 			}
-			return webui.Serve(cmd.Context(), c, port, h)
+			return webui.Serve(cmd.Context(), env, port, h)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "port to listen on (default: a free port)")

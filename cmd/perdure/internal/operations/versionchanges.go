@@ -50,22 +50,22 @@ type changeCounts struct {
 	Complete bool     `json:"complete"` // false if there are more instances than --max-instances
 }
 
-// changes prints the versions of changes in the histories of current executions.
-func showChanges(ctx context.Context, c *cli.Env, cl *client.Client, name string, most int) error {
+// showChanges prints the versions of changes in the histories of current executions.
+func showChanges(ctx context.Context, env *cli.Env, cl *client.Client, name string, most int) error {
 	counter := changeCounter{client: cl, most: most}
-	if err := counter.countAll(ctx, c, name); err != nil {
+	if err := counter.countAll(ctx, env, name); err != nil {
 		return err
 	}
 	found := counter.result()
-	if err := printChanges(c, &found); err != nil {
+	if err := printChanges(env, &found); err != nil {
 		return err
 	}
 	return found.exit()
 }
 
-func printChanges(c *cli.Env, found *changeCounts) error {
-	if c.JSON {
-		return c.PrintJSON(found)
+func printChanges(env *cli.Env, found *changeCounts) error {
+	if env.JSON {
+		return env.PrintJSON(found)
 	}
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
@@ -78,7 +78,7 @@ func printChanges(c *cli.Env, found *changeCounts) error {
 	for _, n := range rows {
 		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName), term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances), term.Time(n.Oldest))
 	}
-	return c.Print(t.String())
+	return env.Print(t.String())
 }
 
 // exit returns an error if histories were not read, because their instances may need old code.
@@ -108,7 +108,7 @@ type changeCounter struct {
 	pace   *cli.Progress
 }
 
-// changesSeen are the versions that an instance goes by, by change.
+// instanceChanges are the versions that an instance goes by, by change.
 type instanceChanges struct {
 	of       scan.Version
 	began    time.Time
@@ -116,8 +116,8 @@ type instanceChanges struct {
 }
 
 // countAll reads the instances that are not over.
-func (n *changeCounter) countAll(ctx context.Context, c *cli.Env, name string) error {
-	n.pace = c.StartProgress()
+func (n *changeCounter) countAll(ctx context.Context, env *cli.Env, name string) error {
+	n.pace = env.StartProgress()
 	defer n.pace.Stop()
 	n.pace.Set(n.reached())
 	for p := (client.Paging{Limit: 100}); ; {
@@ -221,7 +221,7 @@ func byVersion(a, b changeCount) int {
 	return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.OrchestrationVersion, b.OrchestrationVersion), cmp.Compare(a.Change, b.Change), cmp.Compare(len(a.Version), len(b.Version)), cmp.Compare(a.Version, b.Version))
 }
 
-// apart puts the versions without any change in a list of their own.
+// separate puts the versions without any change in a list of their own.
 func (n *changeCounter) separate(all []changeCount) changeCounts {
 	found := changeCounts{Changes: []changeCount{}, WithoutChanges: []unchangedCount{}, Read: len(n.seen), Unread: n.unread, Complete: !n.more}
 	for _, of := range all {

@@ -18,22 +18,22 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-func Versions(c *cli.Env) *cobra.Command {
+func Versions(env *cli.Env) *cobra.Command {
 	var name string
 	var ofChanges bool
 	maxInstances := 0
 	var cmd *cobra.Command
-	cmd = c.ClientCommand("versions", "Count running instances by version", "",
+	cmd = env.ClientCommand("versions", "Count running instances by version", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
 			switch {
 			case maxInstances < 1:
 				return fmt.Errorf("--max-instances must be 1 or more, is %d", maxInstances)
 			case ofChanges:
-				return showChanges(ctx, c, cl, name, maxInstances)
+				return showChanges(ctx, env, cl, name, maxInstances)
 			case cmd.Flags().Changed("max-instances"):
 				return errors.New("--max-instances requires --changes")
 			default:
-				return versions(ctx, c, cl, name)
+				return versions(ctx, env, cl, name)
 			}
 		})
 	cmd.Long = cmd.Short + `.
@@ -75,25 +75,25 @@ type versionCounts struct {
 	Versions []versionCount `json:"versions"`
 }
 
-func versions(ctx context.Context, c *cli.Env, cl *client.Client, name string) error {
-	counts, err := countVersions(ctx, c, cl, name)
+func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string) error {
+	counts, err := countVersions(ctx, env, cl, name)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return c.PrintJSON(versionCounts{counts})
+	if env.JSON {
+		return env.PrintJSON(versionCounts{counts})
 	}
 	t := term.Table{Header: []string{term.ColumnOrchestration, term.ColumnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED", "OLDEST STARTED"}}
 	for _, v := range counts {
 		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(cmp.Or(v.Version, "—"), term.MaxName), strconv.Itoa(v.Pending), strconv.Itoa(v.Running),
 			strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked), strconv.Itoa(v.Paused), term.Time(v.Oldest))
 	}
-	return c.Print(t.String())
+	return env.Print(t.String())
 }
 
 // countVersions counts instances by version.
-func countVersions(ctx context.Context, c *cli.Env, cl *client.Client, name string) ([]versionCount, error) {
-	p := c.StartProgress()
+func countVersions(ctx context.Context, env *cli.Env, cl *client.Client, name string) ([]versionCount, error) {
+	p := env.StartProgress()
 	defer p.Stop()
 	counts := map[[2]string]*versionCount{}
 	list := func(at client.Paging) (client.Page[client.Status], error) {

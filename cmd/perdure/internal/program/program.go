@@ -1,3 +1,4 @@
+// Package program runs programs that stop when the command is interrupted.
 package program
 
 import (
@@ -9,20 +10,19 @@ import (
 	"time"
 )
 
-// workerPatience is the time after which a worker that was asked to stop is killed.
+// stopTimeout is the time between SIGTERM and the kill of a program.
 const stopTimeout = 45 * time.Second
 
-// program returns a program that gets SIGTERM when ctx ends, and is killed when it does not stop.
-func New(ctx context.Context, path string, env []string) *exec.Cmd {
+// New returns a program that gets SIGTERM when ctx ends, and is killed if it does not stop.
+func New(ctx context.Context, path string, environ []string) *exec.Cmd {
 	p := exec.CommandContext(ctx, path)
-	p.Env = env
+	p.Env = environ
 	p.WaitDelay = stopTimeout
 	p.Cancel = func() error { return p.Process.Signal(syscall.SIGTERM) }
 	return p
 }
 
-// runProgram runs a program. One that ends because it was stopped has not failed, whether it handles the signal or dies
-// of it.
+// Run runs a program. A program that ends after ctx has ended has not failed, whether or not it handles the signal.
 func Run(ctx context.Context, p *exec.Cmd, name string) error {
 	err := p.Run()
 	if ctx.Err() != nil {

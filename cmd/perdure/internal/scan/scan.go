@@ -1,3 +1,4 @@
+// Package scan reads all instances of a hub.
 package scan
 
 import (
@@ -7,11 +8,13 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// versionOf is an orchestration in one version.
+// Version is an orchestration in one version.
 type Version struct{ Orchestration, Version string }
 
-// eachInstance reads all instances in one pass, so that a status change does not hide an instance.
-func EachInstance(list func(client.Paging) (client.Page[client.Status], error), p *cli.Progress, do func(s *client.Status)) error {
+// EachInstance reads all instances in one pass, so that a status change does not hide an instance.
+func EachInstance(
+	list func(client.Paging) (client.Page[client.Status], error), p *cli.Progress, do func(s *client.Status),
+) error {
 	read := 0
 	for at := (client.Paging{Limit: client.MaxPageSize}); ; {
 		p.Set(fmt.Sprintf("%d instances read", read))

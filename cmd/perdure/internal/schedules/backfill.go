@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-func backfillCommand(c *cli.Env) *cobra.Command {
+func backfillCommand(env *cli.Env) *cobra.Command {
 	var from, to string
 	backfill := func(ctx context.Context, cl *client.Client, id string) error {
 		var w schedule.BackfillWindow
@@ -19,11 +19,11 @@ func backfillCommand(c *cli.Env) *cobra.Command {
 			return err
 		}
 		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {
-			return scheduleError(c, err)
+			return scheduleError(env, err)
 		}
-		return c.PrintAccepted(schedule.InstanceID(id))
+		return env.PrintAccepted(schedule.InstanceID(id))
 	}
-	cmd := c.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
+	cmd := env.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
 	cmd.Long = cmd.Short + `.
 
 Times that already have a run are skipped, so the command can be repeated. The runs execute one after

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-func deleteCommand(c *cli.Env) *cobra.Command {
-	cmd := c.ClientCommand("delete SCHEDULE", "Delete a schedule", argSchedule,
+func deleteCommand(env *cli.Env) *cobra.Command {
+	cmd := env.ClientCommand("delete SCHEDULE", "Delete a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if err := cl.DeleteSchedule(ctx, id); err != nil {
-				return scheduleError(c, err)
+				return scheduleError(env, err)
 			}
-			return c.PrintAccepted(schedule.InstanceID(id))
+			return env.PrintAccepted(schedule.InstanceID(id))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func listCommand(c *cli.Env) *cobra.Command {
+func listCommand(env *cli.Env) *cobra.Command {
 	var p client.Paging
-	cmd := c.ClientCommand("list", "List schedules", "", func(ctx context.Context, cl *client.Client, _ string) error {
+	cmd := env.ClientCommand("list", "List schedules", "", func(ctx context.Context, cl *client.Client, _ string) error {
 		if err := flagvalue.CheckLimit(p.Limit); err != nil {
 			return err
 		}
@@ -24,13 +24,13 @@ func listCommand(c *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			return c.PrintJSON(httpapi.NewSchedulePage(page))
+		if env.JSON {
+			return env.PrintJSON(httpapi.NewSchedulePage(page))
 		}
-		if err := c.Print(scheduleTable(page.Items)); err != nil {
+		if err := env.Print(scheduleTable(page.Items)); err != nil {
 			return err
 		}
-		c.PrintCursor(page.NextCursor)
+		env.PrintCursor(page.NextCursor)
 		return nil
 	})
 	cmd.Flags().IntVar(&p.Limit, "limit", 100, flagvalue.LimitUsage)

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-func pauseCommand(c *cli.Env) *cobra.Command {
-	cmd := messageCommand(c, "pause SCHEDULE", "Pause a schedule",
+func pauseCommand(env *cli.Env) *cobra.Command {
+	cmd := messageCommand(env, "pause SCHEDULE", "Pause a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
 			if err := cl.PauseSchedule(ctx, id, message); err != nil {
-				return scheduleError(c, err)
+				return scheduleError(env, err)
 			}
-			return c.PrintAccepted(schedule.InstanceID(id))
+			return env.PrintAccepted(schedule.InstanceID(id))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -20,7 +20,7 @@ type scheduleFlags struct {
 }
 
 // read returns the schedule that the flags describe.
-func (f *scheduleFlags) read(c *cli.Env, id string) (s schedule.Schedule, err error) {
+func (f *scheduleFlags) read(env *cli.Env, id string) (s schedule.Schedule, err error) {
 	switch {
 	case f.Orchestration == "":
 		return s, errors.New("--orchestration is required")
@@ -32,23 +32,23 @@ func (f *scheduleFlags) read(c *cli.Env, id string) (s schedule.Schedule, err er
 	if err := flagvalue.ParseTimes(flagvalue.TimeFlag{Name: "--from", Value: f.from, Into: &s.From}, flagvalue.TimeFlag{Name: "--until", Value: f.until, Into: &s.Until}); err != nil {
 		return s, err
 	}
-	s.Input, err = c.ReadInput(f.input)
+	s.Input, err = env.ReadInput(f.input)
 	return s, err
 }
 
-func putCommand(c *cli.Env) *cobra.Command {
+func putCommand(env *cli.Env) *cobra.Command {
 	var f scheduleFlags
 	put := func(ctx context.Context, cl *client.Client, id string) error {
-		s, err := f.read(c, id)
+		s, err := f.read(env, id)
 		if err != nil {
 			return err
 		}
 		if err := cl.PutSchedule(ctx, s); err != nil {
-			return scheduleError(c, flagvalue.AsFlag(err, "when", "--expression"))
+			return scheduleError(env, flagvalue.AsFlag(err, "when", "--expression"))
 		}
-		return c.PrintAccepted(schedule.InstanceID(id))
+		return env.PrintAccepted(schedule.InstanceID(id))
 	}
-	cmd := c.ClientCommand("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
+	cmd := env.ClientCommand("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
 	cmd.Long = cmd.Short + `.
 
 A replaced schedule keeps its current run and stays paused. Flags that are not set have their defaults. The

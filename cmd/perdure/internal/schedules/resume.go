@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-func resumeCommand(c *cli.Env) *cobra.Command {
-	cmd := messageCommand(c, "resume SCHEDULE", "Resume a schedule",
+func resumeCommand(env *cli.Env) *cobra.Command {
+	cmd := messageCommand(env, "resume SCHEDULE", "Resume a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
-			return scheduleError(c, cli.PrintResumed(c, schedule.InstanceID(id), cl.ResumeSchedule(ctx, id, message)))
+			return scheduleError(env, env.PrintResumed(schedule.InstanceID(id), cl.ResumeSchedule(ctx, id, message)))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -10,17 +10,17 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-func runCommand(c *cli.Env) *cobra.Command {
-	cmd := c.ClientCommand("run SCHEDULE", "Start a run now", argSchedule,
+func runCommand(env *cli.Env) *cobra.Command {
+	cmd := env.ClientCommand("run SCHEDULE", "Start a run now", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			run, err := cl.TriggerSchedule(ctx, id)
 			if err != nil {
-				return scheduleError(c, err)
+				return scheduleError(env, err)
 			}
-			if c.JSON {
-				return c.PrintAccepted(run)
+			if env.JSON {
+				return env.PrintAccepted(run)
 			}
-			return c.Print(term.Clean(run) + "\n")
+			return env.Print(term.Clean(run) + "\n")
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -3,7 +3,6 @@ package schedules
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 // argSchedule is the argument for a schedule ID. It has no shell completion.
 const argSchedule = "SCHEDULE"
 
-func New(c *cli.Env) *cobra.Command {
+func New(env *cli.Env) *cobra.Command {
 	cmd := cli.WithSubcommands(&cobra.Command{
 		Use: "schedule", Short: "Manage schedules",
 		Long: `Manage schedules, which start orchestrations by a rate or cron expression.
@@ -26,36 +25,30 @@ waits for. Its runs are the instances ID@TIME.`,
   perdure schedule pause nightly --message "for the migration"
   perdure list --parent schedule:nightly`,
 	})
-	cmd.AddCommand(putCommand(c), listCommand(c), showCommand(c), runCommand(c), backfillCommand(c),
-		deleteCommand(c), pauseCommand(c), resumeCommand(c))
+	cmd.AddCommand(putCommand(env), listCommand(env), showCommand(env), runCommand(env), backfillCommand(env),
+		deleteCommand(env), pauseCommand(env), resumeCommand(env))
 	return cmd
 }
 
-// tellScheduleVerb returns a command with a --message flag.
+// messageCommand returns a command with a --message flag.
 func messageCommand(
-	c *cli.Env, use, short string, tell func(ctx context.Context, cl *client.Client, id, message string) error,
+	env *cli.Env, use, short string, tell func(ctx context.Context, cl *client.Client, id, message string) error,
 ) *cobra.Command {
 	var message string
-	cmd := c.ClientCommand(use, short, argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
+	cmd := env.ClientCommand(use, short, argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
 		return tell(ctx, cl, id, message)
 	})
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored with the schedule")
 	return cmd
 }
 
-// ofSchedule replaces errors about an instance by errors about a schedule.
-func scheduleError(c *cli.Env, err error) error {
+// scheduleError replaces errors about an instance by errors about a schedule.
+func scheduleError(env *cli.Env, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return &cli.Exit{
-			Code: cli.CodeError,
-			Text: fmt.Sprintf("no build deployed to hub %q supports schedules; deploy functions of this release", c.HubName),
-		}
+		return cli.Exitf(cli.CodeError, "no build deployed to hub %q supports schedules; deploy functions of this release", env.HubName)
 	case errors.Is(err, client.ErrNotFound):
-		return &cli.Exit{
-			Code: cli.CodeError,
-			Text: fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.HubName),
-		}
+		return cli.Exitf(cli.CodeError, "schedule not found in hub %q; run perdure schedule list to see its schedules", env.HubName)
 	case errors.Is(err, client.ErrEnded):
 		return &cli.Exit{
 			Code: cli.CodeError,

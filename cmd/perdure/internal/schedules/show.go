@@ -18,21 +18,21 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-func showCommand(c *cli.Env) *cobra.Command {
-	cmd := c.ClientCommand("show SCHEDULE", "Show a schedule", argSchedule,
+func showCommand(env *cli.Env) *cobra.Command {
+	cmd := env.ClientCommand("show SCHEDULE", "Show a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			s, err := cl.Schedule(ctx, id)
 			if err != nil {
-				return scheduleError(c, err)
+				return scheduleError(env, err)
 			}
-			if c.JSON {
-				return c.PrintJSON(s)
+			if env.JSON {
+				return env.PrintJSON(s)
 			}
 			shown := shownSchedule{ScheduleStatus: s}
 			if err := shown.readInstances(ctx, cl); err != nil {
 				return err
 			}
-			return c.Print(shown.text())
+			return env.Print(shown.text())
 		})
 	cmd.Long = cmd.Short + `.
 

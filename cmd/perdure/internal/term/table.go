@@ -14,7 +14,7 @@ const (
 	ColumnVersion       = "VERSION"
 )
 
-// table is text in columns. The header of a right-aligned column begins with ">".
+// Table is text in columns. The header of a right-aligned column begins with ">".
 type Table struct {
 	Header []string
 	rows   [][]string
@@ -24,7 +24,7 @@ type Table struct {
 
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// note adds lines below the last row.
+// Note adds lines below the last row.
 func (t *Table) Note(lines ...string) {
 	if t.notes == nil {
 		t.notes = map[int][]string{}
@@ -33,7 +33,7 @@ func (t *Table) Note(lines ...string) {
 	t.notes[last] = append(t.notes[last], lines...)
 }
 
-// noteIndent is the indentation of the lines below a row.
+// NoteIndent is the indentation of the lines below a row.
 const NoteIndent = "      "
 
 // String lays the table out; the last column is not padded.

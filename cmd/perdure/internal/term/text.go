@@ -14,7 +14,7 @@ func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " "
 
 const MaxName = 32
 
-// width returns the number of columns of a text.
+// Width returns the number of columns of a text.
 func Width(text string) int {
 	columns := 0
 	for line := range strings.Lines(text) {
@@ -25,10 +25,10 @@ func Width(text string) int {
 
 const MaxDetail = 72
 
-// mostNamed is how many instances the last line names.
+// maxShown is how many instances the last line names.
 const maxShown = 5
 
-// named names some of so many instances.
+// SomeOf names some of so many instances.
 func SomeOf(ids []string, all int) string {
 	shown := ids[:min(len(ids), maxShown)]
 	text := strings.Join(shown, ", ")
@@ -40,7 +40,7 @@ func SomeOf(ids []string, all int) string {
 
 func Number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// momentOr returns a time, or a dash for the zero time.
+// TimeOrDash returns a time, or a dash for the zero time.
 func TimeOrDash(t time.Time) string {
 	if t.IsZero() {
 		return OrDash("")
@@ -48,7 +48,7 @@ func TimeOrDash(t time.Time) string {
 	return Time(t)
 }
 
-// clean makes foreign text safe for a terminal: it has no control characters, which might be escape sequences.
+// Clean makes foreign text safe for a terminal: it has no control characters, which might be escape sequences.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -58,7 +58,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// shellQuoted returns a word as a shell reads it, for commands that are printed to be pasted.
+// ShellQuote returns a word as a shell reads it, for commands that are printed to be pasted.
 func ShellQuote(s string) string {
 	s = Clean(s)
 	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
@@ -70,7 +70,7 @@ func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// excerpt returns the beginning of a text in one line, of at most longest characters.
+// Excerpt returns the beginning of a text in one line, of at most longest characters.
 func Excerpt(s string, longest int) string {
 	line := OneLine(s[:min(len(s), 8*longest)]) // bounds the work, not the result
 	if runes := []rune(line); len(runes) > longest {
@@ -79,7 +79,7 @@ func Excerpt(s string, longest int) string {
 	return line
 }
 
-// ending is excerpt for the end of a text: in a role's session, the end names the user.
+// Ending is excerpt for the end of a text: in a role's session, the end names the user.
 func Ending(s string, longest int) string {
 	if runes := []rune(OneLine(s)); len(runes) > longest {
 		return "…" + string(runes[len(runes)-longest+1:])
@@ -87,10 +87,10 @@ func Ending(s string, longest int) string {
 	return OneLine(s)
 }
 
-// screenWidth is the number of columns that sentences are wrapped to.
+// ScreenWidth is the number of columns that sentences are wrapped to.
 const ScreenWidth = 100
 
-// wrapped returns a text in lines of at most width columns. The first line begins with head, the others are indented by
+// Wrap returns a text in lines of at most width columns. The first line begins with head, the others are indented by
 // its width. Longer words are split.
 func Wrap(head, text string, width int) []string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
@@ -119,7 +119,7 @@ func Wrap(head, text string, width int) []string {
 // hashLength is the number of characters that are shown of a hash.
 const hashLength = 12
 
-// buildText returns the ID of a build. Of a hash, it returns the first characters.
+// BuildID returns the ID of a build. Of a hash, it returns the first characters.
 func BuildID(id string) string {
 	if len(id) > hashLength && strings.Trim(id, "0123456789abcdef") == "" {
 		return id[:hashLength]
@@ -127,7 +127,7 @@ func BuildID(id string) string {
 	return Excerpt(id, MaxName)
 }
 
-// span returns a duration as a person reads it: three figures are enough.
+// Duration returns a duration as a person reads it: three figures are enough.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -148,7 +148,7 @@ func Duration(d time.Duration) string {
 
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// labelled is a block of lines, each with its label; what has no value has no line.
+// Labels is a block of lines, each with its label; what has no value has no line.
 type Labels struct{ strings.Builder }
 
 func (b *Labels) Line(label, value string) {

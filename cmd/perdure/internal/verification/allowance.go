@@ -9,12 +9,13 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-// allowance is how many instances verify need not know anything of: a number, or a share of those that are replayed, in percent.
+// Allowance is the maximum of unreadable instances: a number, or a percentage of the replayed instances.
 type Allowance struct {
 	number int
 	share  float64
 }
 
+// ParseAllowance parses a number or a percentage, such as 1%.
 func ParseAllowance(text string) (a Allowance, err error) {
 	share, isShare := strings.CutSuffix(text, "%")
 	if isShare {
@@ -28,7 +29,8 @@ func ParseAllowance(text string) (a Allowance, err error) {
 	return a, nil
 }
 
-// allows reports whether so many may be unread. All never may: nothing would be known of the code then.
+// allows reports whether so many of the replayed instances may be unreadable. It never allows all, because the result
+// would say nothing about the code.
 func (a Allowance) allows(unread, replayed int) bool {
 	switch unread {
 	case 0:
@@ -40,7 +42,7 @@ func (a Allowance) allows(unread, replayed int) bool {
 	}
 }
 
-// unread is how many instances could not be replayed.
+// unread returns the number of instances that could not be replayed.
 func (v *Result) unread() (n int) {
 	for i := range v.Orchestrations {
 		n += v.Orchestrations[i].Unread

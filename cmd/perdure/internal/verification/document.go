@@ -13,14 +13,14 @@ import (
 	"github.com/perdure/perdure/internal/replaycheck"
 )
 
-// imported is the --json output of import.
+// ImportResult is the --json output of import.
 type ImportResult struct {
 	InstanceID    string              `json:"instanceId"`
 	Orchestration string              `json:"orchestration"`
 	Executions    []ImportedExecution `json:"executions"`
 }
 
-// importedExecution is the result of replaying one execution.
+// ImportedExecution is the result of replaying one execution.
 type ImportedExecution struct {
 	ExecutionID string               `json:"executionId"`
 	Number      int64                `json:"number"`
@@ -31,66 +31,71 @@ type ImportedExecution struct {
 	Problem     string               `json:"problem,omitempty"`
 }
 
-// replayDocument has a binary replay each execution of a document.
+// ReplayDocument replays each execution of a document.
 func ReplayDocument(ctx context.Context, doc *history.Document, binary string) (*ImportResult, error) {
 	p := &replayer{binary: binary}
 	defer p.stop()
 	r := &ImportResult{InstanceID: doc.InstanceID, Orchestration: doc.Name}
 	for i := range doc.Executions {
 		x := &doc.Executions[i]
-		verdict, err := p.replay(ctx, &replaycheck.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}, source{document: doc.Find})
+		h := &replaycheck.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}
+		verdict, err := p.replay(ctx, h, source{document: doc.Find})
 		if err != nil {
 			return nil, err
 		}
 		state := history.NewState(0, x.Events...)
-		told := ImportedExecution{ExecutionID: x.ExecutionID, Number: x.Number, Events: len(x.Events), Status: state.Status(), Outcome: OutcomeContinues, EventID: verdict.EventID}
+		result := ImportedExecution{
+			ExecutionID: x.ExecutionID, Number: x.Number, Events: len(x.Events), Status: state.Status(),
+			Outcome: OutcomeContinues, EventID: verdict.EventID,
+		}
 		switch {
 		case verdict.Unread != "":
-			told.Outcome, told.Problem = OutcomeUnread, verdict.Unread
+			result.Outcome, result.Problem = OutcomeUnread, verdict.Unread
 		case verdict.Problem != "":
-			told.Outcome, told.Problem = OutcomeWouldBlock, verdict.Problem
+			result.Outcome, result.Problem = OutcomeWouldBlock, verdict.Problem
 		case verdict.OtherInputs > 0:
-			told.Outcome, told.Problem = OutcomeOtherInputs, otherInputs(verdict)
+			result.Outcome, result.Problem = OutcomeOtherInputs, otherInputsText(verdict)
 		}
-		r.Executions = append(r.Executions, told)
+		r.Executions = append(r.Executions, result)
 	}
 	return r, nil
 }
 
-// importTexts describe the outcomes.
+// importOutcomeTexts describe the outcomes.
 var importOutcomeTexts = map[Outcome]string{
 	OutcomeContinues: "matches the history", OutcomeWouldBlock: "differs from the history",
 	OutcomeUnread:      "cannot be read",
 	OutcomeOtherInputs: "matches the history, with different inputs",
 }
 
-// tell prints the result, and returns an error if the replay differs from a history.
-func (r *ImportResult) Print(c *cli.Env) error {
+// Print prints the result, and returns an error if the replay differs from a history.
+func (r *ImportResult) Print(env *cli.Env) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s  %s\n", term.Clean(r.InstanceID), term.Clean(r.Orchestration))
 	count := map[Outcome]int{}
 	for i := range r.Executions {
 		x := &r.Executions[i]
 		count[x.Outcome]++
-		fmt.Fprintf(&text, "execution %s, %d events, %s: %s\n", describe.Execution(x.ExecutionID, x.Number), x.Events, x.Status, importOutcomeTexts[x.Outcome])
+		fmt.Fprintf(&text, "execution %s, %d events, %s: %s\n",
+			describe.Execution(x.ExecutionID, x.Number), x.Events, x.Status, importOutcomeTexts[x.Outcome])
 		if x.Problem != "" {
 			fmt.Fprintf(&text, "  %s\n", term.Excerpt(x.Problem, longestFinding))
 		}
 	}
 
 	var err error
-	if c.JSON {
-		err = c.PrintJSON(r)
+	if env.JSON {
+		err = env.PrintJSON(r)
 	} else {
-		err = c.Print(text.String())
+		err = env.Print(text.String())
 	}
 	switch {
 	case err != nil:
 		return err
 	case count[OutcomeWouldBlock] > 0:
-		return &cli.Exit{Code: cli.CodeFailed, Text: fmt.Sprintf("code differs from the history of %s: %s", r.InstanceID, r.firstProblem())}
+		return cli.Exitf(cli.CodeFailed, "code differs from the history of %s: %s", r.InstanceID, r.firstProblem())
 	case count[OutcomeUnread] > 0:
-		return &cli.Exit{Code: cli.CodeError, Text: fmt.Sprintf("history of %s cannot be read: %s", r.InstanceID, r.firstProblem())}
+		return cli.Exitf(cli.CodeError, "history of %s cannot be read: %s", r.InstanceID, r.firstProblem())
 	}
 	return nil
 }

@@ -10,24 +10,28 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-// shownFindings is how many instances are shown to a person; --json has more.
+// shownFindings is the number of findings that are printed; --json has more.
 const shownFindings = 20
 
-// longestFinding bounds a finding's text, which may be a stack.
+// longestFinding limits the text of a finding, which may be a stack.
 const longestFinding = 1000
 
-// outcomeTexts are the outcomes in words.
+// outcomeTexts describe the outcomes.
 var outcomeTexts = map[Outcome]string{
 	OutcomeWouldBlock: "would be blocked", OutcomeStaysBlocked: "stays blocked", OutcomeUnread: "cannot be read",
 	OutcomeOtherInputs: "continues with the recorded inputs",
 }
 
-func Print(c *cli.Env, v *Result) error {
-	if c.JSON {
-		return c.PrintJSON(v)
+// Print prints a result.
+func Print(env *cli.Env, v *Result) error {
+	if env.JSON {
+		return env.PrintJSON(v)
 	}
 
-	t := term.Table{Header: []string{term.ColumnOrchestration, term.ColumnVersion, ">OPEN", ">REPLAYED", ">WOULD BLOCK", ">STAY BLOCKED", ">OTHER INPUTS", ">UNREAD"}}
+	t := term.Table{Header: []string{
+		term.ColumnOrchestration, term.ColumnVersion, ">OPEN", ">REPLAYED", ">WOULD BLOCK", ">STAY BLOCKED",
+		">OTHER INPUTS", ">UNREAD",
+	}}
 	for i := range v.Orchestrations {
 		n := &v.Orchestrations[i]
 		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.Version, "—"), term.MaxName), strconv.Itoa(n.Open), strconv.Itoa(n.Replayed),
@@ -42,5 +46,5 @@ func Print(c *cli.Env, v *Result) error {
 	if more := len(v.Findings) - shownFindings; more > 0 {
 		fmt.Fprintf(&text, "\n%d more, use --json to see them\n", more)
 	}
-	return c.Print(text.String())
+	return env.Print(text.String())
 }

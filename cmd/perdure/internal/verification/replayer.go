@@ -17,21 +17,24 @@ import (
 )
 
 const (
-	// readyPatience is how long a binary may take to say that it can replay.
+	// readyTimeout limits the time until a binary reports that it can replay.
 	readyTimeout = 30 * time.Second
-	// replyPatience is how long it may say nothing while it replays: far longer than a turn may take, by which replay gives up itself.
+	// replyTimeout limits the time without a message during a replay. It is longer than the turn timeout, at which the
+	// replay itself stops.
 	replyTimeout = time.Minute
-	// lastWords is how much is kept of what a binary prints.
+	// maxOutput is the number of bytes that are kept of a binary's output.
 	maxOutput = 4 << 10
 )
 
-// rehearser has a process of the binary replay one history after the other, and another one when that ends.
+// replayer replays histories one after another in a process of the binary. After a process has failed, it starts another
+// one.
 type replayer struct {
 	binary  string
 	process *replayProcess
 }
 
-// replay returns what the code makes of a history. A process that ends over it is a verdict, too: it would end in the function.
+// replay returns the verdict on a history. If the process ends during the replay, the verdict is a problem, because the
+// function would end too.
 func (p *replayer) replay(ctx context.Context, h *replaycheck.History, from source) (*replaycheck.Verdict, error) {
 	if p.process == nil {
 		started, err := startReplay(ctx, p.binary)
@@ -50,11 +53,11 @@ func (p *replayer) replay(ctx context.Context, h *replaycheck.History, from sour
 	}
 	ended := p.process.stop()
 	p.process = nil
-	if asksOn, ok := errors.AsType[*tooManyRequestsError](err); ok {
-		return &replaycheck.Verdict{Unread: asksOn.Error()}, nil
+	if tooMany, ok := errors.AsType[*tooManyRequestsError](err); ok {
+		return &replaycheck.Verdict{Unread: tooMany.Error()}, nil
 	}
-	return &replaycheck.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err,
-		ended.err), ended.printed)}, nil
+	return &replaycheck.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s",
+		errors.Join(err, ended.err), ended.output)}, nil
 }
 
 func (p *replayer) stop() {
@@ -63,29 +66,30 @@ func (p *replayer) stop() {
 	}
 }
 
-// rehearsing is a process of the binary.
+// replayProcess is a process of the binary.
 type replayProcess struct {
-	cmd     *exec.Cmd
-	in      io.Closer
-	lines   *replaycheck.Conn
-	idle    *time.Timer
-	kill    context.CancelFunc
-	printed *tail
+	cmd    *exec.Cmd
+	in     io.Closer
+	conn   *replaycheck.Conn
+	idle   *time.Timer // kills the process
+	kill   context.CancelFunc
+	output *tail
 }
 
-// ended is how a process ended.
-type ended struct {
-	err     error
-	printed string
+// exitState is how a process ended.
+type exitState struct {
+	err    error
+	output string
 }
 
-// startRehearsal starts the binary, and waits until it says that it can replay. It gets nothing by which it could reach a hub.
+// startReplay starts the binary and waits until it reports that it can replay. The binary gets no settings of a hub and no
+// credentials.
 func startReplay(ctx context.Context, binary string) (*replayProcess, error) {
 	ctx, kill := context.WithCancel(ctx)
-	p := &replayProcess{kill: kill, printed: &tail{}}
+	p := &replayProcess{kill: kill, output: &tail{}}
 	p.cmd = exec.CommandContext(ctx, binary)
 	p.cmd.Env = replayEnvironment(os.Environ())
-	p.cmd.Stderr = p.printed
+	p.cmd.Stderr = p.output
 	p.cmd.WaitDelay = time.Second
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -106,14 +110,14 @@ func startReplay(ctx context.Context, binary string) (*replayProcess, error) {
 		return nil, fmt.Errorf("--binary %s: %w; build it for this machine", binary, err)
 	}
 
-	p.in, p.lines = in, replaycheck.NewCommandConn(out, in, p.printed)
+	p.in, p.conn = in, replaycheck.NewCommandConn(out, in, p.output)
 	p.idle = time.AfterFunc(readyTimeout, kill)
 	var ready replaycheck.Reply
-	if err := p.lines.Receive(&ready); err != nil {
+	if err := p.conn.Receive(&ready); err != nil {
 		e := p.stop()
 		return nil, fmt.Errorf("--binary %s cannot replay histories: %w; "+
 			"use an orchestrator built with this release of perdure; its output: %s", binary, errors.Join(err, e.err),
-			e.printed)
+			e.output)
 	}
 	if len(ready.Ready) == 0 {
 		p.stop()
@@ -123,32 +127,33 @@ func startReplay(ctx context.Context, binary string) (*replayProcess, error) {
 	return p, nil
 }
 
-// replay asks for a verdict, and answers what is asked back.
+// replay requests a verdict, and responds to the requests of the binary.
 func (p *replayProcess) replay(ctx context.Context, h *replaycheck.History, from source) (*replaycheck.Verdict, error) {
 	p.idle.Reset(replyTimeout)
 	defer p.idle.Stop()
-	if err := p.lines.Send(replaycheck.Request{Replay: h, Bucket: from.object != nil}); err != nil {
+	if err := p.conn.Send(replaycheck.Request{Replay: h, Bucket: from.object != nil}); err != nil {
 		return nil, err
 	}
 	for {
 		var reply replaycheck.Reply
-		if err := p.lines.Receive(&reply); err != nil {
+		if err := p.conn.Receive(&reply); err != nil {
 			return nil, err
 		}
 		if reply.Verdict != nil {
 			return reply.Verdict, nil
 		}
-		if err := p.answer(ctx, &reply, from); err != nil {
+		if err := p.respond(ctx, &reply, from); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// answer reads what is asked for, and sends it, or why it cannot be had. Where the time is over, or the binary asks on and on, it is an error.
-func (p *replayProcess) answer(ctx context.Context, reply *replaycheck.Reply, from source) (err error) {
+// respond sends the requested document or object, or the reason why it is not available. It returns an error if ctx has
+// ended, or if the binary makes too many requests.
+func (p *replayProcess) respond(ctx context.Context, reply *replaycheck.Reply, from source) (err error) {
 	var doc json.RawMessage
 	var object []byte
-	p.idle.Stop() // the store's time is not the binary's
+	p.idle.Stop() // the read of the store does not count
 	switch {
 	case reply.Wanted != nil:
 		doc, err = from.document(*reply.Wanted)
@@ -157,8 +162,8 @@ func (p *replayProcess) answer(ctx context.Context, reply *replaycheck.Reply, fr
 	default:
 		return errors.New("unexpected reply from the binary")
 	}
-	if asksOn, ok := errors.AsType[*tooManyRequestsError](err); ok {
-		return asksOn
+	if tooMany, ok := errors.AsType[*tooManyRequestsError](err); ok {
+		return tooMany
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -167,27 +172,27 @@ func (p *replayProcess) answer(ctx context.Context, reply *replaycheck.Reply, fr
 	p.idle.Reset(replyTimeout)
 	switch {
 	case err != nil:
-		return p.lines.Send(replaycheck.Request{Problem: err.Error()})
+		return p.conn.Send(replaycheck.Request{Problem: err.Error()})
 	case object != nil:
-		return p.lines.SendObject(object)
+		return p.conn.SendObject(object)
 	default:
-		return p.lines.Send(replaycheck.Request{Document: doc})
+		return p.conn.Send(replaycheck.Request{Document: doc})
 	}
 }
 
-// stop ends the process. It may be called again.
-func (p *replayProcess) stop() ended {
+// stop ends the process. It can be called again.
+func (p *replayProcess) stop() exitState {
 	p.idle.Stop()
-	_ = p.in.Close() // it ends by itself then, unless it hangs
+	_ = p.in.Close() // the process ends unless it hangs
 	p.idle = time.AfterFunc(time.Second, p.kill)
 	err := p.cmd.Wait()
 	p.idle.Stop()
 	p.kill()
-	return ended{err, p.printed.text()}
+	return exitState{err, p.output.text()}
 }
 
-// rehearsalEnvironment is what a binary is started with: no hub, no credentials, not the look of a Lambda environment. One that does not know what is
-// asked of it finds nothing that it could serve.
+// replayEnvironment returns the environment of a binary: without a hub, credentials and the variables of Lambda. A binary
+// of a release without replays therefore has no hub to serve.
 func replayEnvironment(environ []string) []string {
 	kept := []string{replaycheck.Variable + "=" + replaycheck.Protocol}
 	for _, pair := range environ {
@@ -201,7 +206,7 @@ func replayEnvironment(environ []string) []string {
 	return kept
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes of an output.
 type tail struct {
 	mu   sync.Mutex
 	last []byte

@@ -1,13 +1,12 @@
 package verification
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// verified is the --json output of verify.
+// Result is the --json output of verify.
 type Result struct {
 	Orchestrations []VersionCount `json:"orchestrations"`
 	// Findings are the instances that would not continue unchanged: at most 1,000, the worst first.
@@ -21,7 +20,7 @@ type Result struct {
 	retry string // the retry that was in progress at the end
 }
 
-// verifiedCount counts instances of one version.
+// VersionCount counts instances of one version.
 type VersionCount struct {
 	Orchestration string `json:"orchestration"`
 	Version       string `json:"version"` // empty for instances that have no version yet
@@ -33,7 +32,7 @@ type VersionCount struct {
 	Unread        int    `json:"unread"`
 }
 
-// outcome is the result of replaying an instance.
+// Outcome is the result of replaying an instance.
 type Outcome string
 
 const (
@@ -44,7 +43,7 @@ const (
 	OutcomeUnread       Outcome = "unread"
 )
 
-// finding is an instance that would not continue unchanged.
+// Finding is an instance that would not continue unchanged.
 type Finding struct {
 	InstanceID    string  `json:"instanceId"`
 	ExecutionID   string  `json:"executionId"`
@@ -55,7 +54,7 @@ type Finding struct {
 	Problem       string  `json:"problem"`
 }
 
-// exit returns the error for the exit code.
+// ExitError returns the error that sets the exit code. overdue is true if the time limit ended the verification.
 func (v *Result) ExitError(allowed Allowance, timeout time.Duration, overdue bool) error {
 	blocked := 0
 	for i := range v.Orchestrations {
@@ -63,14 +62,11 @@ func (v *Result) ExitError(allowed Allowance, timeout time.Duration, overdue boo
 	}
 	switch {
 	case blocked > 0:
-		return &cli.Exit{Code: cli.CodeFailed, Text: fmt.Sprintf("%d of %d replayed instances would be blocked by this build; "+
-			"do not deploy it, or keep the old code under another version", blocked, v.Replayed)}
+		return cli.Exitf(cli.CodeFailed, "%d of %d replayed instances would be blocked by this build; "+
+			"do not deploy it, or keep the old code under another version", blocked, v.Replayed)
 	case overdue:
-		return &cli.Exit{
-			Code: cli.CodeTimeout,
-			Text: fmt.Sprintf("%d of %d instances replayed after %s%s; increase --timeout or reduce --max-instances",
-				v.Replayed, v.Chosen, timeout, v.retry),
-		}
+		return cli.Exitf(cli.CodeTimeout, "%d of %d instances replayed after %s%s; increase --timeout or reduce --max-instances",
+			v.Replayed, v.Chosen, timeout, v.retry)
 	case !allowed.allows(v.unread(), v.Replayed):
 		return &cli.Exit{Code: cli.CodeError, Text: v.unreadText()}
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/scan"
 )
 
-// sample keeps instances of each version: those whose ids have the lowest hashes, which is as good as a draw, and the same each time.
+// sample chooses instances of each version: those whose IDs have the lowest hashes. This is as good as a random choice,
+// and the same each time.
 type sample struct {
 	of map[scan.Version][]candidate
 }
 
-// drawn is an instance that may be chosen.
+// candidate is an instance that the sample may choose.
 type candidate struct {
 	id   string
 	of   scan.Version
@@ -22,19 +23,19 @@ type candidate struct {
 
 func newSample() *sample { return &sample{of: map[scan.Version][]candidate{}} }
 
-// offer keeps an instance, unless there are most of its version with lower hashes.
-func (s *sample) offer(of scan.Version, id string, most int) {
+// offer adds an instance unless limit instances of its version have lower hashes.
+func (s *sample) offer(of scan.Version, id string, limit int) {
 	s.of[of] = append(s.of[of], candidate{id, of, hashOf(id)})
-	if len(s.of[of]) >= 2*most {
-		s.of[of] = lowest(s.of[of], most)
+	if len(s.of[of]) >= 2*limit {
+		s.of[of] = lowest(s.of[of], limit)
 	}
 }
 
-// choose returns most instances: of each version as many as there are, up to an equal share.
-func (s *sample) choose(most int) []candidate {
+// choose returns up to limit instances, with an equal share for each version.
+func (s *sample) choose(limit int) []candidate {
 	versions := make([][]candidate, 0, len(s.of))
 	for _, kept := range s.of {
-		versions = append(versions, lowest(kept, most))
+		versions = append(versions, lowest(kept, limit))
 	}
 	slices.SortFunc(versions, func(a, b []candidate) int { return cmp.Compare(a[0].id, b[0].id) })
 
@@ -42,7 +43,7 @@ func (s *sample) choose(most int) []candidate {
 	for rank := 0; len(versions) > 0; rank++ {
 		versions = slices.DeleteFunc(versions, func(kept []candidate) bool { return len(kept) <= rank })
 		for _, kept := range versions {
-			if len(chosen) == most {
+			if len(chosen) == limit {
 				return chosen
 			}
 			chosen = append(chosen, kept[rank])
@@ -51,10 +52,12 @@ func (s *sample) choose(most int) []candidate {
 	return chosen
 }
 
-// lowest returns those of the lowest hashes, sorted.
-func lowest(kept []candidate, most int) []candidate {
-	slices.SortFunc(kept, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
-	return kept[:min(len(kept), most)]
+// lowest returns the candidates with the lowest hashes, sorted.
+func lowest(kept []candidate, limit int) []candidate {
+	slices.SortFunc(kept, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id))
+	})
+	return kept[:min(len(kept), limit)]
 }
 
 func hashOf(id string) uint64 {

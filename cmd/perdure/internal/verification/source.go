@@ -3,24 +3,23 @@ package verification
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replaycheck"
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/internal/retrybudget"
 )
 
-// source is where a binary's replay has read for it what a history refers to.
+// source reads the documents and objects to which a history refers.
 type source struct {
 	document func(history.Reference) (json.RawMessage, error)
-	// object reads what lies in the hub's bucket; nil: there is nothing, or nobody can.
+	// object reads an object of the payload store. It is nil if there is none, or if it cannot be read.
 	object func(key string) ([]byte, error)
 }
 
-// source reads from the hub what a history refers to, and nothing else: the code is not to be trusted with more.
+// source returns a source that reads only what the history refers to, because the binary must not read other data.
 func (v *Verification) source(ctx context.Context, h *replaycheck.History) source {
 	s := source{document: func(ref history.Reference) (doc json.RawMessage, err error) {
 		err = v.retry(ctx, func() error {
@@ -45,13 +44,14 @@ func (v *Verification) source(ctx context.Context, h *replaycheck.History) sourc
 	return s
 }
 
-// document reads an event of this or a past execution that a history refers to.
+// document reads the document of an event of this or an earlier execution.
 func (v *Verification) document(ctx context.Context, id string, ref history.Reference) (json.RawMessage, error) {
 	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range v.client.History(ctx, id, client.WithExecutionID(at.ExecutionID), client.AfterEvent(at.EventID-1)) {
+	events := v.client.History(ctx, id, client.WithExecutionID(at.ExecutionID), client.AfterEvent(at.EventID-1))
+	for e, err := range events {
 		if err != nil {
 			return nil, err
 		}
@@ -64,25 +64,25 @@ func (v *Verification) document(ctx context.Context, id string, ref history.Refe
 	return nil, fmt.Errorf("history of instance %q does not contain it", id)
 }
 
-// objects are what a history has in the bucket, and how often the replay may still ask for any.
+// objects are the payloads of a history in the payload store.
 type objects struct {
 	instance string
-	by       map[string]history.EventPayload // by key
+	byKey    map[string]history.EventPayload
 	payloads int
-	left     int
+	left     int // the number of requests that the replay may still make
 }
 
-// askedEach is how often a replay may ask for each payload that lies in the bucket. Code takes each once, an update's twice; what was fetched ahead, and had to make room
-// before it was taken, is asked for again.
+// maxRequestsEach is the number of requests of a replay for each stored payload. Code reads a payload once, and that of an
+// update twice. A payload that was fetched ahead and dropped from the cache is requested again.
 const maxRequestsEach = 4
 
-// objectsOf lists what a history has in the bucket.
+// objectsOf returns the payloads of a history in the payload store.
 func objectsOf(h *replaycheck.History) *objects {
-	o := &objects{instance: h.InstanceID, by: map[string]history.EventPayload{}}
+	o := &objects{instance: h.InstanceID, byKey: map[string]history.EventPayload{}}
 	for i := range h.Events {
 		h.Events[i].EachPayload(func(of history.EventPayload) {
 			if key := of.Payload.StorageKey(); key != "" {
-				o.by[key] = of
+				o.byKey[key] = of
 				o.payloads++
 			}
 		})
@@ -91,48 +91,48 @@ func objectsOf(h *replaycheck.History) *objects {
 	return o
 }
 
-// asksOnError is about a binary that never stops to ask.
+// tooManyRequestsError reports a binary that requests payloads endlessly.
 type tooManyRequestsError struct {
 	instance string
-	asked    int
+	requests int
 	payloads int
 }
 
 // Error implements error.
 func (e *tooManyRequestsError) Error() string {
 	return fmt.Sprintf("binary requested payloads from the payload store %d times, but instance %q has only %d there",
-		e.asked, e.instance, e.payloads)
+		e.requests, e.instance, e.payloads)
 }
 
-// take notes that an object is asked for, and returns what it is.
+// take counts a request for an object and returns the payload.
 func (o *objects) take(key string) (history.EventPayload, error) {
 	if o.left == 0 {
 		return history.EventPayload{}, &tooManyRequestsError{o.instance, maxRequestsEach * o.payloads, o.payloads}
 	}
 	o.left--
-	of, ok := o.by[key]
+	of, ok := o.byKey[key]
 	if !ok {
 		return of, fmt.Errorf("history of instance %q does not refer to object %s", o.instance, key)
 	}
 	return of, nil
 }
 
-// The pauses between two tries, of which each is twice as long as the one before.
+// Delays between two attempts of a call.
 const (
-	shortestPause = time.Second
-	longestPause  = 30 * time.Second
+	firstDelay = time.Second
+	maxDelay   = 30 * time.Second
 )
 
-// patiently makes a call of the hub until it succeeds, as long as it may yet do so and there is time: where a service throttles for longer than a call
-// is repeated anyway, what was found so far is not thrown away for it.
+// retry repeats a call while it fails with transient errors, until ctx ends. A service that throttles for long therefore
+// does not discard the findings so far.
 func (v *Verification) retry(ctx context.Context, call func() error) error {
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+	for delay := firstDelay; ; delay = min(2*delay, maxDelay) {
 		err := call()
-		if failed, ok := errors.AsType[*provider.Error](err); !ok || !failed.Retryable || ctx.Err() != nil {
+		if !retrybudget.IsTransient(err) || ctx.Err() != nil {
 			return err
 		}
 		v.progress.SetRetry(err)
-		if err := v.env.Sleep(ctx, pause); err != nil {
+		if err := v.env.Sleep(ctx, delay); err != nil {
 			return err
 		}
 		v.progress.SetRetry(nil)

@@ -1,3 +1,5 @@
+// Package verification replays histories with an orchestrator binary that is not deployed, for perdure verify and
+// perdure import.
 package verification
 
 import (
@@ -16,13 +18,13 @@ import (
 )
 
 const (
-	// verifyAtOnce is how many processes of the binary replay side by side: most of the time is reading.
+	// concurrency is the number of processes of the binary. Most of the time is spent on reading histories.
 	concurrency = 4
-	// mostFindings bounds what is told of a hub in which everything would be blocked.
+	// maxFindings limits the findings of each outcome, and of a result.
 	maxFindings = 1000
 )
 
-// verification has a binary replay instances.
+// Verification replays instances of a hub.
 type Verification struct {
 	env    *cli.Env
 	client *client.Client
@@ -31,21 +33,25 @@ type Verification struct {
 	mu       sync.Mutex
 	sample   *sample
 	counts   map[scan.Version]*VersionCount
-	findings map[Outcome][]Finding // mostFindings of each
+	findings map[Outcome][]Finding // at most maxFindings each
 	chosen   int
 	replayed int
 	progress *cli.Progress
 }
 
-func New(c *cli.Env, cl *client.Client, binary string) *Verification {
-	return &Verification{env: c, client: cl, binary: binary, sample: newSample(), counts: map[scan.Version]*VersionCount{}, findings: map[Outcome][]Finding{}, progress: &cli.Progress{}}
+// New returns a Verification with the binary at a path.
+func New(env *cli.Env, cl *client.Client, binary string) *Verification {
+	return &Verification{
+		env: env, client: cl, binary: binary, sample: newSample(), counts: map[scan.Version]*VersionCount{},
+		findings: map[Outcome][]Finding{}, progress: &cli.Progress{},
+	}
 }
 
-// run replays a sample of the instances that are not over. What it has found is there when it returns an error, too.
-func (v *Verification) Run(ctx context.Context, name string, most int) error {
+// Run replays a sample of up to limit instances that have not ended. After an error, Result returns the findings so far.
+func (v *Verification) Run(ctx context.Context, name string, limit int) error {
 	first, err := startReplay(ctx, v.binary)
 	if err != nil {
-		return err // before a hub of millions is read
+		return err // before the instances are listed, which can take long
 	}
 	defer first.stop()
 	v.progress = v.env.StartProgress()
@@ -58,24 +64,24 @@ func (v *Verification) Run(ctx context.Context, name string, most int) error {
 		})
 		return page, err
 	}
-	if err := scan.EachInstance(list, v.progress, v.sampler(most)); err != nil {
+	if err := scan.EachInstance(list, v.progress, v.sampler(limit)); err != nil {
 		return err
 	}
-	chosen := v.sample.choose(most)
+	chosen := v.sample.choose(limit)
 	v.chosen = len(chosen)
-	v.progress.Set(v.reached())
+	v.progress.Set(v.progressText())
 	return v.replayAll(ctx, chosen, first)
 }
 
-// open counts an instance that is not over, and offers it to the sample.
-func (v *Verification) sampler(most int) func(*client.Status) {
+// sampler returns a function that counts an instance that has not ended and offers it to the sample.
+func (v *Verification) sampler(limit int) func(*client.Status) {
 	return func(s *client.Status) {
 		if s.Status.Terminal() || s.Status == client.StatusDeleting {
 			return
 		}
 		of := scan.Version{Orchestration: s.Orchestration, Version: s.Version}
 		v.count(of).Open++
-		v.sample.offer(of, s.InstanceID, most)
+		v.sample.offer(of, s.InstanceID, limit)
 	}
 }
 
@@ -89,51 +95,51 @@ func (v *Verification) count(of scan.Version) *VersionCount {
 	return n
 }
 
-// replayAll replays instances, some at once, each by a process of its own.
+// replayAll replays instances concurrently, with one process for each goroutine.
 func (v *Verification) replayAll(ctx context.Context, chosen []candidate, first *replayProcess) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan candidate)
-	var working sync.WaitGroup
+	var replaying sync.WaitGroup
 	for n := range min(concurrency, len(chosen)) {
-		working.Go(func() {
+		replaying.Go(func() {
 			p := &replayer{binary: v.binary}
 			if n == 0 {
 				p.process = first
 			}
 			defer p.stop()
-			for d := range next {
-				if err := v.replay(ctx, p, d); err != nil {
+			for c := range next {
+				if err := v.replay(ctx, p, c); err != nil {
 					cancel(err)
 				}
 			}
 		})
 	}
 
-	for _, d := range chosen {
+	for _, c := range chosen {
 		select {
-		case next <- d:
+		case next <- c:
 			continue
 		case <-ctx.Done():
 		}
 		break
 	}
 	close(next)
-	working.Wait()
+	replaying.Wait()
 	return context.Cause(ctx)
 }
 
-// replay has a process replay an instance, unless that is over by now.
-func (v *Verification) replay(ctx context.Context, p *replayer, d candidate) error {
+// replay replays an instance unless it has ended since it was listed.
+func (v *Verification) replay(ctx context.Context, p *replayer, c candidate) error {
 	var h *replaycheck.History
 	var s client.Status
 	err := v.retry(ctx, func() (err error) {
-		h, s, err = v.read(ctx, d.id)
+		h, s, err = v.read(ctx, c.id)
 		return err
 	})
 	switch {
 	case errors.Is(err, provider.ErrCorrupt):
-		v.addVerdict(d, &s, &replaycheck.Verdict{Unread: err.Error()})
+		v.addVerdict(c, &s, &replaycheck.Verdict{Unread: err.Error()})
 		return nil
 	case err != nil:
 		return err
@@ -145,11 +151,12 @@ func (v *Verification) replay(ctx context.Context, p *replayer, d candidate) err
 	if err != nil {
 		return err
 	}
-	v.addVerdict(d, &s, verdict)
+	v.addVerdict(c, &s, verdict)
 	return nil
 }
 
-// read reads the history of an instance's current execution: none, where it is over or was purged since it was listed.
+// read reads the history of an instance's current execution. It returns nil if the instance has ended or was purged
+// since it was listed.
 func (v *Verification) read(ctx context.Context, id string) (*replaycheck.History, client.Status, error) {
 	s, err := v.client.Status(ctx, id)
 	if errors.Is(err, client.ErrNotFound) || err == nil && (s.Status.Terminal() || s.Status == client.StatusDeleting) {
@@ -172,15 +179,19 @@ func (v *Verification) read(ctx context.Context, id string) (*replaycheck.Histor
 	return &h, s, nil
 }
 
-// found takes down what became of an instance, under the version that it was listed with.
-func (v *Verification) addVerdict(d candidate, s *client.Status, verdict *replaycheck.Verdict) {
+// addVerdict counts an instance under the version with which it was listed, and adds its finding.
+func (v *Verification) addVerdict(c candidate, s *client.Status, verdict *replaycheck.Verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	n := v.count(d.of)
+	n := v.count(c.of)
 	v.replayed++
 	n.Replayed++
 
-	f := Finding{InstanceID: d.id, ExecutionID: s.ExecutionID, Orchestration: d.of.Orchestration, Version: cmp.Or(s.Version, d.of.Version), EventID: verdict.EventID, Problem: cmp.Or(verdict.Problem, verdict.Unread)}
+	f := Finding{
+		InstanceID: c.id, ExecutionID: s.ExecutionID, Orchestration: c.of.Orchestration,
+		Version: cmp.Or(s.Version, c.of.Version), EventID: verdict.EventID,
+		Problem: cmp.Or(verdict.Problem, verdict.Unread),
+	}
 	switch {
 	case verdict.Unread != "" && !verdict.Blocks:
 		n.Unread++
@@ -193,16 +204,15 @@ func (v *Verification) addVerdict(d candidate, s *client.Status, verdict *replay
 		f.Outcome = OutcomeWouldBlock
 	case verdict.OtherInputs > 0:
 		n.OtherInputs++
-		f.Outcome, f.Problem = OutcomeOtherInputs, otherInputs(verdict)
+		f.Outcome, f.Problem = OutcomeOtherInputs, otherInputsText(verdict)
 	default:
 		f.Outcome = OutcomeContinues
 	}
 	v.addFinding(&f)
-	v.progress.Set(v.reached())
+	v.progress.Set(v.progressText())
 }
 
-// reached says how far it has come.
-func (v *Verification) reached() string {
+func (v *Verification) progressText() string {
 	blocks, unread := 0, 0
 	for _, n := range v.counts {
 		blocks += n.WouldBlock
@@ -212,19 +222,23 @@ func (v *Verification) reached() string {
 		v.replayed, v.chosen, blocks, unread)
 }
 
-// keep keeps a finding, unless there are enough of its outcome: what is worst must not be hidden by what is told first.
+// addFinding adds a finding unless there are enough with its outcome. Each outcome has its own limit, so that harmless
+// findings cannot displace others.
 func (v *Verification) addFinding(f *Finding) {
-	if kept := v.findings[f.Outcome]; f.Outcome != OutcomeContinues && len(kept) < maxFindings {
-		v.findings[f.Outcome] = append(kept, *f)
+	if all := v.findings[f.Outcome]; f.Outcome != OutcomeContinues && len(all) < maxFindings {
+		v.findings[f.Outcome] = append(all, *f)
 	}
 }
 
-// worstFirst are the outcomes that are told of, in their order.
+// worstFirst is the order of the outcomes in a result.
 var worstFirst = []Outcome{OutcomeWouldBlock, OutcomeStaysBlocked, OutcomeUnread, OutcomeOtherInputs}
 
-// result is what was found, what is worst first.
+// Result returns the counts and the findings, the worst findings first.
 func (v *Verification) Result() Result {
-	r := Result{Orchestrations: []VersionCount{}, Findings: []Finding{}, Chosen: v.chosen, Replayed: v.replayed, retry: v.progress.Retry()}
+	r := Result{
+		Orchestrations: []VersionCount{}, Findings: []Finding{}, Chosen: v.chosen, Replayed: v.replayed,
+		retry: v.progress.Retry(),
+	}
 	for _, n := range v.counts {
 		r.Orchestrations = append(r.Orchestrations, *n)
 		r.Open += n.Open
@@ -241,7 +255,7 @@ func (v *Verification) Result() Result {
 	return r
 }
 
-// otherInputs says which inputs a replay has found to differ.
-func otherInputs(v *replaycheck.Verdict) string {
+// otherInputsText returns the number of inputs that differ, and the first one.
+func otherInputsText(v *replaycheck.Verdict) string {
 	return fmt.Sprintf("%d inputs differ from those recorded: %s", v.OtherInputs, v.FirstInput)
 }

@@ -22,8 +22,8 @@ func TestUI_hostileRequests_areRejected(t *testing.T) {
 				endpoint := httptest.NewServer(api)
 				defer endpoint.Close()
 				var err error
-				c := &cli.Env{Stderr: io.Discard, Stdout: io.Discard, Now: time.Now}
-				if h, err = API(t.Context(), c, endpoint.URL); err != nil {
+				env := &cli.Env{Stderr: io.Discard, Stdout: io.Discard, Now: time.Now}
+				if h, err = API(t.Context(), env, endpoint.URL); err != nil {
 					t.Fatal(err)
 				}
 			}

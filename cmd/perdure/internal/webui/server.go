@@ -1,3 +1,4 @@
+// Package webui serves the web UI on this machine, with the API of a hub or of an endpoint.
 package webui
 
 import (
@@ -20,15 +21,15 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// apiFor returns the API that the page asks: of the hub's resources, or of an endpoint.
-func API(ctx context.Context, c *cli.Env, endpoint string) (http.Handler, error) {
+// API returns the API of an endpoint, or that of the hub if the endpoint is empty.
+func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, error) {
 	if endpoint == "" {
-		h, err := c.OpenHub(ctx, c.HubName)
+		h, err := env.OpenHub(ctx, env.HubName)
 		if err != nil {
 			return nil, &cli.OpenError{Cause: err}
 		}
 		log := slog.New(slog.DiscardHandler)
-		return httpapi.New(h.Client, h.Admin, httpapi.WithLogger(log), httpapi.WithClock(c.Now)), nil
+		return httpapi.New(h.Client, h.Admin, httpapi.WithLogger(log), httpapi.WithClock(env.Now)), nil
 	}
 
 	to, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(endpoint, "/"), "/v1"))
@@ -44,25 +45,29 @@ func API(ctx context.Context, c *cli.Env, endpoint string) (http.Handler, error)
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
-			for _, name := range []string{"Cookie", "Origin", "Referer", "Authorization"} { // the browser's own are nobody else's business
+			for _, name := range privateHeaders {
 				r.Out.Header.Del(name)
 			}
 		},
 		ModifyResponse: removeHeaders,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
-				return // the page has left the view that asked
+				return // the web UI has cancelled the request
 			}
-			fmt.Fprintln(c.Stderr, "perdure: API request failed: "+term.OneLine(err.Error()))
+			fmt.Fprintln(env.Stderr, "perdure: API request failed: "+term.OneLine(err.Error()))
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusBadGateway)
-			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable","retryable":true,"detail":%s}`, strconv.Quote("the API at "+to.Host+" was not reached"))
+			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable",`+
+				`"retryable":true,"detail":%s}`, strconv.Quote("the API at "+to.Host+" was not reached"))
 		},
 	}, nil
 }
 
-// uiHandler serves the page, and the API at its side, under the names of this machine's loopback alone. Requests to the
-// API from a page of another origin are rejected, reads too.
+// privateHeaders are the headers of the browser that an endpoint must not receive.
+var privateHeaders = []string{"Cookie", "Origin", "Referer", "Authorization"}
+
+// newHandler serves the web UI and the API under the loopback names of this machine only. It rejects all requests to the
+// API from pages of other origins.
 func newHandler(api http.Handler, port int) http.Handler {
 	protection := originguard.Protection()
 	mux := http.NewServeMux()
@@ -72,12 +77,16 @@ func newHandler(api http.Handler, port int) http.Handler {
 	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the URL that perdure ui printed")
 }
 
-// ownHeaders are of every answer of the API: a browser that is led to one shows it, and runs nothing of it in the origin of the page.
+// apiHeaders are set in every response of the API, so that a browser that navigates to a response runs nothing in the
+// origin of the web UI.
 var apiHeaders = map[string]string{
-	"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+	"Cache-Control":                "no-store",
+	"Content-Security-Policy":      "default-src 'none'; sandbox",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"X-Content-Type-Options":       "nosniff",
 }
 
-// ownPage sets the headers of the API's responses, and rejects upgrades, which would bypass them.
+// withAPIHeaders sets apiHeaders, and rejects protocol upgrades, which would bypass them.
 func withAPIHeaders(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range apiHeaders {
@@ -91,26 +100,26 @@ func withAPIHeaders(api http.Handler) http.Handler {
 	})
 }
 
-// ownAnswer takes from an endpoint's answer what would let it act in the origin of the page.
-func removeHeaders(answer *http.Response) error {
-	for name := range answer.Header {
+// removeHeaders removes the headers of an endpoint's response that could affect the origin of the web UI.
+func removeHeaders(response *http.Response) error {
+	for name := range response.Header {
 		if _, own := apiHeaders[name]; own || name == "Set-Cookie" || strings.HasPrefix(name, "Access-Control-") {
-			answer.Header.Del(name)
+			response.Header.Del(name)
 		}
 	}
 	return nil
 }
 
 const (
-	// closeTime is how long requests may take that are under way at the end.
+	// closeTime is the time for open requests after the command is interrupted.
 	closeTime = 2 * time.Second
-	// requestTime is for reading the headers and the body of a request, not for handling it.
+	// requestTime limits the read of a request, not its handling.
 	requestTime = 10 * time.Second
-	// idleTime is how long a connection stays open without a request.
+	// idleTime is the time after which an idle connection is closed.
 	idleTime = 2 * time.Minute
 )
 
-// newUIServer returns the server of the page and the API on a port of loopback.
+// newServer returns the server for a port of loopback.
 func newServer(api http.Handler, port int) *http.Server {
 	return &http.Server{
 		Handler: newHandler(api, port), ReadTimeout: requestTime, IdleTimeout: idleTime,
@@ -118,8 +127,8 @@ func newServer(api http.Handler, port int) *http.Server {
 	}
 }
 
-// serveUI serves until ctx ends.
-func Serve(ctx context.Context, c *cli.Env, port int, api http.Handler) error {
+// Serve serves the web UI and prints its URL, until ctx ends.
+func Serve(ctx context.Context, env *cli.Env, port int, api http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("ui: %w; set --port to another port", err)
@@ -130,11 +139,11 @@ func Serve(ctx context.Context, c *cli.Env, port int, api http.Handler) error {
 	s := newServer(api, at)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	if c.JSON {
-		err = c.PrintJSON(map[string]string{"url": address})
+	if env.JSON {
+		err = env.PrintJSON(map[string]string{"url": address})
 	} else {
-		err = c.Print(address + "\n")
-		fmt.Fprintln(c.Stderr, "press Ctrl-C to stop")
+		err = env.Print(address + "\n")
+		fmt.Fprintln(env.Stderr, "press Ctrl-C to stop")
 	}
 
 	if err == nil {
@@ -145,7 +154,7 @@ func Serve(ctx context.Context, c *cli.Env, port int, api http.Handler) error {
 	}
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
-	_ = s.Shutdown(closing) // what is left is cut off
+	_ = s.Shutdown(closing) // the remaining requests are aborted
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("ui: %w", err)
 	}

@@ -9,16 +9,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// signed returns what calls an endpoint: with signed requests where it is one of AWS, and as it is elsewhere.
+// transportFor returns the transport for an endpoint. It signs requests to endpoints of AWS.
 func transportFor(ctx context.Context, to *url.URL) (http.RoundTripper, error) {
 	service, region := serviceOf(to.Hostname())
 	if service == "" {
@@ -32,16 +32,21 @@ func transportFor(ctx context.Context, to *url.URL) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load AWS credentials for %s: %w", to.Host, err)
 	}
-	return &signer{credentials: cfg.Credentials, service: service, region: region, next: http.DefaultTransport, now: time.Now}, nil
+	return &signer{
+		credentials: cfg.Credentials, service: service, region: region, next: http.DefaultTransport, now: time.Now,
+	}, nil
 }
 
-// serviceOf returns what requests to a host of AWS are signed for: execute-api for an HTTP API, and lambda for a function URL. Both are empty
-// for every other host.
+// serviceOf returns the service and the region for the signature of a request: execute-api for an HTTP API, and lambda
+// for a function URL. Both are empty for every other host.
 func serviceOf(host string) (service, region string) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	labels := strings.Split(host, ".")
 	const name, in = 1, 2 // <id>.<service>.<region>.amazonaws.com, or .on.aws
-	if len(labels) < 5 || !strings.HasSuffix(host, ".amazonaws.com") && !strings.HasSuffix(host, ".amazonaws.com.cn") && !strings.HasSuffix(host, ".on.aws") {
+	isAWS := slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".on.aws"}, func(suffix string) bool {
+		return strings.HasSuffix(host, suffix)
+	})
+	if len(labels) < 5 || !isAWS {
 		return "", ""
 	}
 	switch labels[name] {
@@ -80,11 +85,12 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.Body = io.NopCloser(bytes.NewReader(body))
 	out.ContentLength = int64(len(body))
-	for _, name := range []string{"X-Forwarded-For", "Connection", "Accept-Encoding"} { // what a gateway changes cannot be signed
-		out.Header.Del(name)
+	for _, name := range []string{"X-Forwarded-For", "Connection", "Accept-Encoding"} {
+		out.Header.Del(name) // gateways change these headers, so that they cannot be signed
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(r.Context(), who, out, hex.EncodeToString(sum[:]), s.service, s.region, s.now()); err != nil {
+	hash := hex.EncodeToString(sum[:])
+	if err := v4.NewSigner().SignHTTP(r.Context(), who, out, hash, s.service, s.region, s.now()); err != nil {
 		return nil, fmt.Errorf("sign the request: %w", err)
 	}
 	return s.next.RoundTrip(out)
