@@ -51,7 +51,7 @@ type CostLine struct {
 func (c *Client) EstimateCost(ctx context.Context, instanceID string) (CostEstimate, error) {
 	cost, err := c.estimateCost(ctx, instanceID)
 	if err != nil {
-		return CostEstimate{}, fmt.Errorf("admin: estimate cost: %w", err)
+		return CostEstimate{}, fmt.Errorf("admin: cost: %w", err)
 	}
 	return cost, nil
 }

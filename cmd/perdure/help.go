@@ -27,16 +27,21 @@ Errors are one line on stderr. Run "perdure <command> --help" for details and ex
 
 // addCommands adds all commands to the root, in groups.
 func addCommands(root *cobra.Command, env *cli.Env) {
-	addGroup(root, "instances", instances.Start(env), instances.Status(env), instances.Wait(env), instances.Watch(env), instances.List(env), instances.History(env),
-		instances.Why(env), instances.Executions(env), instances.Query(env), instances.Update(env), instances.Call(env), instances.State(env), instances.Raise(env),
-		instances.Cancel(env), instances.Terminate(env), instances.Restart(env), instances.Purge(env), instances.Pause(env), instances.Resume(env), instances.Export(env),
-		instances.Cost(env))
+	addGroup(root, "instances",
+		instances.Start(env), instances.Status(env), instances.Wait(env), instances.Watch(env), instances.List(env),
+		instances.History(env), instances.Why(env), instances.Executions(env), instances.Query(env),
+		instances.Update(env), instances.Call(env), instances.State(env), instances.Raise(env),
+		instances.Cancel(env), instances.Terminate(env), instances.Restart(env), instances.Purge(env),
+		instances.Pause(env), instances.Resume(env), instances.Export(env), instances.Cost(env))
 	addGroup(root, "activities", append(activities.TokenCommands(env), activities.Worker(env))...)
 	addGroup(root, "schedules", schedules.New(env))
-	addGroup(root, "operations", operations.Versions(env), operations.Jobs(env), operations.UI(env), operations.DeadLetters(env), operations.Reconcile(env),
-		operations.Doctor(env), operations.Sweep(env))
+	addGroup(root, "operations",
+		operations.Versions(env), operations.Jobs(env), operations.UI(env), operations.DeadLetters(env),
+		operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env))
 	const developmentGroup = "development"
-	addGroup(root, developmentGroup, development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env), development.Import(env), development.Version(env))
+	addGroup(root, developmentGroup,
+		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
+		development.Import(env), development.Version(env))
 
 	root.SetHelpCommandGroupID(developmentGroup)
 	root.SetCompletionCommandGroupID(developmentGroup)

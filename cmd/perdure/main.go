@@ -32,8 +32,10 @@ func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := &cli.Env{
-		OpenHub: openHub, OpenDeployment: hubadmin.Open, Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Sleep: sleep.For, NewTicker: cli.NewTicker, Interactive: cli.IsTerminal(os.Stderr),
+		OpenHub: openHub, OpenDeployment: hubadmin.Open,
+		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Interactive: cli.IsTerminal(os.Stderr),
+		Now:         time.Now, Sleep: sleep.For, NewTicker: cli.NewTicker,
 	}
 	return run(ctx, env, os.Args[1:])
 }

@@ -34,7 +34,8 @@ func heartbeatCommand(env *cli.Env) *cobra.Command {
 			case env.JSON:
 				return env.PrintJSON(httpapi.NewHeartbeatResponse(cancel))
 			case cancel.Requested:
-				return env.Print(fmt.Sprintf("cancelled: %s\n", term.Clean(strings.TrimSpace(cancel.Reason+" "+cancel.Message))))
+				why := strings.TrimSpace(cancel.Reason + " " + cancel.Message)
+				return env.Print(fmt.Sprintf("cancelled: %s\n", term.Clean(why)))
 			default:
 				return env.Print("continue\n")
 			}

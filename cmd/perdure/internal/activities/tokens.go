@@ -1,3 +1,4 @@
+// Package activities has the commands of workers and of the holders of completion tokens.
 package activities
 
 import (
@@ -11,12 +12,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The commands of a token holder.
+const argToken = "TOKEN"
 
-const (
-	argToken   = "TOKEN"
-	mostTokens = 16 << 10 // bytes that are read as one
-)
+// maxTokenBytes limits what is read from stdin as a token.
+const maxTokenBytes = 16 << 10
 
 const aboutHolders = `
 
@@ -25,6 +24,7 @@ complete, fail and extend the attempt, and other users of the machine can see co
 command fails if the token is invalid, belongs to another hub or an earlier attempt, or the activity has
 ended.`
 
+// TokenCommands returns the commands of the holder of a completion token.
 func TokenCommands(env *cli.Env) []*cobra.Command {
 	return []*cobra.Command{completeCommand(env), failCommand(env), heartbeatCommand(env)}
 }
@@ -45,7 +45,7 @@ func readToken(env *cli.Env, from, flag, value string) (string, error) {
 	case value == "-":
 		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be read from stdin"}
 	}
-	doc, err := io.ReadAll(io.LimitReader(env.Stdin, mostTokens))
+	doc, err := io.ReadAll(io.LimitReader(env.Stdin, maxTokenBytes))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", argToken, err)
 	}

@@ -23,6 +23,7 @@ import (
 // defaultWorker is the usual place of a project's worker function.
 const defaultWorker = "./functions/worker"
 
+// Worker returns the command worker.
 func Worker(env *cli.Env) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
@@ -140,7 +141,7 @@ func workerBinary(ctx context.Context, env *cli.Env, arg, to string) (string, er
 // label returns a name that distinguishes programs in their output.
 func label(arg string) string { return filepath.Base(filepath.Clean(arg)) }
 
-// prefixed writes a prefix before each line, and only whole lines, since several programs write to one place.
+// prefixed writes a prefix before each line, and only whole lines, because several programs share the writer.
 type prefixed struct {
 	mu     *sync.Mutex
 	w      io.Writer
@@ -174,7 +175,7 @@ func (p *prefixed) print(line []byte) error {
 	return err
 }
 
-// flush writes a last line that has no end.
+// flush writes the last line if it has no line break.
 func (p *prefixed) flush() {
 	if p.line.Len() > 0 {
 		_ = p.print(append(p.line.Bytes(), '\n')) // there is no place left to report an error

@@ -12,13 +12,14 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// EventLog answers questions about an event that other events of the same history decide.
+// EventLog describes the events of a history. A description may need earlier events of the same history.
 type EventLog struct {
 	byID  map[int64]*history.Event
 	state *history.State
-	began time.Time
+	start time.Time
 }
 
+// NewEventLog returns a log of the first events of a history.
 func NewEventLog(events []history.Event) *EventLog {
 	l := &EventLog{byID: map[int64]*history.Event{}, state: history.NewState(history.TrackOpen)}
 	for i := range events {
@@ -27,28 +28,30 @@ func NewEventLog(events []history.Event) *EventLog {
 	return l
 }
 
-// Add adds the history's next event.
+// Add adds the next event of the history.
 func (l *EventLog) Add(e *history.Event) {
 	if len(l.byID) == 0 {
-		l.began = e.Time
+		l.start = e.Time
 	}
 	l.byID[e.ID] = e
 	l.state.Apply(*e)
 }
 
-// took returns the time from schedule to end for an event that ends something, and … for the schedule of what has not
-// ended.
+// took returns the time since the scheduling event for an event that ends a task, … for the scheduling event of a
+// task that has not ended, and "" for other events.
 func (l *EventLog) took(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil {
 		return term.Duration(e.Time.Sub(from.Time))
 	}
-	if open, ok := l.state.Open(e.ID); ok && (open.Kind == history.ActivityScheduled || open.Kind == history.TimerCreated) && !l.state.Ended() {
+	open, ok := l.state.Open(e.ID)
+	timed := ok && (open.Kind == history.ActivityScheduled || open.Kind == history.TimerCreated)
+	if timed && !l.state.Ended() {
 		return "…"
 	}
 	return ""
 }
 
-// name returns the event's own name, or that of the event it concerns.
+// name returns the name of an event. Without one, it returns the name of the scheduling event, or the change ID.
 func (l *EventLog) name(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
 		return from.DisplayName()
@@ -56,7 +59,7 @@ func (l *EventLog) name(e *history.Event) string {
 	return cmp.Or(e.DisplayName(), e.ChangeID)
 }
 
-// Detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
+// Detail returns the most important fields of an event: first its origin, then its payload.
 func (l *EventLog) Detail(e *history.Event) string {
 	parts := slices.Concat(parkedOf(e), originOf(e), causeOf(e))
 	if c := e.Cancel; c != nil {
@@ -82,7 +85,7 @@ func (l *EventLog) Detail(e *history.Event) string {
 	return strings.Join(parts, " ")
 }
 
-// parkedOf returns the first input that an event parks, and the number of the others.
+// parkedOf returns the first input that an event parks, and the number of other inputs.
 func parkedOf(e *history.Event) (parts []string) {
 	if e.Kind != history.InputsParked || len(e.Inputs) == 0 {
 		return nil
@@ -114,7 +117,7 @@ func parkedText(in *history.Event) string {
 	return strings.Join(words, " ")
 }
 
-// originOf returns which event, version, build and attempt an event belongs to.
+// originOf returns the scheduling event, version, build and attempt of an event.
 func originOf(e *history.Event) (parts []string) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.SourceEventID != 0 {
@@ -141,13 +144,13 @@ func originOf(e *history.Event) (parts []string) {
 	return parts
 }
 
-// causeOf returns when and why something is to happen, and who asked for it.
+// causeOf returns the due time, the other instance, the reason and the requester of an event.
 func causeOf(e *history.Event) (parts []string) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.FireAt != nil {
 		add("due %s", term.Time(*e.FireAt))
 	}
-	switch { // only of what is to another instance, or from one
+	switch { // the other instance, if the event was sent or received
 	case e.Kind == history.ExternalEventSent, e.Kind == history.UpdateSent:
 		add("to instance %s", e.InstanceID)
 	case e.Kind == history.SubOrchestrationScheduled, e.Kind == history.DetachedOrchestrationScheduled:
@@ -160,7 +163,7 @@ func causeOf(e *history.Event) (parts []string) {
 	if e.Reason != "" {
 		add("%s", e.Reason)
 	}
-	if e.Message != "" && e.Kind != history.TimerCreated { // there it is the name
+	if e.Message != "" && e.Kind != history.TimerCreated { // the name of a timer is its message
 		add("%q", e.Message)
 	}
 	if by := requester(e.RequestedBy); by != "" {
@@ -169,7 +172,7 @@ func causeOf(e *history.Event) (parts []string) {
 	return parts
 }
 
-// cancelNotes returns what an event records of a cancel whose end is waited for.
+// cancelNotes returns the progress of a cancellation that the code waits for.
 func cancelNotes(c *history.CancelDetails) (notes []string) {
 	if c.WaitForCancellation {
 		notes = append(notes, "waits for cancellation")
@@ -183,7 +186,7 @@ func cancelNotes(c *history.CancelDetails) (notes []string) {
 	return notes
 }
 
-// requester returns who asked for an event; empty for the engine's own events, and where that is not known.
+// requester returns the caller that requested an event, or "" if the engine did or the caller is not known.
 func requester(by string) string {
 	switch by {
 	case history.RequestedByOrchestration, history.RequestedByEngine, history.RequestedByClient:
@@ -193,8 +196,8 @@ func requester(by string) string {
 	}
 }
 
-// ShortIdentity returns the part of an identity that distinguishes it within its account: of an assumed role, the role and
-// the session. The columns of tables have no room for the rest, which the JSON has.
+// ShortIdentity returns the part of an identity that is unique within its account, such as the role and the session of
+// an assumed role. Table columns have no space for the whole identity, which --json shows.
 func ShortIdentity(name string) string {
 	if parts := strings.SplitN(name, ":", 6); len(parts) == 6 && parts[0] == "arn" {
 		return parts[5]
@@ -214,7 +217,7 @@ func EncodedPayload(s *client.EncodedPayload) string {
 	return text
 }
 
-// payloadOf returns the one payload that an event has, whatever its kind.
+// payloadOf returns the payload of an event. No kind has more than one.
 func payloadOf(e *history.Event) []byte {
 	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
 		if doc, inline := p.Document(); inline && doc != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// lastErrorText is failureText, without the type of an error that has none of its own.
+// lastErrorText is like Failure, but omits the type of an error without a type of its own.
 func lastErrorText(f *history.Failure) string {
 	if f.Type == history.TypeError && f.Message != "" {
 		return f.Message
@@ -16,8 +16,8 @@ func lastErrorText(f *history.Failure) string {
 	return Failure(f)
 }
 
-// Failure returns a failure in words: its type, why it was cancelled if it was, and its message if it has one. It
-// omits the type if the message begins with it.
+// Failure returns the type, the cancel reason and the message of a failure. It omits the type if the message begins
+// with it.
 func Failure(f *history.Failure) string {
 	text := f.Type
 	if f.Reason == "" && strings.HasPrefix(f.Message, f.Type+" ") {
@@ -32,7 +32,7 @@ func Failure(f *history.Failure) string {
 	return text
 }
 
-// detailsText returns the details of a failure, or why they are not shown; empty where there are none.
+// detailsText returns the details of a failure, the reason why they are not shown, or "" if there are none.
 func detailsText(f *history.Failure) string {
 	if s, sealed := client.EncodedPayloadOf(f.Details); sealed {
 		return EncodedPayload(&s)

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
+// History returns an execution as a table of its events.
 func History(s client.Status, execution string, events []history.Event) string {
-	head := fmt.Sprintf("%s  %s  %s\n%s\n", term.Clean(s.InstanceID), term.Clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), StatusLine(s), ExecutionHeader(execution, &events[0]))
+	head := InstanceHeader(s) + ExecutionHeader(execution, &events[0]) + "\n"
 	t := term.Table{Header: []string{">#", ">OFFSET", ">TOOK", "EVENT", term.ColumnName, "DETAIL"}}
 	l := NewEventLog(events)
 	for i := range events {
@@ -20,12 +21,18 @@ func History(s client.Status, execution string, events []history.Event) string {
 	return head + "\n" + t.String()
 }
 
-// ExecutionHeader names an execution by the event it began with.
+// InstanceHeader returns a line with the ID, the orchestration and the status of an instance.
+func InstanceHeader(s client.Status) string {
+	orchestration := strings.TrimSpace(s.Orchestration + " " + s.Version)
+	return fmt.Sprintf("%s  %s  %s\n", term.Clean(s.InstanceID), term.Clean(orchestration), StatusLine(s))
+}
+
+// ExecutionHeader returns the ID and the start time of an execution.
 func ExecutionHeader(execution string, start *history.Event) string {
 	return fmt.Sprintf("execution %s, started %s", Execution(execution, start.Number), term.Time(start.Time))
 }
 
-// Execution returns an execution's id and, for one that another continued as, its number.
+// Execution returns the ID of an execution, and its number if it is not the first one.
 func Execution(execution string, number int64) string {
 	if number > 1 {
 		return fmt.Sprintf("%s (number %d)", term.Clean(execution), number)
@@ -33,10 +40,10 @@ func Execution(execution string, number int64) string {
 	return term.Clean(execution)
 }
 
-// Row returns an event as a row: id, offset, took, kind, name and detail.
+// Row returns an event as a table row: ID, offset, duration, kind, name and detail.
 func (l *EventLog) Row(e *history.Event) []string {
 	return []string{
-		strconv.FormatInt(e.ID, 10), "+" + term.Duration(e.Time.Sub(l.began)), l.took(e),
+		strconv.FormatInt(e.ID, 10), "+" + term.Duration(e.Time.Sub(l.start)), l.took(e),
 		term.Clean(string(e.Kind)), term.Excerpt(l.name(e), term.MaxName), term.Excerpt(l.Detail(e), term.MaxDetail),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// nextStep tells what a user can do so that an instance continues.
+// nextStep is an action of the user that lets an instance continue.
 type nextStep struct {
 	text string
 	// command has the arguments of a perdure command, or none.
@@ -41,18 +41,19 @@ var blockedSteps = map[string]string{
 		"Otherwise restore the item in the message. Terminate ends the instance without reading its history.",
 }
 
-// startPatience is how long an instance may wait for its first turn until status names it as a problem.
+// startPatience is the time after which an instance without a turn is shown as a problem.
 const startPatience = 2 * time.Minute
 
 // otherBlockedStep is the next step of an instance that is blocked for another reason.
 const otherBlockedStep = "Fix the cause in the message, and deploy. The instance then continues."
 
-// doctorCommand checks the deployment.
+// doctorCommand is the command that checks the deployment.
 var doctorCommand = []string{"doctor"}
 
-// statusCommand shows the status of an instance, and reconcileCommand sends again what it waits for, and wakes it.
+// statusCommand returns the command that shows the status of an instance.
 func statusCommand(id string) []string { return []string{"status", id} }
 
+// reconcileCommand returns the command that sends the pending work of an instance again and starts a turn.
 func reconcileCommand(id string) []string { return []string{"reconcile", "--yes", "--instance", id} }
 
 // NextSteps returns the next steps of an instance with their commands, or "" if there are none.

@@ -63,7 +63,7 @@ func since(now, then time.Time) string {
 	return term.Duration(now.Sub(then))
 }
 
-// nextText returns how long it is until something is due.
+// nextText returns the time until a task or its next attempt is due.
 func nextText(x *client.PendingItem, now time.Time) string {
 	due := x.DueAt
 	if due.IsZero() {
@@ -117,12 +117,14 @@ func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []st
 
 // retryText returns when the last attempt failed, and when the next one is or was due.
 func retryText(x *client.PendingItem, now time.Time) string {
-	text := fmt.Sprintf("attempt %d failed at %s, %s ago", x.Attempt-1, term.Time(x.FailedAt), term.Duration(now.Sub(x.FailedAt)))
+	ago := term.Duration(now.Sub(x.FailedAt))
+	text := fmt.Sprintf("attempt %d failed at %s, %s ago", x.Attempt-1, term.Time(x.FailedAt), ago)
 	switch {
 	case x.NextAttemptAt.IsZero():
 		return text
 	case x.NextAttemptAt.After(now):
-		return fmt.Sprintf("%s; next at %s, in %s", text, term.Time(x.NextAttemptAt), term.Duration(x.NextAttemptAt.Sub(now)))
+		left := term.Duration(x.NextAttemptAt.Sub(now))
+		return fmt.Sprintf("%s; next at %s, in %s", text, term.Time(x.NextAttemptAt), left)
 	default:
 		return fmt.Sprintf("%s; next was due at %s", text, term.Time(x.NextAttemptAt))
 	}

@@ -1,3 +1,4 @@
+// Package describe formats instances, their histories and their pending tasks as text for a terminal.
 package describe
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// Pause returns when an instance was paused, by whom, and why.
+// Pause returns the time, the caller and the message of a pause.
 func Pause(p *history.Pause) string {
 	text := "since " + term.Time(p.At)
 	if p.By != "" {
@@ -34,7 +35,8 @@ func Status(s client.Status) string {
 	b.Line("Status", StatusLine(s))
 	b.Line("Execution", Execution(s.ExecutionID, s.ExecutionNumber))
 	if s.Parent != nil {
-		b.Line("Parent", fmt.Sprintf("%s, event #%d of execution %s", s.Parent.InstanceID, s.Parent.EventID, s.Parent.ExecutionID))
+		p := s.Parent
+		b.Line("Parent", fmt.Sprintf("%s, event #%d of execution %s", p.InstanceID, p.EventID, p.ExecutionID))
 	}
 	b.Line("Started", term.Time(s.CreatedAt))
 	b.Line("Started by", s.StartedBy)
@@ -63,8 +65,8 @@ func Status(s client.Status) string {
 	return b.String()
 }
 
-// Blocked returns since when, and by which build, an instance is blocked, and "" for other instances. The
-// builds are known if the history could be read.
+// Blocked returns the time and the build that blocked an instance, or "" for other instances. The builds are known only
+// if the history could be read.
 func Blocked(s *client.Status, p *httpapi.Pending) string {
 	if s.Status != client.StatusBlocked {
 		return ""
@@ -92,7 +94,7 @@ func payloadText(doc json.RawMessage, sealed *client.EncodedPayload) string {
 	return string(doc)
 }
 
-// StatusLine returns the status and, for an instance that is over, how long it took.
+// StatusLine returns the status of an instance, and its duration if it has ended.
 func StatusLine(s client.Status) string {
 	if t := Took(s); t != "" {
 		return fmt.Sprintf("%s after %s", s.Status, t)
@@ -100,7 +102,7 @@ func StatusLine(s client.Status) string {
 	return string(s.Status)
 }
 
-// Took returns how long an instance took; empty when it is not over, or that is no longer known.
+// Took returns the duration of an instance, or "" if it has not ended or the duration is no longer known.
 func Took(s client.Status) string {
 	if !s.Status.Terminal() || s.Status == client.StatusDeleting {
 		return ""

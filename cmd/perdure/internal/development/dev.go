@@ -20,12 +20,13 @@ import (
 	"github.com/perdure/perdure/localstack"
 )
 
-// devFlags are the options of perdure dev.
+// devFlags are the flags of dev.
 type devFlags struct {
 	port      int
 	instances []string
 }
 
+// Dev returns the command dev.
 func Dev(env *cli.Env) *cobra.Command {
 	f := devFlags{port: 8080}
 	cmd := &cobra.Command{
@@ -62,7 +63,7 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// directory returns the argument that names one, by default the working folder.
+// directory returns the directory in the arguments, by default the current one.
 func directory(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -70,7 +71,7 @@ func directory(args []string) string {
 	return args[0]
 }
 
-// run runs the application in a folder until ctx ends.
+// run runs the application in a directory until ctx ends.
 func (f devFlags) run(ctx context.Context, env *cli.Env, app string) error {
 	app, err := filepath.Abs(app)
 	if err != nil {
@@ -95,7 +96,8 @@ func (f devFlags) run(ctx context.Context, env *cli.Env, app string) error {
 	}
 
 	p := program.New(ctx, python, os.Environ())
-	p.Args = append(p.Args, filepath.Join(scripts, "local.py"), "up", "--reload", "--app", app, "--hub", env.HubName, "--port", strconv.Itoa(f.port))
+	p.Args = append(p.Args, filepath.Join(scripts, "local.py"), "up", "--reload", "--app", app,
+		"--hub", env.HubName, "--port", strconv.Itoa(f.port))
 	for _, id := range f.instances {
 		p.Args = append(p.Args, "--instance", id)
 	}
@@ -104,8 +106,8 @@ func (f devFlags) run(ctx context.Context, env *cli.Env, app string) error {
 	return program.Run(ctx, p, "local AWS")
 }
 
-// unpack writes files into a folder of the cache that is named for what is in them, unless it is there already, and
-// returns it. A folder is there whole or not at all, also when several processes unpack at once.
+// unpack writes files into a directory of the cache and returns its path. The name of the directory is a hash of the
+// files, so an existing one is used again. The rename makes the write atomic if several processes unpack concurrently.
 func unpack(files fs.FS, cache string) (string, error) {
 	name, err := fingerprint(files)
 	if err != nil {
@@ -123,12 +125,12 @@ func unpack(files fs.FS, cache string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("unpack: %w", err)
 	}
-	defer os.RemoveAll(unfinished) //nolint:errcheck // it is gone by then, or of no use
+	defer os.RemoveAll(unfinished) //nolint:errcheck // best effort; after the rename it does not exist
 	if err := os.CopyFS(unfinished, files); err != nil {
 		return "", fmt.Errorf("unpack: %w", err)
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
-		if _, there := os.Stat(dir); there == nil { // another process was faster
+		if _, statErr := os.Stat(dir); statErr == nil { // another process was faster
 			return dir, nil
 		}
 		return "", fmt.Errorf("unpack: %w", err)
@@ -136,7 +138,7 @@ func unpack(files fs.FS, cache string) (string, error) {
 	return dir, nil
 }
 
-// fingerprint returns a name for files and their content.
+// fingerprint returns a hash of the names and the content of files.
 func fingerprint(files fs.FS) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
+// Import returns the command import.
 func Import(env *cli.Env) *cobra.Command {
 	var binary string
 	var timeout time.Duration
@@ -65,13 +66,13 @@ Exit codes:
 	return cmd
 }
 
-// readExported reads a document that was exported.
+// readExported reads a history document from a file, or from stdin.
 func readExported(env *cli.Env, file string) (doc history.Document, err error) {
 	var b []byte
 	if file == "-" {
 		b, err = io.ReadAll(env.Stdin)
 	} else {
-		b, err = os.ReadFile(file) //nolint:gosec // the path is the caller's
+		b, err = os.ReadFile(file) //nolint:gosec // the user names the file
 	}
 	if err != nil {
 		return doc, fmt.Errorf("read history: %w", err)

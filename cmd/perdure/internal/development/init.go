@@ -23,9 +23,10 @@ import (
 //go:embed newapp/*.tmpl
 var newApp embed.FS
 
-// initFlags are the options of perdure init.
+// initFlags are the flags of init.
 type initFlags struct{ module, replace string }
 
+// Init returns the command init.
 func Init(env *cli.Env) *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
@@ -48,22 +49,25 @@ specifies. A tool that was built from a checkout requires --replace.`,
 	return cmd
 }
 
-// application is what the templates are filled with.
+// application is the data of the templates.
 type application struct {
 	Module, Package, Stack, Version, Replace string
-	// Of a function.
+	// Function, Start, Does and Registry describe one function. They are empty for the other files.
 	Function, Start, Does string
 	Registry              bool
 }
 
 var functions = []application{
-	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true, Does: "runs the orchestrations of a task hub"},
+	{
+		Function: "orchestrator", Start: "StartOrchestrator", Registry: true,
+		Does: "runs the orchestrations of a task hub",
+	},
 	{Function: "worker", Start: "StartWorker", Registry: true, Does: "runs the activities of a work queue"},
 	{Function: "renewer", Start: "StartRenewer", Does: "handles due timers and runs the sweeper"},
 	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},
 }
 
-// run writes an application into a folder.
+// run writes an application into a directory.
 func (f initFlags) run(ctx context.Context, env *cli.Env, dir string) error {
 	app, err := describeApplication(dir, f, thisVersion().Version)
 	if err != nil {
@@ -77,8 +81,8 @@ func (f initFlags) run(ctx context.Context, env *cli.Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	if there := firstExisting(dir, files); there != "" {
-		return fmt.Errorf("%s already exists; choose another directory", there)
+	if name := firstExisting(dir, files); name != "" {
+		return fmt.Errorf("%s already exists; choose another directory", name)
 	}
 	for _, file := range files {
 		if err := writeNew(filepath.Join(dir, file.name), file.content); err != nil {
@@ -96,7 +100,7 @@ func (f initFlags) run(ctx context.Context, env *cli.Env, dir string) error {
 	return app.report(env, dir, files)
 }
 
-// firstExisting returns the first of the files that a folder has already; empty where it has none.
+// firstExisting returns the first file that exists in a directory, or "" if none does.
 func firstExisting(dir string, files []newFile) string {
 	for _, file := range files {
 		name := filepath.Join(dir, file.name)
@@ -107,7 +111,7 @@ func firstExisting(dir string, files []newFile) string {
 	return ""
 }
 
-// report prints what there is now and what to do with it.
+// report prints the created files or the next steps.
 func (a application) report(env *cli.Env, dir string, files []newFile) error {
 	if !env.JSON {
 		return env.Print(fmt.Sprintf("created module %s in %s\n\n"+
@@ -126,15 +130,16 @@ func (a application) report(env *cli.Env, dir string, files []newFile) error {
 
 var notAllowed = regexp.MustCompile(`[^a-z0-9]+`)
 
-// describeApplication derives names from the folder and the flags.
+// describeApplication derives the names of an application from the directory and the flags.
 func describeApplication(dir string, f initFlags, version string) (application, error) {
-	whole, err := filepath.Abs(dir)
+	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return application{}, fmt.Errorf("init: %w", err)
 	}
 	app := application{Module: f.module, Version: version}
 	if app.Module == "" {
-		app.Module = "example.com/" + strings.Trim(notAllowed.ReplaceAllString(strings.ToLower(filepath.Base(whole)), "-"), "-")
+		name := notAllowed.ReplaceAllString(strings.ToLower(filepath.Base(absolute)), "-")
+		app.Module = "example.com/" + strings.Trim(name, "-")
 	}
 	app.Package = strings.TrimLeft(notAllowed.ReplaceAllString(strings.ToLower(path.Base(app.Module)), ""), "0123456789")
 	if app.Package == "" || app.Package == "main" {
@@ -160,13 +165,13 @@ func describeApplication(dir string, f initFlags, version string) (application, 
 	return app, nil
 }
 
-// newFile is a file to be written.
+// newFile is a file of the application.
 type newFile struct {
 	name    string
 	content []byte
 }
 
-// files fills in the templates. go.mod comes first, since it is what says that an application is there.
+// files executes the templates. go.mod is written first, because init refuses a directory that has one.
 func (a application) files() ([]newFile, error) {
 	templates, err := template.ParseFS(newApp, "newapp/*.tmpl")
 	if err != nil {
@@ -195,7 +200,7 @@ func (a application) files() ([]newFile, error) {
 	return files, err
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file that must not exist.
 func writeNew(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 		return fmt.Errorf("init: %w", err)

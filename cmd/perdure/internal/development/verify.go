@@ -22,6 +22,7 @@ type verifyFlags struct {
 	allowed      verification.Allowance // parsed allowUnread
 }
 
+// Verify returns the command verify.
 func Verify(env *cli.Env) *cobra.Command {
 	var f verifyFlags
 	cmd := env.ClientCommand("verify", "Replay instances with a new build", "",

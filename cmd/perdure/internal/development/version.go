@@ -1,3 +1,4 @@
+// Package development has the commands that create, run and check an application before its deployment.
 package development
 
 import (
@@ -22,6 +23,7 @@ type VersionInfo struct {
 
 const develVersion = "(devel)"
 
+// Version returns the command version.
 func Version(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version of this tool",

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
+// Vet returns the command vet.
 func Vet(env *cli.Env) *cobra.Command {
 	var disable string
 	var warnings bool
@@ -49,7 +50,7 @@ Exit codes:
 	return cmd
 }
 
-// vetArgs are the arguments of the go command.
+// vetArgs returns the arguments of the go command.
 func vetArgs(self, disable string, warnings, json bool, packages []string) []string {
 	args := []string{"vet", "-vettool=" + self}
 	if disable != "" {
@@ -69,11 +70,11 @@ func vetArgs(self, disable string, warnings, json bool, packages []string) []str
 
 // runVet runs the go command, which runs this program for each package.
 func runVet(ctx context.Context, env *cli.Env, args []string) error {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the packages are what the caller of this program asks for
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the user names the packages
 	cmd.Stdout, cmd.Stderr = env.Stdout, env.Stderr
 	err := cmd.Run()
 	if _, ran := errors.AsType[*exec.ExitError](err); ran {
-		return &cli.Exit{Code: cli.CodeError} // it has said why
+		return &cli.Exit{Code: cli.CodeError} // the go command has printed the error
 	}
 	if err != nil {
 		return fmt.Errorf("run the go command: %w", err)

@@ -34,8 +34,8 @@ const (
 	YesUsage           = "no confirmation prompt"
 )
 
-// RejectEmpty returns an error if a filter has an empty value, such as an unset variable of a script. Such a filter would
-// select more instances than intended.
+// RejectEmpty returns an error if a filter has an empty value, such as an unset variable of a script. Such a filter
+// would select more instances than intended.
 func RejectEmpty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		flag := cmd.Flags().Lookup(name)

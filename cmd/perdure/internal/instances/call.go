@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Call returns the command call.
 func Call(env *cli.Env) *cobra.Command {
 	key, operation, input, callID := "", "", cli.NoInput, ""
 	var timeout time.Duration
@@ -32,7 +33,9 @@ func Call(env *cli.Env) *cobra.Command {
 			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.CallEntity(limited, entity, key, operation, payload, opts...)
-			return printUpdated(env, httpapi.UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result}, entityError(env, entity, err))
+			return printUpdated(env, httpapi.UpdateResponse{
+				InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result,
+			}, entityError(env, entity, err))
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const least, most = 3, 4

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
+// Cancel returns the command cancel.
 func Cancel(env *cli.Env) *cobra.Command {
 	var message string
 	var activity int64

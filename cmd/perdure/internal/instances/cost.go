@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
+// Cost returns the command cost.
 func Cost(env *cli.Env) *cobra.Command {
 	cmd := env.AdminCommand("cost ID", "Estimate the cost of an instance", cli.ArgID,
 		func(ctx context.Context, a *admin.Client, id string) error {
@@ -38,7 +39,7 @@ history. Measured costs are in docs/operate/cost.md.`
 func costText(cost *admin.CostEstimate) string {
 	var b term.Labels
 	b.Line("Instance", cost.InstanceID)
-	million := cost.Dollars * 1e6 //nolint:mnd // a million
+	million := cost.Dollars * 1e6
 	b.Line("Cost", fmt.Sprintf("$%.6f ($%.2f per million instances)", cost.Dollars, million))
 	b.Line("Executions", strconv.FormatInt(cost.Executions, 10))
 	b.Line("Turns", strconv.FormatInt(cost.Turns, 10))
@@ -46,7 +47,7 @@ func costText(cost *admin.CostEstimate) string {
 	b.Line("Prices", fmt.Sprintf("%s, %s, without free tiers", cost.Region, cost.AsOf))
 	t := term.Table{Header: []string{"ITEM", ">QUANTITY", ">DOLLARS", "UNIT"}}
 	for _, l := range cost.Lines {
-		t.Add(l.Item, strconv.FormatFloat(l.Quantity, 'g', 6, 64), fmt.Sprintf("%.8f", l.Dollars), l.Description) //nolint:mnd // hundredths of a millionth
+		t.Add(l.Item, strconv.FormatFloat(l.Quantity, 'g', 6, 64), fmt.Sprintf("%.8f", l.Dollars), l.Description)
 	}
 	return b.String() + "\n" + t.String()
 }

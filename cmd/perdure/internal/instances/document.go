@@ -54,7 +54,7 @@ func noExecution(s client.Status, execution string) error {
 		id)
 }
 
-// readEvents reads an execution of an instance that is known to exist.
+// readEvents returns the events of an execution. The instance exists, so ErrNotFound means a missing history.
 func readEvents(ctx context.Context, cl *client.Client, s client.Status, execution string) ([]history.Event, error) {
 	var events []history.Event
 	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecutionID(execution)) {

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Executions returns the command executions.
 func Executions(env *cli.Env) *cobra.Command {
 	var limit int
 	var cursor string

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
+// Export returns the command export.
 func Export(env *cli.Env) *cobra.Command {
 	var execution string
 	cmd := env.ClientCommand("export ID", "Export an instance's history", cli.ArgID,

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/describe"
 )
 
+// History returns the command history.
 func History(env *cli.Env) *cobra.Command {
 	var execution string
 	cmd := env.ClientCommand("history ID", "Show an instance's events", cli.ArgID,

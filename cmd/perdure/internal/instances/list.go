@@ -15,13 +15,14 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// List returns the command list.
 func List(env *cli.Env) *cobra.Command {
 	var q client.ListQuery
 	var p client.Paging
 	var status, after, before string
 	var tags []string
 	var count bool
-	cmd := env.ClientCommand("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
+	list := func(ctx context.Context, cl *client.Client, _ string) error {
 		q.Status = flagvalue.ParseStatus(status)
 		if err := flagvalue.ParseStarted(after, before, &q.StartedAfter, &q.StartedBefore); err != nil {
 			return err
@@ -34,7 +35,8 @@ func List(env *cli.Env) *cobra.Command {
 			return showCount(ctx, env, cl, q)
 		}
 		return listInstances(ctx, env, cl, q, p)
-	})
+	}
+	cmd := env.ClientCommand("list", "List instances, newest first", "", list)
 	cmd.Long = cmd.Short + `.
 
 Statuses:
@@ -72,7 +74,7 @@ type instanceCount struct {
 	Count int `json:"count"`
 }
 
-// showCount prints how many instances a query selects.
+// showCount prints the number of matching instances.
 func showCount(ctx context.Context, env *cli.Env, cl *client.Client, q client.ListQuery) error {
 	var all instanceCount
 	for _, err := range cl.List(ctx, q) {
@@ -105,8 +107,10 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	return nil
 }
 
-// readPages reads pages until it has as many instances as are asked for: where few are selected, a page may be short.
-func readPages(ctx context.Context, cl *client.Client, q client.ListQuery, p client.Paging) (all client.Page[client.Status], err error) {
+// readPages reads pages until it has p.Limit instances, because a page may be short if few instances match.
+func readPages(
+	ctx context.Context, cl *client.Client, q client.ListQuery, p client.Paging,
+) (all client.Page[client.Status], err error) {
 	for want := p.Limit; ; {
 		page, err := cl.ListPage(ctx, q, p)
 		if err != nil {
@@ -138,7 +142,9 @@ func instanceTable(instances []client.Status) string {
 }
 
 func instanceRows(instances []client.Status, parents bool) string {
-	t := term.Table{Header: []string{"INSTANCE", term.ColumnOrchestration, term.ColumnVersion, term.ColumnStatus, term.ColumnStarted, ">TOOK"}}
+	t := term.Table{Header: []string{
+		"INSTANCE", term.ColumnOrchestration, term.ColumnVersion, term.ColumnStatus, term.ColumnStarted, ">TOOK",
+	}}
 	if parents {
 		t.Header = append(t.Header, "PARENT")
 	}

@@ -16,18 +16,20 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// paused is the --json output of pause and resume.
+// paused is the --json output of pause and resume of a hub.
 type paused struct {
 	Mappings []hubadmin.Mapping `json:"mappings"`
 	// Handled is the approximate number of messages being processed, by queue.
 	Handled map[string]int `json:"handled,omitempty"`
 }
 
+// Pause returns the command pause.
 func Pause(env *cli.Env) *cobra.Command {
 	var yes bool
 	hub := env.DeploymentCommand("pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		if !yes {
-			fmt.Fprintf(env.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n", term.Clean(env.HubName))
+			fmt.Fprintf(env.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n",
+				term.Clean(env.HubName))
 			if !env.Confirm("pause") {
 				return cli.ErrNotConfirmed
 			}
@@ -65,9 +67,14 @@ command fails, repeat it.`
 }
 
 // orInstance returns a command that applies to an instance if it has an argument, and otherwise to the hub.
-func orInstance(env *cli.Env, hub *cobra.Command, use string, run func(ctx context.Context, cl *client.Client, id, message string) error) *cobra.Command {
+func orInstance(
+	env *cli.Env, hub *cobra.Command, use string,
+	run func(ctx context.Context, cl *client.Client, id, message string) error,
+) *cobra.Command {
 	var message string
-	cmd := env.ClientCommand(use, "", cli.ArgID, func(ctx context.Context, cl *client.Client, id string) error { return run(ctx, cl, id, message) })
+	cmd := env.ClientCommand(use, "", cli.ArgID, func(ctx context.Context, cl *client.Client, id string) error {
+		return run(ctx, cl, id, message)
+	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && cmd.Flags().Changed("message") {
 			return fmt.Errorf("--message requires an instance ID; see %s --help", cmd.CommandPath())

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
+// Purge returns the command purge.
 func Purge(env *cli.Env) *cobra.Command {
 	var force, children bool
 	cmd := env.ClientCommand("purge [ID]", "Delete instances", cli.ArgID,

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Query returns the command query.
 func Query(env *cli.Env) *cobra.Command {
 	query, input := "", cli.NoInput
 	cmd := env.ClientCommand("query ID NAME [INPUT]", "Run a query handler", cli.ArgID,

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
+// Raise returns the command raise.
 func Raise(env *cli.Env) *cobra.Command {
 	var data, eventID, event string
 	var cmd *cobra.Command

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Restart returns the command restart.
 func Restart(env *cli.Env) *cobra.Command {
 	var id, version string
 	var delay time.Duration

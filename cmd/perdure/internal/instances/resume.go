@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
+// Resume returns the command resume.
 func Resume(env *cli.Env) *cobra.Command {
 	var all bool
 	hub := env.DeploymentCommand("resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Admin) error {
@@ -68,7 +69,7 @@ func warnDisabled(env *cli.Env, mappings []hubadmin.Mapping) {
 		}
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(env.Stderr, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n",
-			strings.Join(left, ", "))
+		fmt.Fprintf(env.Stderr, "left disabled, because perdure pause did not disable them: %s "+
+			"(use --all to enable them)\n", strings.Join(left, ", "))
 	}
 }

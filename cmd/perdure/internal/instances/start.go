@@ -1,3 +1,4 @@
+// Package instances has the commands that start, read and change instances.
 package instances
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// startFlags are the flags of start.
 type startFlags struct {
 	input   string
 	id      string
@@ -32,6 +34,7 @@ type startFlags struct {
 	timeout  time.Duration
 }
 
+// Start returns the command start.
 func Start(env *cli.Env) *cobra.Command {
 	var f startFlags
 	var cmd *cobra.Command
@@ -70,7 +73,9 @@ with code 4 and the update continues.`
 	return cmd
 }
 
-func startInstance(ctx context.Context, env *cli.Env, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
+func startInstance(
+	ctx context.Context, env *cli.Env, cl *client.Client, name string, f startFlags, given func(flag string) bool,
+) error {
 	if err := checkSendFlags(f, given); err != nil {
 		return err
 	}
@@ -114,11 +119,11 @@ const (
 
 // checkSendFlags checks the flags for the event or update that follows the start.
 func checkSendFlags(f startFlags, given func(flag string) bool) error {
-	told := given(flagEvent) || given(flagUpdate)
+	sends := given(flagEvent) || given(flagUpdate)
 	switch {
 	case given(flagEvent) && given(flagUpdate):
 		return &provider.FieldError{Field: "--update", Problem: "and --event are mutually exclusive"}
-	case given("data") && !told:
+	case given("data") && !sends:
 		return &provider.FieldError{Field: "--data", Problem: "requires --event or --update"}
 	case f.data == "-" && f.input == "-":
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin together with --input"}
@@ -135,36 +140,42 @@ func checkSendFlags(f startFlags, given func(flag string) bool) error {
 }
 
 // startOrUpdate prints the result of the update, like perdure update.
-func startOrUpdate(ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+func startOrUpdate(
+	ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags,
+	opts []client.StartOption,
+) error {
 	data, err := env.ReadInput(f.data)
 	if err != nil {
 		return err
 	}
 	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	result, began, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
-	u := httpapi.NewPendingUpdateResponse(f.id, f.update, f.key, began)
+	result, created, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
+	u := httpapi.NewPendingUpdateResponse(f.id, f.update, f.key, created)
 	u.Result = result
-	if err == nil && !began && !env.JSON {
+	if err == nil && !created && !env.JSON {
 		fmt.Fprintln(env.Stderr, "instance already exists; sent the update and ignored the input")
 	}
 	return printUpdated(env, u, err)
 }
 
-func startOrRaise(ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+func startOrRaise(
+	ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags,
+	opts []client.StartOption,
+) error {
 	data, err := env.ReadInput(f.data)
 	if err != nil {
 		return err
 	}
-	began, err := cl.StartOrRaiseEvent(ctx, name, input, f.event, data, opts...)
+	created, err := cl.StartOrRaiseEvent(ctx, name, input, f.event, data, opts...)
 	if err != nil {
 		return err
 	}
-	if !began && !env.JSON {
+	if !created && !env.JSON {
 		fmt.Fprintln(env.Stderr, "instance already exists; sent the event and ignored the input")
 	}
 	answer := httpapi.NewStartResponse(f.id)
-	answer.Started = &began
+	answer.Started = &created
 	return started(ctx, env, cl, answer, f.wait)
 }
 

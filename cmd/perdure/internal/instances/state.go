@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// State returns the command state.
 func State(env *cli.Env) *cobra.Command {
 	key := ""
 	cmd := env.ClientCommand("state ENTITY KEY", "Show an entity's state", cli.ArgName,

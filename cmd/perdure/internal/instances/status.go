@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Status returns the command status.
 func Status(env *cli.Env) *cobra.Command {
 	var limit int
 	var pending bool
@@ -55,6 +56,6 @@ func showStatus(ctx context.Context, env *cli.Env, cl *client.Client, id string,
 		return env.PrintJSON(answer)
 	}
 	children := describe.ReadChildren(ctx, cl, answer.Pending)
-	return env.Print(describe.Status(s) + describe.Blocked(&s, answer.Pending) + describe.Pending(answer.Pending, children, err) +
-		describe.NextSteps(env, &s, answer.Pending, children))
+	return env.Print(describe.Status(s) + describe.Blocked(&s, answer.Pending) +
+		describe.Pending(answer.Pending, children, err) + describe.NextSteps(env, &s, answer.Pending, children))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/jobfilter"
 )
 
+// Terminate returns the command terminate.
 func Terminate(env *cli.Env) *cobra.Command {
 	var message string
 	cmd := env.ClientCommand("terminate [ID]", "End instances without cleanup", cli.ArgID,

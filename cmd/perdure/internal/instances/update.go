@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Update returns the command update.
 func Update(env *cli.Env) *cobra.Command {
 	update, input, updateID := "", cli.NoInput, ""
 	var timeout time.Duration
@@ -32,7 +33,9 @@ func Update(env *cli.Env) *cobra.Command {
 			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.Update(limited, id, update, payload, opts...)
-			return printUpdated(env, httpapi.UpdateResponse{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
+			return printUpdated(env, httpapi.UpdateResponse{
+				InstanceID: id, Update: update, UpdateID: updateID, Result: result,
+			}, err)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
@@ -62,11 +65,11 @@ If --timeout expires first, the command exits with code 4 and the update continu
 // printUpdated prints the result of an update, or how to wait for an update that has no result yet.
 func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	text := string(u.Result)
-	e, told := errors.AsType[*client.UpdateError](err)
+	e, ok := errors.AsType[*client.UpdateError](err)
 	switch {
-	case told && e.Code == client.UpdatePending:
+	case ok && e.Code == client.UpdatePending:
 		return stillUpdating(env, u, e, err)
-	case told && e.Code == client.UpdateResultEncoded:
+	case ok && e.Code == client.UpdateResultEncoded:
 		u.UpdateID, u.EncodedResult, text = e.UpdateID, e.EncodedResult, describe.EncodedPayload(e.EncodedResult)
 	case err != nil:
 		return err
@@ -77,6 +80,7 @@ func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	return env.Print(text + "\n")
 }
 
+// stillUpdating prints an update without a result with --json, and returns the error that says how to wait for it.
 func stillUpdating(env *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
 	if u.UpdateID, u.Status = e.UpdateID, e.Status; env.JSON {
 		if err := env.PrintJSON(u); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Wait returns the command wait.
 func Wait(env *cli.Env) *cobra.Command {
 	var timeout time.Duration
 	started := false
@@ -81,8 +82,8 @@ func waitForStart(ctx context.Context, env *cli.Env, cl *client.Client, id strin
 		if err := printAtTimeout(env, s); err != nil {
 			return err
 		}
-		return cli.Exitf(cli.CodeTimeout, "instance has not started after %s; check its start time and that an orchestrator "+
-			"is deployed, see perdure status %s", timeout, id)
+		return cli.Exitf(cli.CodeTimeout, "instance has not started after %s; check its start time and that "+
+			"an orchestrator is deployed, see perdure status %s", timeout, id)
 	case err != nil:
 		return err
 	default:
@@ -99,9 +100,9 @@ func timedOut(id string, timeout time.Duration) error {
 	return &cli.Exit{Code: cli.CodeTimeout, Text: text}
 }
 
-// printStanding prints the status of the instance at the timeout with --json.
+// printAtTimeout prints the last status that was read before the timeout, with --json.
 func printAtTimeout(env *cli.Env, s client.Status) error {
-	if !env.JSON || s.InstanceID == "" { // not even the first read was made in time
+	if !env.JSON || s.InstanceID == "" { // the first read did not finish
 		return nil
 	}
 	return env.PrintJSON(httpapi.NewResultResponse(s))

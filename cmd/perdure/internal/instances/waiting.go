@@ -30,14 +30,15 @@ func showProgress(ctx context.Context, env *cli.Env, cl *client.Client, id strin
 				return
 			}
 			s, err := cl.Status(ctx, id)
-			if err != nil { // the wait itself goes on, and says what is wrong
+			if err != nil { // the wait reports errors
 				continue
 			}
 			text := describe.StatusLine(s)
 			if len(s.CustomStatus) > 0 {
 				text += ", " + string(s.CustomStatus)
 			}
-			fmt.Fprintf(env.Stderr, "perdure: %s is %s after %s\n", term.Clean(id), term.Excerpt(text, term.MaxDetail), term.Duration(waited))
+			fmt.Fprintf(env.Stderr, "perdure: %s is %s after %s\n",
+				term.Clean(id), term.Excerpt(text, term.MaxDetail), term.Duration(waited))
 		}
 	})
 	return func() {

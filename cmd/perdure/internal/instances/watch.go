@@ -16,8 +16,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// watchFlags are the flags of watch.
 type watchFlags struct{ timeout, interval time.Duration }
 
+// Watch returns the command watch.
 func Watch(env *cli.Env) *cobra.Command {
 	var f watchFlags
 	cmd := env.ClientCommand("watch ID", "Follow an instance's events", cli.ArgID,
@@ -59,18 +61,18 @@ func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id stri
 	return nil
 }
 
-// watcher prints a history as it grows.
+// watcher prints the events of an instance as they are committed.
 type watcher struct {
 	*cli.Env
 
 	client    *client.Client
 	id        string
-	execution string // the execution that is being read
+	execution string // the current execution
 	log       *describe.EventLog
-	last      int64 // the id of its last event that was printed
+	last      int64 // the ID of the last printed event
 }
 
-// follow returns the kind of the event that ended the instance.
+// follow prints events until the instance ends, and returns the kind of its last event.
 func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.Kind, error) {
 	s, err := w.client.Status(ctx, w.id)
 	if err != nil {
@@ -78,7 +80,7 @@ func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.K
 	}
 	w.begin(s.ExecutionID)
 	for {
-		end, err := w.look(ctx)
+		end, err := w.printNew(ctx)
 		if err != nil || end != "" {
 			return end, err
 		}
@@ -96,8 +98,9 @@ func (w *watcher) begin(execution string) {
 	w.last = 0
 }
 
-// look prints what is new, also of the executions that followed.
-func (w *watcher) look(ctx context.Context) (history.Kind, error) {
+// printNew prints the new events of the execution and of the executions that follow it. It returns the kind of the last
+// event if the instance has ended.
+func (w *watcher) printNew(ctx context.Context) (history.Kind, error) {
 	for {
 		events, err := w.unread(ctx)
 		if err != nil || len(events) == 0 {
@@ -153,7 +156,7 @@ func (w *watcher) show(events []history.Event) error {
 	return nil
 }
 
-// line formats a row of a table whose other rows are not known yet: its columns are as wide as most rows need.
+// line formats a table row before the other rows are known. Its columns are wide enough for most rows.
 func line(cells []string) string {
 	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 	return strings.TrimRight(s, " ") + "\n"

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Why returns the command why.
 func Why(env *cli.Env) *cobra.Command {
 	var limit int
 	var execution, cursor string
@@ -45,7 +46,9 @@ WaitForCancellation, the loss of a worker is reported when its lease expires.`
 	return cmd
 }
 
-func showCancellations(ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, limit int, cursor string) error {
+func showCancellations(
+	ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, limit int, cursor string,
+) error {
 	if err := flagvalue.CheckLimit(limit); err != nil {
 		return err
 	}
@@ -74,8 +77,8 @@ func showCancellations(ctx context.Context, env *cli.Env, cl *client.Client, id,
 }
 
 func cancellationsText(s client.Status, page client.CancellationPage) string {
-	head := fmt.Sprintf("%s  %s  %s\nexecution %s%s\n", term.Clean(s.InstanceID), term.Clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), describe.StatusLine(s),
-		term.Clean(page.ExecutionID), startedText(page.StartedAt))
+	head := describe.InstanceHeader(s) +
+		fmt.Sprintf("execution %s%s\n", term.Clean(page.ExecutionID), startedText(page.StartedAt))
 	head += callerLine("started", s.StartedBy) + callerLine("terminated", s.TerminatedBy)
 	if p := s.Paused; p != nil {
 		head += "paused " + term.Clean(describe.Pause(p)) + "\n"
@@ -84,13 +87,14 @@ func cancellationsText(s client.Status, page client.CancellationPage) string {
 		return head + "\nno cancellations" + insteadText(s) + "\n"
 	}
 	t := term.Table{Header: []string{
-		">#", "TYPE", term.ColumnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED",
-		"OUTCOME",
+		">#", "TYPE", term.ColumnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED", "OUTCOME",
 	}}
 	for i := range page.Items {
 		x := &page.Items[i]
-		t.Add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), term.Excerpt(cancelledName(x), term.MaxName), sinceText(page.StartedAt, x.DecidedAt),
-			term.Ending(term.OrDash(describe.ShortIdentity(x.RequestedBy)), term.MaxName), term.Excerpt(reasonText(x), term.MaxDetail), observedText(x), outcomeText(x))
+		t.Add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"),
+			term.Excerpt(cancelledName(x), term.MaxName), sinceText(page.StartedAt, x.DecidedAt),
+			term.Ending(term.OrDash(describe.ShortIdentity(x.RequestedBy)), term.MaxName),
+			term.Excerpt(reasonText(x), term.MaxDetail), observedText(x), outcomeText(x))
 	}
 	return head + "\n" + t.String()
 }
@@ -146,7 +150,7 @@ func reasonText(x *client.Cancellation) string {
 
 func observedText(x *client.Cancellation) string { return sinceText(x.DecidedAt, x.SeenAt) }
 
-// sinceText returns how long after one time another was; a dash where one of them is not known.
+// sinceText returns the time between two times, or a dash if one of them is not known.
 func sinceText(from, at time.Time) string {
 	if from.IsZero() || at.IsZero() {
 		return "—"
@@ -154,8 +158,8 @@ func sinceText(from, at time.Time) string {
 	return "+" + term.Duration(at.Sub(from))
 }
 
-// outcomeText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from
-// when its worker observed the cancellation, any other from the decision.
+// outcomeText returns how cancelled work ended, and the time until then if it is known. For an activity it is the time
+// since the worker observed the cancellation, for other work since the decision.
 func outcomeText(x *client.Cancellation) string {
 	from := x.SeenAt
 	if from.IsZero() {

@@ -40,8 +40,8 @@ With a filter instead of an ID, the hub %s all matching instances that started b
 the background, and perdure jobs shows the progress.`, verb)
 }
 
-// Add makes a command accept a filter instead of an instance ID. complete sets the fields of the request that other flags
-// of the command determine.
+// Add makes a command accept a filter instead of an instance ID. complete sets the fields of the request that other
+// flags of the command determine.
 func Add(env *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(r *admin.JobRequest)) {
 	f := &filter{now: env.Now}
 	flags := cmd.Flags()

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deadLetterFlags select dead letters.
+// deadLetterFlags are the flags that select dead letters.
 type deadLetterFlags struct {
 	queue, reason, instance string
 	all, dryRun, yes, force bool
@@ -39,9 +39,10 @@ type deadLetterResult struct {
 	Complete       bool     `json:"complete"`
 }
 
-// deadLetterCommands creates the subcommands of dead-letters.
+// deadLetterCommands has the subcommands of dead-letters.
 type deadLetterCommands struct{ *cli.Env }
 
+// DeadLetters returns the command dead-letters.
 func DeadLetters(env *cli.Env) *cobra.Command {
 	cmd := cli.WithSubcommands(&cobra.Command{
 		Use: "dead-letters", Short: "Manage dead letters",
@@ -117,7 +118,7 @@ If the list is incomplete, the total is printed on stderr.`
 	return cmd
 }
 
-// printCounts prints how many dead letters there are, where the list does not show all of them.
+// printCounts prints the number of dead letters if the list does not show all of them.
 func (c *deadLetterCommands) printCounts(counts []admin.DeadLetterCount, shown int) {
 	all := 0
 	var parts []string
@@ -128,8 +129,8 @@ func (c *deadLetterCommands) printCounts(counts []admin.DeadLetterCount, shown i
 		}
 	}
 	if all > shown {
-		fmt.Fprintf(c.Stderr, "total dead letters: %s; the sweeper may hide some for a minute\n", strings.Join(parts,
-			", "))
+		fmt.Fprintf(c.Stderr, "total dead letters: %s; the sweeper may hide some for a minute\n",
+			strings.Join(parts, ", "))
 	}
 }
 
@@ -195,9 +196,10 @@ reason corrupt:, or without a reason, is the only copy of its message.`
 	return cmd
 }
 
-// action makes a command that processes the dead letters with the given IDs, or those that the flags select.
+// action returns a command that processes the dead letters with the given IDs, or those that the flags select.
 func (c *deadLetterCommands) action(
-	name, short string, f *deadLetterFlags, act func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error),
+	name, short string, f *deadLetterFlags,
+	act func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error),
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " [DEAD-LETTER...]", Short: short, ValidArgsFunction: cobra.NoFileCompletions,
@@ -215,8 +217,8 @@ func (c *deadLetterCommands) action(
 			if err != nil {
 				return &cli.OpenError{Cause: err}
 			}
-			goOn, err := c.preview(cmd.Context(), h.Admin, name, f, ids)
-			if err != nil || !goOn {
+			confirmed, err := c.preview(cmd.Context(), h.Admin, name, f, ids)
+			if err != nil || !confirmed {
 				return err
 			}
 			done, err := act(cmd.Context(), h.Admin, f.query(ids...))
@@ -230,11 +232,13 @@ func (c *deadLetterCommands) action(
 	return cmd
 }
 
-// previewSample is how many dead letters are shown before a person confirms.
+// previewSample is the number of dead letters that are shown before the confirmation prompt.
 const previewSample = 10
 
-// preview shows what is selected, and asks.
-func (c *deadLetterCommands) preview(ctx context.Context, a *admin.Client, name string, f *deadLetterFlags, ids []string) (goOn bool, err error) {
+// preview prints the selected dead letters and asks for a confirmation. With --dry-run it only prints them.
+func (c *deadLetterCommands) preview(
+	ctx context.Context, a *admin.Client, name string, f *deadLetterFlags, ids []string,
+) (confirmed bool, err error) {
 	if f.yes && !f.dryRun {
 		return true, nil
 	}
@@ -265,7 +269,7 @@ func (c *deadLetterCommands) preview(ctx context.Context, a *admin.Client, name 
 	return true, nil
 }
 
-// done prints what came of it.
+// done prints the result of an action, or returns the error of an incomplete one.
 func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLetterResult, err error) error {
 	if c.JSON {
 		if printed := c.PrintJSON(deadLetterResult(done)); printed != nil {

@@ -27,7 +27,9 @@ func deadLetterTable(found []admin.DeadLetter) string {
 	t := term.Table{Header: []string{"QUEUE", "DEAD LETTER", "SENT", "INSTANCE", "MESSAGE", "REASON"}}
 	for i := range found {
 		d := &found[i]
-		t.Add(term.Clean(d.Queue), term.Clean(d.Record.ID), sentText(d), term.Excerpt(d.Subject.InstanceID, term.MaxName), term.Excerpt(messageText(d), term.MaxName), term.Excerpt(reasonText(d), 2*term.MaxName))
+		t.Add(term.Clean(d.Queue), term.Clean(d.Record.ID), sentText(d),
+			term.Excerpt(d.Subject.InstanceID, term.MaxName), term.Excerpt(messageText(d), term.MaxName),
+			term.Excerpt(reasonText(d), 2*term.MaxName))
 	}
 	return t.String()
 }

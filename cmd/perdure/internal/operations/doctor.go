@@ -1,3 +1,4 @@
+// Package operations has the commands of the operator of a task hub.
 package operations
 
 import (
@@ -23,8 +24,9 @@ type doctorResult struct {
 	Findings []hubadmin.Finding `json:"findings"`
 }
 
+// Doctor returns the command doctor.
 func Doctor(env *cli.Env) *cobra.Command {
-	cmd := env.DeploymentCommand("doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Admin) error {
+	check := func(ctx context.Context, h *hubadmin.Admin) error {
 		found := h.Check(ctx)
 		if env.JSON {
 			if err := env.PrintJSON(doctorResult{append([]hubadmin.Finding{}, found...)}); err != nil {
@@ -34,7 +36,8 @@ func Doctor(env *cli.Env) *cobra.Command {
 			return err
 		}
 		return verdictOf(found)
-	})
+	}
+	cmd := env.DeploymentCommand("doctor", "Check a hub's deployment", check)
 	cmd.Long = cmd.Short + `.
 
 The command checks the hub's table, queues, dead letters, event source mappings, schedule group and sweeper
@@ -73,10 +76,12 @@ func findingsText(found []hubadmin.Finding) string {
 	var b strings.Builder
 	for _, f := range found {
 		if f.Unverified {
-			fmt.Fprintf(&b, "? %s could not be read: %s\n  fix: %s\n", term.OneLine(f.Resource), term.OneLine(f.Problem), f.Fix)
+			fmt.Fprintf(&b, "? %s could not be read: %s\n  fix: %s\n",
+				term.OneLine(f.Resource), term.OneLine(f.Problem), f.Fix)
 			continue
 		}
-		fmt.Fprintf(&b, "! %s: %s\n  impact: %s\n  fix: %s\n", term.OneLine(f.Resource), term.OneLine(f.Problem), f.Impact, term.OneLine(f.Fix))
+		fmt.Fprintf(&b, "! %s: %s\n  impact: %s\n  fix: %s\n",
+			term.OneLine(f.Resource), term.OneLine(f.Problem), f.Impact, term.OneLine(f.Fix))
 	}
 	return b.String()
 }

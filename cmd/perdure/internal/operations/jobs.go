@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// Jobs returns the command jobs.
 func Jobs(env *cli.Env) *cobra.Command {
 	cmd := env.AdminCommand("jobs", "List bulk jobs", "", func(ctx context.Context, a *admin.Client, _ string) error {
 		jobs, err := client.Collect(a.Jobs(ctx))
@@ -63,8 +63,8 @@ func jobTable(jobs []admin.Job) string {
 		if n := len(j.Errors); n > 0 {
 			last = term.Excerpt(j.Errors[n-1], 2*term.MaxName)
 		}
-		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		t.Add(j.ID, string(j.Operation), string(j.State), term.Time(j.CreatedAt), number(j.Matched), number(j.Done), number(j.Skipped), number(j.Failed), last)
+		t.Add(j.ID, string(j.Operation), string(j.State), term.Time(j.CreatedAt), term.Number(j.Matched),
+			term.Number(j.Done), term.Number(j.Skipped), term.Number(j.Failed), last)
 	}
 	return t.String()
 }

@@ -27,14 +27,14 @@ type reconcileFlags struct {
 	how               admin.ReconcileOptions
 }
 
-// The defaults of flags.
+// Defaults of flags.
 const (
 	defaultLookback    = "14d"
 	defaultConcurrency = 32
 )
 
-// next returns the command that continues this one. where has the flags that say where it starts. The other flags are
-// those of this command, without --after-restore, which would delete what was sent since.
+// next returns the command that continues this one. where has the flags for its position. The other flags are those of
+// this command without --after-restore, which would delete the messages that were sent since.
 func (f *reconcileFlags) next(env *cli.Env, where string) string {
 	words := []string{"perdure reconcile"}
 	if env.HubName != cli.DefaultHub {
@@ -58,6 +58,7 @@ func (f *reconcileFlags) next(env *cli.Env, where string) string {
 	return strings.Join(words, " ")
 }
 
+// Reconcile returns the command reconcile.
 func Reconcile(env *cli.Env) *cobra.Command {
 	var f reconcileFlags
 	cmd := env.AdminCommand("reconcile", "Resend lost messages and timers", "",
@@ -122,21 +123,21 @@ func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileF
 			return err
 		}
 	}
-	f.how.OnProgress = func(so admin.ReconcileResult) {
+	f.how.OnProgress = func(result admin.ReconcileResult) {
 		from := ""
-		if so.Cursor != "" {
-			from = "; to continue from here: --cursor " + term.ShellQuote(so.Cursor)
+		if result.Cursor != "" {
+			from = "; to continue from here: --cursor " + term.ShellQuote(result.Cursor)
 		}
-		fmt.Fprintf(env.Stderr, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
-			from)
+		fmt.Fprintf(env.Stderr, "%d instances, %d waiting for a retry, %d failed%s\n",
+			result.Instances, result.Deferred, result.Failed, from)
 	}
-	so, err := a.Reconcile(ctx, f.how)
+	result, err := a.Reconcile(ctx, f.how)
 	err = flagvalue.AsFlag(flagvalue.AsFlag(err, "lookback", "--lookback"), "concurrency", "--concurrency")
-	return printReconciled(env, f, so, err)
+	return printReconciled(env, f, result, err)
 }
 
-// checkPaused returns an error if the functions or the sweeper of the hub are not paused, because accepted messages would be
-// deleted. The user may also have specified the wrong hub.
+// checkPaused returns an error if the functions or the sweeper of the hub are not paused, because accepted messages
+// would be deleted. The user may also have specified the wrong hub.
 func checkPaused(ctx context.Context, env *cli.Env) error {
 	h, err := env.OpenDeployment(ctx, env.HubName)
 	if err != nil {
@@ -180,56 +181,62 @@ func purgeQueues(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcil
 	again := f.next(env, "--after-restore")
 	fmt.Fprintf(env.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
 		provider.QueuePurgeCooldown)
-	told := 0
-	emptied, err := a.PurgeQueues(ctx, admin.OnStall(f.how.OnStall), admin.OnProgress(func(so provider.QueuePurgeResult) {
-		if so.Schedules/scheduleReportInterval > told {
-			told = so.Schedules / scheduleReportInterval
-			fmt.Fprintf(env.Stderr, "%d schedules deleted so far\n", so.Schedules)
+	reported := 0
+	report := func(purged provider.QueuePurgeResult) {
+		if purged.Schedules/scheduleReportInterval > reported {
+			reported = purged.Schedules / scheduleReportInterval
+			fmt.Fprintf(env.Stderr, "%d schedules deleted so far\n", purged.Schedules)
 		}
-	}))
+	}
+	purged, err := a.PurgeQueues(ctx, admin.OnStall(f.how.OnStall), admin.OnProgress(report))
 	if errors.Is(err, provider.ErrBusy) {
-		return &cli.Exit{Code: cli.CodeError, Text: err.Error() + "; pause the hub (perdure pause), stop polling processes, " +
-			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); " +
-			"then run " + again}
+		return cli.Exitf(cli.CodeError, "%v; pause the hub (perdure pause), stop polling processes, "+
+			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); "+
+			"then run %s", err, again)
 	}
 	if err != nil {
 		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, again)
 	}
 	messages := 0
-	for _, n := range emptied.Messages {
+	for _, n := range purged.Messages {
 		messages += n
 	}
-	fmt.Fprintf(env.Stderr, "deleted: about %d messages, %d schedules\n", messages, emptied.Schedules)
+	fmt.Fprintf(env.Stderr, "deleted: about %d messages, %d schedules\n", messages, purged.Schedules)
 	return nil
 }
 
-func printReconciled(env *cli.Env, f *reconcileFlags, so admin.ReconcileResult, err error) error {
-	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.afterRestore {
-		return err // nothing was begun
+func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResult, err error) error {
+	if err != nil && result.Instances == 0 && result.Cursor == "" && !f.afterRestore {
+		return err // it failed before the first instance
 	}
 	if env.JSON {
-		if printed := env.PrintJSON(so); printed != nil {
+		if printed := env.PrintJSON(result); printed != nil {
 			return printed
 		}
-	} else if printed := env.Print(reconciledText(so, func(where string) string { return f.next(env, where) })); printed != nil {
-		return printed
+	} else {
+		next := func(where string) string { return f.next(env, where) }
+		if printed := env.Print(reconciledText(result, next)); printed != nil {
+			return printed
+		}
 	}
-	if len(f.how.Instances) > 0 && so.NotFound > 0 {
-		fmt.Fprintf(env.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n", so.NotFound)
+	if len(f.how.Instances) > 0 && result.NotFound > 0 {
+		fmt.Fprintf(env.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n",
+			result.NotFound)
 	}
-	return f.continueError(env, so, err)
+	return f.continueError(env, result, err)
 }
 
 // continueError returns the error of a run that stopped, with the command that continues it.
-func (f *reconcileFlags) continueError(env *cli.Env, so admin.ReconcileResult, err error) error {
+func (f *reconcileFlags) continueError(env *cli.Env, result admin.ReconcileResult, err error) error {
+	fromCursor := f.next(env, "--cursor "+term.ShellQuote(result.Cursor))
 	switch {
 	case err == nil:
 		return nil
-	case so.Cursor != "" && errors.Is(err, context.Canceled):
-		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + f.next(env, "--cursor "+term.ShellQuote(so.Cursor))}
-	case so.Cursor != "":
-		return cli.Exitf(cli.CodeError, "%v; continue with %s", err, f.next(env, "--cursor "+term.ShellQuote(so.Cursor)))
-	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || so.Failed == 0):
+	case result.Cursor != "" && errors.Is(err, context.Canceled):
+		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + fromCursor}
+	case result.Cursor != "":
+		return cli.Exitf(cli.CodeError, "%v; continue with %s", err, fromCursor)
+	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || result.Failed == 0):
 		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, f.next(env, ""))
 	default:
 		return err
@@ -237,42 +244,43 @@ func (f *reconcileFlags) continueError(env *cli.Env, so admin.ReconcileResult, e
 }
 
 // reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
-func reconciledText(so admin.ReconcileResult, next func(where string) string) string {
+func reconciledText(r admin.ReconcileResult, next func(where string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --lookback, %d ended earlier; "+
-		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Active, so.Ended, so.EndedBeforeLookback, so.Deleted,
-		so.NotFound, so.Failed)
-	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", so.Sent)
-	if so.RejectedOutputs > 0 {
+		"%d deletions finished, %d not found, %d failed\n",
+		r.Instances, r.Active, r.Ended, r.EndedBeforeLookback, r.Deleted, r.NotFound, r.Failed)
+	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", r.Sent)
+	if r.RejectedOutputs > 0 {
 		fmt.Fprintf(&b, "%d outputs rejected, because their queue does not exist or they are too large; "+
-			"they fail in their instances\n", so.RejectedOutputs)
+			"they fail in their instances\n", r.RejectedOutputs)
 	}
-	if so.SkippedOutputs > 0 {
+	if r.SkippedOutputs > 0 {
 		fmt.Fprintf(&b,
 			"%d detached starts and events for other instances skipped as delivered, because they are older "+
-				"than --lookback (28 days for running instances)\n", so.SkippedOutputs)
+				"than --lookback (28 days for running instances)\n", r.SkippedOutputs)
 	}
-	if so.TruncatedInstances > 0 {
+	if r.TruncatedInstances > 0 {
 		fmt.Fprintf(&b, "%d instances continued as new more than %d times since then; "+
-			"starts by earlier executions were skipped\n", so.TruncatedInstances, provider.MaxPastExecutions)
+			"starts by earlier executions were skipped\n", r.TruncatedInstances, provider.MaxPastExecutions)
 	}
-	if so.LostChildren > 0 {
+	if r.LostChildren > 0 {
 		fmt.Fprintf(&b, "%d children not found that were started more than 28 days ago; "+
-			"their outcome is unknown, and their parents receive outcome_lost\n", so.LostChildren)
+			"their outcome is unknown, and their parents receive outcome_lost\n", r.LostChildren)
 	}
-	for _, e := range so.Errors {
+	for _, e := range r.Errors {
 		b.WriteString("  " + term.OneLine(e) + "\n")
 	}
-	if len(so.RemainingInstances) > 0 {
-		fmt.Fprintf(&b, "remaining: %s%s\n", next(instanceFlags(so.RemainingInstances)), omittedText(so.RemainingInstances))
+	if len(r.RemainingInstances) > 0 {
+		fmt.Fprintf(&b, "remaining: %s%s\n",
+			next(instanceFlags(r.RemainingInstances)), omittedText(r.RemainingInstances))
 	}
 	return b.String()
 }
 
-// maxInstancesShown is how many instances are named that are not done; --json has all.
+// maxInstancesShown is the number of remaining instances that are printed; --json has all.
 const maxInstancesShown = 20
 
-// instanceFlags names the first instances that are not done, as flags of the next call.
+// instanceFlags returns the first remaining instances as flags of the next command.
 func instanceFlags(left []string) string {
 	var b strings.Builder
 	for _, id := range left[:min(len(left), maxInstancesShown)] {
@@ -281,7 +289,7 @@ func instanceFlags(left []string) string {
 	return b.String()[1:]
 }
 
-// omittedText says how many instances leftText leaves out, as a comment of the shell.
+// omittedText returns the number of instances that instanceFlags omits, as a shell comment.
 func omittedText(left []string) string {
 	if more := len(left) - maxInstancesShown; more > 0 {
 		return fmt.Sprintf(" # and %d more (--json has all)", more)

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
+// Sweep returns the command sweep.
 func Sweep(env *cli.Env) *cobra.Command {
 	cmd := env.AdminCommand("sweep", "Delete unreferenced payloads", "",
 		func(ctx context.Context, a *admin.Client, _ string) error {

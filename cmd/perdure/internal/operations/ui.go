@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/webui"
 )
 
+// UI returns the command ui.
 func UI(env *cli.Env) *cobra.Command {
 	var port int
 	var api string

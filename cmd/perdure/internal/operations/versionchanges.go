@@ -31,7 +31,7 @@ type changeCount struct {
 	Oldest    time.Time `json:"oldestCreatedAt"`
 }
 
-// unchangedCount is the number of instances of a version in whose histories there is no change.
+// unchangedCount is the number of instances of a version without changes in their histories.
 type unchangedCount struct {
 	Orchestration        string    `json:"orchestration"`
 	OrchestrationVersion string    `json:"orchestrationVersion"`
@@ -51,8 +51,8 @@ type changeCounts struct {
 }
 
 // showChanges prints the versions of changes in the histories of current executions.
-func showChanges(ctx context.Context, env *cli.Env, cl *client.Client, name string, most int) error {
-	counter := changeCounter{client: cl, most: most}
+func showChanges(ctx context.Context, env *cli.Env, cl *client.Client, name string, maxInstances int) error {
+	counter := changeCounter{client: cl, max: maxInstances}
 	if err := counter.countAll(ctx, env, name); err != nil {
 		return err
 	}
@@ -72,11 +72,16 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 	}}
 	rows := slices.Clone(found.Changes)
 	for _, n := range found.WithoutChanges {
-		rows = append(rows, changeCount{Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion, Instances: n.Instances, Oldest: n.Oldest})
+		rows = append(rows, changeCount{
+			Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion,
+			Instances: n.Instances, Oldest: n.Oldest,
+		})
 	}
 	slices.SortFunc(rows, byVersion)
 	for _, n := range rows {
-		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName), term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances), term.Time(n.Oldest))
+		t.Add(term.Excerpt(n.Orchestration, term.MaxName),
+			term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName), term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
+			term.Time(n.Oldest))
 	}
 	return env.Print(t.String())
 }
@@ -98,28 +103,28 @@ func (n *changeCounts) exit() error {
 	return &cli.Exit{Code: cli.CodeError, Text: strings.Join(lacks, "; ")}
 }
 
-// changeCounter reads histories.
+// changeCounter reads the histories of instances and counts the versions of changes in them.
 type changeCounter struct {
 	client *client.Client
-	most   int
+	max    int // the number of instances to read
 	seen   []instanceChanges
-	unread []string
-	more   bool
-	pace   *cli.Progress
+	unread []string // the IDs of instances with unreadable histories
+	more   bool     // whether there are more instances than max
+	shown  *cli.Progress
 }
 
-// instanceChanges are the versions that an instance goes by, by change.
+// instanceChanges are the versions of changes in the history of an instance.
 type instanceChanges struct {
-	of       scan.Version
-	began    time.Time
-	versions map[string]string // nil: none
+	of        scan.Version
+	createdAt time.Time
+	versions  map[string]string // by change; nil if there are none
 }
 
-// countAll reads the instances that are not over.
+// countAll reads the instances that have not ended.
 func (n *changeCounter) countAll(ctx context.Context, env *cli.Env, name string) error {
-	n.pace = env.StartProgress()
-	defer n.pace.Stop()
-	n.pace.Set(n.reached())
+	n.shown = env.StartProgress()
+	defer n.shown.Stop()
+	n.shown.Set(n.reached())
 	for p := (client.Paging{Limit: 100}); ; {
 		page, err := n.client.ListPage(ctx, client.ListQuery{Orchestration: name}, p)
 		if err != nil {
@@ -134,21 +139,21 @@ func (n *changeCounter) countAll(ctx context.Context, env *cli.Env, name string)
 	}
 }
 
-// countPage reads the instances of a page that are not over, until there were as many as are to be read.
+// countPage reads the instances of a page that have not ended, until max instances were read.
 func (n *changeCounter) countPage(ctx context.Context, page []client.Status) error {
 	for i := range page {
 		s := &page[i]
 		if s.Status.Terminal() || s.Status == client.StatusDeleting {
 			continue
 		}
-		if len(n.seen)+len(n.unread) >= n.most {
+		if len(n.seen)+len(n.unread) >= n.max {
 			n.more = true
 			return nil
 		}
 		if err := n.count(ctx, s); err != nil {
 			return err
 		}
-		n.pace.Set(n.reached())
+		n.shown.Set(n.reached())
 	}
 	return nil
 }
@@ -157,20 +162,20 @@ func (n *changeCounter) reached() string {
 	return fmt.Sprintf("%d histories read, %d unreadable", len(n.seen), len(n.unread))
 }
 
-// count reads the history of an instance's current execution.
+// count reads the history of the current execution of an instance.
 func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
-	seen := instanceChanges{of: scan.Version{Orchestration: s.Orchestration, Version: s.Version}, began: s.CreatedAt}
+	seen := instanceChanges{of: scan.Version{Orchestration: s.Orchestration, Version: s.Version}, createdAt: s.CreatedAt}
 	for e, err := range n.client.History(ctx, s.InstanceID) {
 		switch {
 		case errors.Is(err, client.ErrNotFound):
-			return nil // it was purged meanwhile
+			return nil // the instance was purged since it was listed
 		case errors.Is(err, provider.ErrCorrupt):
 			n.unread = append(n.unread, s.InstanceID)
 			return nil
 		case err != nil:
 			return err
 		case e.Kind == history.TurnStarted && e.Version != "":
-			seen.of.Version = e.Version // of the execution that is read, which may have begun since it was listed
+			seen.of.Version = e.Version // this execution may be newer than the listed one
 		case e.Kind == history.VersionMarked:
 			if seen.versions == nil {
 				seen.versions = map[string]string{}
@@ -182,7 +187,7 @@ func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
 	return nil
 }
 
-// result counts, for each change that an instance of a version goes by, all instances of that version.
+// result counts all instances of a version for each change in one of their histories.
 func (n *changeCounter) result() changeCounts {
 	known := map[scan.Version]map[string]bool{} // changes, by version
 	for _, s := range n.seen {
@@ -201,15 +206,18 @@ func (n *changeCounter) result() changeCounts {
 			changes = map[string]bool{"": true}
 		}
 		for change := range changes {
-			key := changeCount{Orchestration: s.of.Orchestration, OrchestrationVersion: s.of.Version, Change: change, Version: s.versions[change]}
-			of, there := counts[key]
-			if !there {
-				of = key
+			key := changeCount{
+				Orchestration: s.of.Orchestration, OrchestrationVersion: s.of.Version,
+				Change: change, Version: s.versions[change],
 			}
-			if of.Instances++; of.Oldest.IsZero() || s.began.Before(of.Oldest) {
-				of.Oldest = s.began
+			n, ok := counts[key]
+			if !ok {
+				n = key
 			}
-			counts[key] = of
+			if n.Instances++; n.Oldest.IsZero() || s.createdAt.Before(n.Oldest) {
+				n.Oldest = s.createdAt
+			}
+			counts[key] = n
 		}
 	}
 	all := slices.AppendSeq([]changeCount{}, maps.Values(counts))
@@ -218,15 +226,25 @@ func (n *changeCounter) result() changeCounts {
 }
 
 func byVersion(a, b changeCount) int {
-	return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.OrchestrationVersion, b.OrchestrationVersion), cmp.Compare(a.Change, b.Change), cmp.Compare(len(a.Version), len(b.Version)), cmp.Compare(a.Version, b.Version))
+	return cmp.Or(
+		cmp.Compare(a.Orchestration, b.Orchestration),
+		cmp.Compare(a.OrchestrationVersion, b.OrchestrationVersion),
+		cmp.Compare(a.Change, b.Change),
+		cmp.Compare(len(a.Version), len(b.Version)), // 9 before 10
+		cmp.Compare(a.Version, b.Version),
+	)
 }
 
-// separate puts the versions without any change in a list of their own.
+// separate puts the versions without changes in a separate list.
 func (n *changeCounter) separate(all []changeCount) changeCounts {
-	found := changeCounts{Changes: []changeCount{}, WithoutChanges: []unchangedCount{}, Read: len(n.seen), Unread: n.unread, Complete: !n.more}
+	found := changeCounts{
+		Changes: []changeCount{}, WithoutChanges: []unchangedCount{},
+		Read: len(n.seen), Unread: n.unread, Complete: !n.more,
+	}
 	for _, of := range all {
 		if of.Change == "" {
-			found.WithoutChanges = append(found.WithoutChanges, unchangedCount{of.Orchestration, of.OrchestrationVersion, of.Instances, of.Oldest})
+			found.WithoutChanges = append(found.WithoutChanges,
+				unchangedCount{of.Orchestration, of.OrchestrationVersion, of.Instances, of.Oldest})
 		} else {
 			found.Changes = append(found.Changes, of)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
+// Versions returns the command versions.
 func Versions(env *cli.Env) *cobra.Command {
 	var name string
 	var ofChanges bool
@@ -83,10 +84,14 @@ func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string)
 	if env.JSON {
 		return env.PrintJSON(versionCounts{counts})
 	}
-	t := term.Table{Header: []string{term.ColumnOrchestration, term.ColumnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED", "OLDEST STARTED"}}
+	t := term.Table{Header: []string{
+		term.ColumnOrchestration, term.ColumnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED",
+		"OLDEST STARTED",
+	}}
 	for _, v := range counts {
-		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(cmp.Or(v.Version, "—"), term.MaxName), strconv.Itoa(v.Pending), strconv.Itoa(v.Running),
-			strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked), strconv.Itoa(v.Paused), term.Time(v.Oldest))
+		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(cmp.Or(v.Version, "—"), term.MaxName),
+			strconv.Itoa(v.Pending), strconv.Itoa(v.Running), strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked),
+			strconv.Itoa(v.Paused), term.Time(v.Oldest))
 	}
 	return env.Print(t.String())
 }

@@ -15,7 +15,11 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 	var from, to string
 	backfill := func(ctx context.Context, cl *client.Client, id string) error {
 		var w schedule.BackfillWindow
-		if err := flagvalue.ParseTimes(flagvalue.TimeFlag{Name: "--from", Value: from, Into: &w.From}, flagvalue.TimeFlag{Name: "--to", Value: to, Into: &w.To}); err != nil {
+		err := flagvalue.ParseTimes(
+			flagvalue.TimeFlag{Name: "--from", Value: from, Into: &w.From},
+			flagvalue.TimeFlag{Name: "--to", Value: to, Into: &w.To},
+		)
+		if err != nil {
 			return err
 		}
 		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {

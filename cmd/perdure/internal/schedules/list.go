@@ -41,12 +41,13 @@ func listCommand(env *cli.Env) *cobra.Command {
 
 func scheduleTable(all []client.ScheduleStatus) string {
 	t := term.Table{Header: []string{
-		"SCHEDULE", term.ColumnStatus, term.ColumnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN", ">STARTED", ">FAILED",
-		">SKIPPED", ">MISSED",
+		"SCHEDULE", term.ColumnStatus, term.ColumnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN",
+		">STARTED", ">FAILED", ">SKIPPED", ">MISSED",
 	}}
 	for i := range all {
 		s := &all[i]
-		t.Add(term.Clean(s.Schedule.ID), string(s.RuntimeStatus), term.Excerpt(s.Schedule.Orchestration, term.MaxName), whenText(s), term.TimeOrDash(s.NextDue), lastText(s),
+		t.Add(term.Clean(s.Schedule.ID), string(s.RuntimeStatus),
+			term.Excerpt(s.Schedule.Orchestration, term.MaxName), whenText(s), term.TimeOrDash(s.NextDue), lastText(s),
 			term.Number(s.Started), term.Number(s.Failed), term.Number(s.Skipped), term.Number(s.Missed))
 	}
 	return t.String()

@@ -29,7 +29,11 @@ func (f *scheduleFlags) read(env *cli.Env, id string) (s schedule.Schedule, err 
 	}
 	s = f.Schedule
 	s.ID, s.Overlap, s.CatchUp = id, schedule.OverlapPolicy(f.overlap), schedule.CatchUpPolicy(f.catchUp)
-	if err := flagvalue.ParseTimes(flagvalue.TimeFlag{Name: "--from", Value: f.from, Into: &s.From}, flagvalue.TimeFlag{Name: "--until", Value: f.until, Into: &s.Until}); err != nil {
+	err = flagvalue.ParseTimes(
+		flagvalue.TimeFlag{Name: "--from", Value: f.from, Into: &s.From},
+		flagvalue.TimeFlag{Name: "--until", Value: f.until, Into: &s.Until},
+	)
+	if err != nil {
 		return s, err
 	}
 	s.Input, err = env.ReadInput(f.input)
@@ -73,7 +77,8 @@ command does not check that the orchestration exists: without one, the first run
 	flags.StringVar(&f.overlap, "overlap", "",
 		"policy for times during a run: skip, queue, cancel or allow (default: skip)")
 	flags.StringVar(&f.catchUp, "catch-up", "", "policy for missed times: none, last or all (default: last)")
-	cli.CompleteFlag(cmd, "overlap", schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow)
+	cli.CompleteFlag(cmd, "overlap",
+		schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow)
 	cli.CompleteFlag(cmd, "catch-up", schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll)
 	return cmd
 }

@@ -1,3 +1,4 @@
+// Package schedules has the commands that manage schedules.
 package schedules
 
 import (
@@ -13,6 +14,7 @@ import (
 // argSchedule is the argument for a schedule ID. It has no shell completion.
 const argSchedule = "SCHEDULE"
 
+// New returns the command schedule.
 func New(env *cli.Env) *cobra.Command {
 	cmd := cli.WithSubcommands(&cobra.Command{
 		Use: "schedule", Short: "Manage schedules",
@@ -32,11 +34,11 @@ waits for. Its runs are the instances ID@TIME.`,
 
 // messageCommand returns a command with a --message flag.
 func messageCommand(
-	env *cli.Env, use, short string, tell func(ctx context.Context, cl *client.Client, id, message string) error,
+	env *cli.Env, use, short string, send func(ctx context.Context, cl *client.Client, id, message string) error,
 ) *cobra.Command {
 	var message string
 	cmd := env.ClientCommand(use, short, argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
-		return tell(ctx, cl, id, message)
+		return send(ctx, cl, id, message)
 	})
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored with the schedule")
 	return cmd
@@ -46,9 +48,11 @@ func messageCommand(
 func scheduleError(env *cli.Env, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return cli.Exitf(cli.CodeError, "no build deployed to hub %q supports schedules; deploy functions of this release", env.HubName)
+		return cli.Exitf(cli.CodeError, "no build deployed to hub %q supports schedules; "+
+			"deploy functions of this release", env.HubName)
 	case errors.Is(err, client.ErrNotFound):
-		return cli.Exitf(cli.CodeError, "schedule not found in hub %q; run perdure schedule list to see its schedules", env.HubName)
+		return cli.Exitf(cli.CodeError, "schedule not found in hub %q; "+
+			"run perdure schedule list to see its schedules", env.HubName)
 	case errors.Is(err, client.ErrEnded):
 		return &cli.Exit{
 			Code: cli.CodeError,

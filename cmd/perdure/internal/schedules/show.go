@@ -41,7 +41,7 @@ A current run that is Blocked or Paused holds up the schedule: later times follo
 	return cmd
 }
 
-// shownSchedule is a schedule with the parts of its output that other instances have.
+// shownSchedule is a schedule with the fields that are read from other instances.
 type shownSchedule struct {
 	client.ScheduleStatus
 
@@ -67,6 +67,9 @@ func (s *shownSchedule) readInstances(ctx context.Context, cl *client.Client) er
 }
 
 const labelLastRun = "Last run"
+
+// maxRunError is the maximum length of the error of a run.
+const maxRunError = 200
 
 func (s *shownSchedule) text() string {
 	var b term.Labels
@@ -110,7 +113,8 @@ func (s *shownSchedule) text() string {
 		b.Line(label, fmt.Sprintf("%s to %s", term.Time(w.From), term.Time(w.To)))
 	}
 	if r := s.LastRun; r != nil && (s.CurrentRun == nil || !s.RuntimeStatus.Terminal()) {
-		b.Line(labelLastRun, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, term.Excerpt(r.Error, 200))))
+		text := fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, term.Excerpt(r.Error, maxRunError))
+		b.Line(labelLastRun, strings.TrimSpace(text))
 	}
 	b.Line("Runs", fmt.Sprintf("%d started, %d failed, %d skipped, %d missed", s.Started, s.Failed, s.Skipped,
 		s.Missed))

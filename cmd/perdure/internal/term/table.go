@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// The headers of columns that many tables have.
+// Headers of columns that many tables have.
 const (
 	ColumnName          = "NAME"
 	ColumnOrchestration = "ORCHESTRATION"
@@ -22,6 +22,7 @@ type Table struct {
 	notes map[int][]string
 }
 
+// Add adds a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Note adds lines below the last row.
@@ -36,7 +37,7 @@ func (t *Table) Note(lines ...string) {
 // NoteIndent is the indentation of the lines below a row.
 const NoteIndent = "      "
 
-// String lays the table out; the last column is not padded.
+// String returns the table as text. The last column is not padded.
 func (t *Table) String() string {
 	right := make([]bool, len(t.Header))
 	header := make([]string, len(t.Header))

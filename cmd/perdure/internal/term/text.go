@@ -1,3 +1,4 @@
+// Package term formats tables and texts for a terminal.
 package term
 
 import (
@@ -10,9 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " ")) }
+// Limits of the length of texts in tables.
+const (
+	MaxName   = 32
+	MaxDetail = 72
+)
 
-const MaxName = 32
+// OneLine returns a text as one line that is safe for a terminal.
+func OneLine(s string) string { return Clean(strings.Join(strings.Fields(s), " ")) }
 
 // Width returns the number of columns of a text.
 func Width(text string) int {
@@ -23,12 +29,10 @@ func Width(text string) int {
 	return columns
 }
 
-const MaxDetail = 72
-
-// maxShown is how many instances the last line names.
+// maxShown is the number of IDs that SomeOf returns.
 const maxShown = 5
 
-// SomeOf names some of so many instances.
+// SomeOf returns the first IDs and the number of the others. all is the total number.
 func SomeOf(ids []string, all int) string {
 	shown := ids[:min(len(ids), maxShown)]
 	text := strings.Join(shown, ", ")
@@ -38,6 +42,7 @@ func SomeOf(ids []string, all int) string {
 	return text
 }
 
+// Number returns a number in decimal digits.
 func Number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // TimeOrDash returns a time, or a dash for the zero time.
@@ -48,7 +53,7 @@ func TimeOrDash(t time.Time) string {
 	return Time(t)
 }
 
-// Clean makes foreign text safe for a terminal: it has no control characters, which might be escape sequences.
+// Clean replaces the control characters of a text, because they may be escape sequences of the terminal.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -58,7 +63,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// ShellQuote returns a word as a shell reads it, for commands that are printed to be pasted.
+// ShellQuote quotes a word for a shell if necessary, because users paste the printed commands.
 func ShellQuote(s string) string {
 	s = Clean(s)
 	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
@@ -70,16 +75,16 @@ func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Excerpt returns the beginning of a text in one line, of at most longest characters.
+// Excerpt returns the beginning of a text as one line of at most longest characters.
 func Excerpt(s string, longest int) string {
-	line := OneLine(s[:min(len(s), 8*longest)]) // bounds the work, not the result
+	line := OneLine(s[:min(len(s), 8*longest)]) // a limit of the work for long texts
 	if runes := []rune(line); len(runes) > longest {
 		return string(runes[:longest-1]) + "…"
 	}
 	return line
 }
 
-// Ending is excerpt for the end of a text: in a role's session, the end names the user.
+// Ending is like Excerpt, but returns the end of a text. The end of a role session identifies the user.
 func Ending(s string, longest int) string {
 	if runes := []rune(OneLine(s)); len(runes) > longest {
 		return "…" + string(runes[len(runes)-longest+1:])
@@ -116,10 +121,10 @@ func Wrap(head, text string, width int) []string {
 	return lines
 }
 
-// hashLength is the number of characters that are shown of a hash.
+// hashLength is the number of characters of a hash that are printed.
 const hashLength = 12
 
-// BuildID returns the ID of a build. Of a hash, it returns the first characters.
+// BuildID returns the ID of a build, and only the first characters of a hash.
 func BuildID(id string) string {
 	if len(id) > hashLength && strings.Trim(id, "0123456789abcdef") == "" {
 		return id[:hashLength]
@@ -127,7 +132,7 @@ func BuildID(id string) string {
 	return Excerpt(id, MaxName)
 }
 
-// Duration returns a duration as a person reads it: three figures are enough.
+// Duration returns a duration with about three digits.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -146,17 +151,20 @@ func Duration(d time.Duration) string {
 	}
 }
 
+// Time returns a time in UTC, in seconds.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// Labels is a block of lines, each with its label; what has no value has no line.
+// Labels is a block of lines with labels.
 type Labels struct{ strings.Builder }
 
+// Line adds a line if the value is not empty.
 func (b *Labels) Line(label, value string) {
 	if value != "" {
 		fmt.Fprintf(b, "%-13s  %s\n", label, Clean(value))
 	}
 }
 
+// OrDash returns a text, or a dash for an empty one.
 func OrDash(s string) string {
 	if s == "" {
 		return "—"

@@ -16,7 +16,7 @@ const shownFindings = 20
 // longestFinding limits the text of a finding, which may be a stack.
 const longestFinding = 1000
 
-// outcomeTexts describe the outcomes.
+// outcomeTexts describe the outcomes that are printed.
 var outcomeTexts = map[Outcome]string{
 	OutcomeWouldBlock: "would be blocked", OutcomeStaysBlocked: "stays blocked", OutcomeUnread: "cannot be read",
 	OutcomeOtherInputs: "continues with the recorded inputs",
@@ -34,14 +34,16 @@ func Print(env *cli.Env, v *Result) error {
 	}}
 	for i := range v.Orchestrations {
 		n := &v.Orchestrations[i]
-		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.Version, "—"), term.MaxName), strconv.Itoa(n.Open), strconv.Itoa(n.Replayed),
-			strconv.Itoa(n.WouldBlock), strconv.Itoa(n.StayBlocked), strconv.Itoa(n.OtherInputs), strconv.Itoa(n.Unread))
+		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.Version, "—"), term.MaxName),
+			strconv.Itoa(n.Open), strconv.Itoa(n.Replayed), strconv.Itoa(n.WouldBlock), strconv.Itoa(n.StayBlocked),
+			strconv.Itoa(n.OtherInputs), strconv.Itoa(n.Unread))
 	}
 	var text strings.Builder
 	text.WriteString(t.String())
 	for i := range v.Findings[:min(shownFindings, len(v.Findings))] {
 		f := &v.Findings[i]
-		fmt.Fprintf(&text, "\n%s %s\n  %s\n", term.Clean(f.InstanceID), outcomeTexts[f.Outcome], term.Excerpt(f.Problem, longestFinding))
+		fmt.Fprintf(&text, "\n%s %s\n  %s\n",
+			term.Clean(f.InstanceID), outcomeTexts[f.Outcome], term.Excerpt(f.Problem, longestFinding))
 	}
 	if more := len(v.Findings) - shownFindings; more > 0 {
 		fmt.Fprintf(&text, "\n%d more, use --json to see them\n", more)

@@ -26,8 +26,8 @@ const (
 	maxOutput = 4 << 10
 )
 
-// replayer replays histories one after another in a process of the binary. After a process has failed, it starts another
-// one.
+// replayer replays histories one after another in a process of the binary. After a process has failed, it starts
+// another one.
 type replayer struct {
 	binary  string
 	process *replayProcess
@@ -82,8 +82,8 @@ type exitState struct {
 	output string
 }
 
-// startReplay starts the binary and waits until it reports that it can replay. The binary gets no settings of a hub and no
-// credentials.
+// startReplay starts the binary and waits until it reports that it can replay. The binary gets no settings of a hub and
+// no credentials.
 func startReplay(ctx context.Context, binary string) (*replayProcess, error) {
 	ctx, kill := context.WithCancel(ctx)
 	p := &replayProcess{kill: kill, output: &tail{}}
@@ -191,8 +191,8 @@ func (p *replayProcess) stop() exitState {
 	return exitState{err, p.output.text()}
 }
 
-// replayEnvironment returns the environment of a binary: without a hub, credentials and the variables of Lambda. A binary
-// of a release without replays therefore has no hub to serve.
+// replayEnvironment returns the environment of a binary: without a hub, credentials and the variables of Lambda. A
+// binary of a release without replays therefore has no hub to serve.
 func replayEnvironment(environ []string) []string {
 	kept := []string{replaycheck.Variable + "=" + replaycheck.Protocol}
 	for _, pair := range environ {

@@ -35,6 +35,7 @@ type VersionCount struct {
 // Outcome is the result of replaying an instance.
 type Outcome string
 
+// Outcomes of a replay.
 const (
 	OutcomeContinues    Outcome = "goesOn"
 	OutcomeWouldBlock   Outcome = "wouldBlock"
@@ -65,8 +66,8 @@ func (v *Result) ExitError(allowed Allowance, timeout time.Duration, overdue boo
 		return cli.Exitf(cli.CodeFailed, "%d of %d replayed instances would be blocked by this build; "+
 			"do not deploy it, or keep the old code under another version", blocked, v.Replayed)
 	case overdue:
-		return cli.Exitf(cli.CodeTimeout, "%d of %d instances replayed after %s%s; increase --timeout or reduce --max-instances",
-			v.Replayed, v.Chosen, timeout, v.retry)
+		return cli.Exitf(cli.CodeTimeout, "%d of %d instances replayed after %s%s; "+
+			"increase --timeout or reduce --max-instances", v.Replayed, v.Chosen, timeout, v.retry)
 	case !allowed.allows(v.unread(), v.Replayed):
 		return &cli.Exit{Code: cli.CodeError, Text: v.unreadText()}
 	}

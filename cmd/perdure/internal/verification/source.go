@@ -72,8 +72,8 @@ type objects struct {
 	left     int // the number of requests that the replay may still make
 }
 
-// maxRequestsEach is the number of requests of a replay for each stored payload. Code reads a payload once, and that of an
-// update twice. A payload that was fetched ahead and dropped from the cache is requested again.
+// maxRequestsEach is the number of requests of a replay for each stored payload. Code reads a payload once, and that of
+// an update twice. A payload that was fetched ahead and dropped from the cache is requested again.
 const maxRequestsEach = 4
 
 // objectsOf returns the payloads of a history in the payload store.
@@ -123,8 +123,8 @@ const (
 	maxDelay   = 30 * time.Second
 )
 
-// retry repeats a call while it fails with transient errors, until ctx ends. A service that throttles for long therefore
-// does not discard the findings so far.
+// retry repeats a call while it fails with transient errors, until ctx ends. A service that throttles for long
+// therefore does not discard the findings so far.
 func (v *Verification) retry(ctx context.Context, call func() error) error {
 	for delay := firstDelay; ; delay = min(2*delay, maxDelay) {
 		err := call()
