@@ -123,8 +123,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, id string) (runID string, 
 // again. Times before the creation of the schedule count, within its From and Until.
 //
 // The runs start in order, one after the other, or concurrently with schedule.OverlapAllow. They start after the runs
-// that are queued. Runs that become due meanwhile start before the rest of the backfill and cancel no run of it. A paused
-// schedule continues the backfill when it is resumed. DeleteSchedule ends it.
+// that are queued. Runs that become due meanwhile start before the rest of the backfill and cancel no run of it. A
+// paused schedule continues the backfill when it is resumed. DeleteSchedule ends it.
 //
 // BackfillSchedule returns a *provider.FieldError if from is after to, if to is in the future, if the range has more
 // than schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting. Otherwise it returns

@@ -158,7 +158,8 @@ func (r *Estimator) count(e *history.Event) {
 	case history.TimerFired:
 		r.fire(e)
 	case history.ExternalEventRaised, history.SubOrchestrationScheduled, history.DetachedOrchestrationScheduled,
-		history.ExternalEventSent, history.CancelRequested, history.SubOrchestrationCancelRequested, history.UpdateAccepted, history.UpdateSent, history.UpdateAnswered:
+		history.ExternalEventSent, history.CancelRequested, history.SubOrchestrationCancelRequested,
+		history.UpdateAccepted, history.UpdateSent, history.UpdateAnswered:
 		r.usage[pricing.FIFORequests] += requests(len(e.Data) + len(e.Input) + len(e.Result))
 	default:
 	}

@@ -1,5 +1,5 @@
-// Package replaycheck verifies code by replay: it replays histories against code that is not deployed. The code runs in a
-// test, or in the binary of a function that the command line starts and queries (Serve).
+// Package replaycheck verifies code by replay: it replays histories against code that is not deployed. The code runs in
+// a test, or in the binary of a function that the command line starts and queries (Serve).
 package replaycheck
 
 import (
@@ -35,7 +35,8 @@ func Replay(r *registry.Registry, x *Execution) (differences replay.Differences,
 		return differences, &UnregisteredError{Name: runs.Name, Version: runs.Version}
 	}
 
-	seals := x.Vault.ForReplay(context.Background(), perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID})
+	info := perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID}
+	seals := x.Vault.ForReplay(context.Background(), info)
 	i := replay.New(code, replay.Options{
 		InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Logger: slog.New(slog.DiscardHandler), Fetch: x.Fetch,
 		Seals: &seals,

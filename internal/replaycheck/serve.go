@@ -42,7 +42,9 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, c *Conn) error {
 		if request.Bucket {
 			seals = withBucket
 		}
-		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: c.fetch, Vault: seals})
+		differences, err := Replay(r, &Execution{
+			InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: c.fetch, Vault: seals,
+		})
 		v := verdict(differences, err)
 		if err := c.Send(Reply{Verdict: &v}); err != nil {
 			return err
