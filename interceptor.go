@@ -52,8 +52,8 @@ type Interceptor struct {
 	// timeouts of an attempt include its interceptors.
 	Activity func(ctx context.Context, a ActivityInfo, next func(context.Context) ActivityResult)
 
-	// ClientCall is called around the client.Client calls listed in ClientCall.Operation, after their arguments were
-	// checked. Reads, lock renewals and dead-letter operations are not intercepted.
+	// ClientCall is called around the client.Client and admin.Client calls listed in ClientCall.Operation, after their
+	// arguments were checked. Reads, lock renewals and dead-letter operations are not intercepted.
 	ClientCall func(ctx context.Context, c ClientCall, next func(context.Context) error)
 }
 
@@ -99,7 +99,7 @@ type ActivityResult struct {
 	Pending bool
 }
 
-// ClientCall describes a call of a client.Client.
+// ClientCall describes a call of a client.Client or an admin.Client.
 type ClientCall struct {
 	// Operation is the name of the operation: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume,
 	// Purge, Bulk, CancelJob, Complete or Fail. Update covers sending the update, not the wait for its result.

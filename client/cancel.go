@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/client/internal/cancelling"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -16,14 +18,14 @@ import (
 // Cancel returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has no
 // effect.
 func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
 	}
 	m := provider.Message{
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
-		Reason: string(perdure.ReasonRequested), RequestedBy: c.decider(ctx),
+		Reason: string(perdure.ReasonRequested), RequestedBy: c.cancelRequester(ctx),
 	}
-	if err := c.send(ctx, callCancel, m); err != nil {
+	if _, err := c.hub.Send(ctx, clientcall.Cancel, m); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
 	}
 	return nil
@@ -37,58 +39,8 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 // activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound is an
 // ErrNotFound. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	if err := c.cancelActivity(ctx, instanceID, activityID, message); err != nil {
+	if err := cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message); err != nil {
 		return fmt.Errorf("client: cancel activity: %w", err)
 	}
 	return nil
-}
-
-func (c *Client) cancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
-		return err
-	}
-	if activityID < 1 {
-		return &provider.FieldError{Field: "activityId", Problem: fmt.Sprintf("must be at least 1, is %d", activityID)}
-	}
-	requester := c.caller(ctx)
-	return c.call(ctx, callCancelActivity, instanceID, "", func(ctx context.Context) error {
-		in, err := c.readInstance(ctx, instanceID)
-		if err != nil {
-			return err
-		}
-		if err := c.checkCancellable(ctx, in, activityID); err != nil {
-			return fmt.Errorf("instance %q: activity #%d: %w", instanceID, activityID, err)
-		}
-		return c.hub.EnqueueForOrchestrator(ctx, provider.Message{
-			Kind: provider.MessageCancelActivity, InstanceID: instanceID, ExecutionID: in.ExecutionID, ActivityID: activityID, Text: message, RequestedBy: requester,
-			TraceParent: traceOf(ctx),
-		})
-	})
-}
-
-// checkCancellable reads the history from the event with that id, which must be the one that scheduled the activity: no
-// event before it concerns the activity.
-func (c *Client) checkCancellable(ctx context.Context, in provider.Instance, activityID int64) error {
-	state := history.NewState(history.TrackOpen)
-	for e, err := range c.hub.ReadHistory(ctx, in.InstanceID, in.ExecutionID, activityID-1) {
-		if err != nil {
-			return err
-		}
-		if state.LastID == 0 && e.Kind != history.ActivityScheduled {
-			break
-		}
-		state.Apply(e)
-	}
-
-	open, ok := state.Open(activityID)
-	switch {
-	case state.LastID == 0:
-		return ErrActivityNotFound
-	case !ok || open.OutcomeParked || open.Cancelled || open.CancelRequestParked:
-		return fmt.Errorf("ended or already cancelled: %w", ErrNotCancellable)
-	case state.Ended():
-		return fmt.Errorf("execution has ended: %w", ErrNotCancellable)
-	default:
-		return nil
-	}
 }

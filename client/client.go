@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/cancelling"
+	"github.com/perdure/perdure/client/internal/completion"
+	"github.com/perdure/perdure/client/internal/hub"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/payloads"
-	"github.com/perdure/perdure/internal/settlements"
+	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
@@ -19,7 +20,7 @@ import (
 // Errors that the client returns; test for them with errors.Is. An error with the same name in package provider is the
 // same value.
 var (
-	// ErrNotFound means that the instance, execution, activity, job or schedule does not exist.
+	// ErrNotFound means that the instance, execution, activity or schedule does not exist.
 	ErrNotFound = provider.ErrNotFound
 	// ErrAlreadyExists means that the instance ID is in use, by an instance that is running or has ended. The error
 	// contains an *AlreadyExistsError that describes the instance.
@@ -37,48 +38,47 @@ var (
 	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.
-	ErrActivityNotFound = fmt.Errorf("the current execution has no such activity: %w", ErrNotFound)
+	ErrActivityNotFound = cancelling.ErrActivityNotFound
 	// ErrNotCancellable means that the activity is neither pending nor running.
-	ErrNotCancellable = errors.New("activity is neither pending nor running")
+	ErrNotCancellable = cancelling.ErrNotCancellable
 	// ErrNotPaused means that the instance or schedule is not paused.
 	ErrNotPaused = errors.New("not paused")
 )
 
 // Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
-	hub      Backend
-	now      func() time.Time
-	sleep    func(ctx context.Context, d time.Duration) error
-	identify func(ctx context.Context) string // nil: there is no way to know
-	asker    provider.Querier                 // nil: the hub, if it is one
-
-	codecs   []perdure.Codec
-	encoding *payloads.Encoding // nil: payloads are as they are given
-
-	settlements *settlements.Cache // of executions whose activities were completed
-
-	intercept    []perdure.Interceptor
-	interceptors *callChain // nil where there are none
+	hub      *hub.Hub
+	querier  provider.Querier       // nil: the hub cannot run queries
+	preparer provider.StartPreparer // nil: the hub cannot prepare starts
+	attempts *completion.Attempts
 }
 
 // Option configures a Client.
-type Option func(*Client)
+type Option func(*options)
+
+type options struct {
+	now          func() time.Time
+	sleep        func(ctx context.Context, d time.Duration) error
+	identify     clientcall.Identify
+	querier      provider.Querier
+	codecs       []perdure.Codec
+	interceptors []perdure.Interceptor
+}
 
 // WithClock sets the clock of the client, which stamps new instance IDs among others. The default is time.Now.
-func WithClock(now func() time.Time) Option { return func(c *Client) { c.now = now } }
+func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // WithSleep sets the function that waits between two polls. It must return after d, or with an error when ctx ends. The
 // default uses a timer.
 func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
-	return func(c *Client) { c.sleep = sleep }
+	return func(o *options) { o.sleep = sleep }
 }
 
 // Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
-// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer,
-// provider.PayloadStoreProvider, provider.DeadLetters or provider.Reconciler, which the client then uses. A Backend
-// that wraps another one has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped
-// Backend.
+// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
+// provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
+// Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
@@ -86,22 +86,24 @@ type Backend interface {
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
 	// VerifyWorkItemToken and RenewWorkItemLocks are methods of provider.WorkItems.
 	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
-	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
+	RenewWorkItemLocks(
+		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+	) ([]provider.Renewal, error)
 	// The following seven are methods of provider.WorkItems.
 	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
-	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
+	ReadWorkItem(
+		ctx context.Context, instanceID, executionID string, segment, activityID int64,
+	) (provider.WorkItem, error)
 	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
-	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
+	TimeOutPending(
+		ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	) (ended bool, err error)
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
 	// ReadDocument is the method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// The following are methods of provider.Jobs.
-	PutJob(ctx context.Context, j *provider.Job) error
-	ReadJob(ctx context.Context, id string) (provider.Job, error)
-	ListJobs(ctx context.Context) ([]provider.Job, error)
-	MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error)
+	// DeleteIncarnation is the method of provider.Jobs.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 
 	provider.Schedules
@@ -109,14 +111,21 @@ type Backend interface {
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
-	c := &Client{hub: h, now: time.Now, sleep: sleep.For, settlements: settlements.NewCache()} //nolint:forbidigo // the default clock
-	if i, ok := unwrap.As[CallerIdentifier](h); ok {
-		c.identify = i.Caller
-	}
+	o := options{sleep: sleep.For, identify: clientcall.IdentifyBy(h)}
+	o.now = time.Now //nolint:forbidigo // the default clock
 	for _, opt := range opts {
-		opt(c)
+		opt(&o)
 	}
-	c.interceptors = interceptorsOf(c.intercept)
-	c.encoding = newEncoding(c.codecs, h)
+	connection := &hub.Hub{
+		Backend: h, Now: o.now, Sleep: o.sleep, Calls: clientcall.NewRunner(o.identify, o.interceptors),
+		Encoding: newEncoding(o.codecs, h),
+	}
+	connection.Waiter, _ = unwrap.As[Waiter](h)
+	connection.UpdateWaiter, _ = unwrap.As[UpdateWaiter](h)
+	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection)}
+	if c.querier == nil {
+		c.querier, _ = unwrap.As[provider.Querier](h)
+	}
+	c.preparer, _ = unwrap.As[provider.StartPreparer](h)
 	return c
 }

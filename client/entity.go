@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 )
@@ -17,7 +18,9 @@ import (
 // The operation is an update of the instance perdure.EntityInstanceID. Update describes the wait, the errors and
 // WithUpdateID, which makes a repeated call the same call. ErrEnded means that the entity was cancelled or
 // terminated. It then accepts no calls until it is purged.
-func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption) (json.RawMessage, error) {
+func (c *Client) CallEntity(
+	ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption,
+) (json.RawMessage, error) {
 	var o updateOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -27,29 +30,28 @@ func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, 
 		err = checkEntity(entity, key)
 	}
 	if err == nil {
-		err = c.makeEntity(ctx, entity, u.instanceID)
+		err = c.createEntity(ctx, entity, u.InstanceID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("client: call entity %q: %w", entity, err)
 	}
-	result, err := u.run(ctx)
-	return result, u.told(err)
+	return c.runUpdate(ctx, u)
 }
 
-// checkEntity returns what is wrong with an entity's name, or with a key.
+// checkEntity checks the name and the key of an entity.
 func checkEntity(entity, key string) error {
-	if err := checkText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
+	if err := provider.CheckText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
 		return err
 	}
 	if registry.HasKey(entity) {
 		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
 			registry.EntityMark, provider.Excerpt(entity))}
 	}
-	return checkText("key", key, 1, MaxInstanceIDBytes)
+	return provider.CheckText("key", key, 1, MaxInstanceIDBytes)
 }
 
-// makeEntity makes the instance of a key, where there is none.
-func (c *Client) makeEntity(ctx context.Context, entity, instanceID string) error {
+// createEntity starts the instance of a key unless it exists.
+func (c *Client) createEntity(ctx context.Context, entity, instanceID string) error {
 	in, err := c.hub.ReadInstance(ctx, instanceID)
 	switch {
 	case err == nil && in.Status != StatusDeleting:
@@ -57,11 +59,12 @@ func (c *Client) makeEntity(ctx context.Context, entity, instanceID string) erro
 	case err != nil && !errors.Is(err, ErrNotFound):
 		return err
 	}
-	s, err := c.startOf(ctx, perdure.EntityOrchestrationName(entity), nil, []StartOption{WithInstanceID(instanceID)})
+	o := startOptions{InstanceID: &instanceID}
+	s, err := starting.New(ctx, c.hub, perdure.EntityOrchestrationName(entity), nil, o)
 	if err != nil {
 		return err
 	}
-	_, err = c.beginToTell(ctx, &s, nil)
+	_, err = starting.RunToSend(ctx, c.hub, &s, o)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,7 +24,7 @@ type Execution struct {
 // exist.
 func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Execution, error] {
 	return func(yield func(Execution, error) bool) {
-		if err := checkInstanceID(instanceID); err != nil {
+		if err := inputcheck.InstanceID(instanceID); err != nil {
 			yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 			return
 		}
@@ -42,16 +43,16 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 // ExecutionsPage returns one page of Executions.
 func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging) (Page[Execution], error) {
 	page := Page[Execution]{Items: []Execution{}}
-	err := checkLimit(p.Limit)
+	err := inputcheck.Limit(p.Limit)
 	if err == nil {
-		err = checkText(fieldCursor, p.Cursor, 0, maxExecutionIDBytes)
+		err = provider.CheckText(inputcheck.FieldCursor, p.Cursor, 0, maxExecutionIDBytes)
 	}
 	if err != nil {
 		return page, fmt.Errorf("client: executions: %w", err)
 	}
 
 	limit := cmp.Or(p.Limit, defaultPage)
-	found := p.Cursor == "" // the cursor is the id of the last execution that was seen: new ones do not move it
+	found := p.Cursor == "" // the cursor is the ID of the last execution of the previous page
 	for x, err := range c.Executions(ctx, instanceID) {
 		switch {
 		case err != nil:
@@ -67,7 +68,7 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 	}
 	if !found {
 		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{
-			Field: fieldCursor, Problem: "does not belong to this list",
+			Field: inputcheck.FieldCursor, Problem: "does not belong to this list",
 		})
 	}
 	return page, nil

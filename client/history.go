@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -17,7 +18,7 @@ type historyOptions struct {
 	after       int64
 }
 
-// maxExecutionIDBytes is more than the id of any execution has: they are ULIDs.
+// maxExecutionIDBytes is longer than any execution ID.
 const maxExecutionIDBytes = 64
 
 // WithExecutionID selects the current or an earlier execution of the instance by its ID. The default is the current one.
@@ -40,17 +41,17 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 		opt(&o)
 	}
 	return func(yield func(history.Event, error) bool) {
-		executionID, err := c.executionOf(ctx, instanceID, o)
+		of, err := c.executionRef(ctx, instanceID, o)
 		if err != nil {
 			yield(history.Event{}, fmt.Errorf("client: history: %w", err))
 			return
 		}
-		for e, err := range c.hub.ReadHistory(ctx, instanceID, executionID, o.after) {
+		for e, err := range c.hub.ReadHistory(ctx, instanceID, of.ExecutionID, o.after) {
 			if err != nil {
 				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
 				return
 			}
-			c.show(ctx, instanceID, &e)
+			c.hub.DecodeEvent(ctx, instanceID, &e)
 			if !yield(e, nil) {
 				return
 			}
@@ -58,16 +59,21 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 	}
 }
 
-func (c *Client) executionOf(ctx context.Context, instanceID string, o historyOptions) (string, error) {
+// executionRef returns the execution that the options select.
+func (c *Client) executionRef(
+	ctx context.Context, instanceID string, o historyOptions,
+) (of history.ExecutionRef, err error) {
+	of = history.ExecutionRef{InstanceID: instanceID, ExecutionID: o.executionID}
 	if o.after < 0 {
-		return "", &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
+		return of, &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
 	}
 	if o.executionID != "" {
-		if err := checkInstanceID(instanceID); err != nil {
-			return "", err
+		if err := inputcheck.InstanceID(instanceID); err != nil {
+			return of, err
 		}
-		return o.executionID, checkText("execution", o.executionID, 1, maxExecutionIDBytes)
+		return of, provider.CheckText("execution", o.executionID, 1, maxExecutionIDBytes)
 	}
-	in, err := c.readInstance(ctx, instanceID)
-	return in.ExecutionID, err
+	in, err := c.hub.Instance(ctx, instanceID)
+	of.ExecutionID = in.ExecutionID
+	return of, err
 }

@@ -1,10 +1,7 @@
 package client
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
+	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -14,9 +11,9 @@ type IDConflictPolicy string
 // Policies of IfExists.
 const (
 	// UseExisting returns the ID of the existing instance and does not start a new one.
-	UseExisting IDConflictPolicy = "ignore"
+	UseExisting IDConflictPolicy = starting.UseExisting
 	// Replace terminates and purges the existing instance and starts the new one.
-	Replace IDConflictPolicy = "replace"
+	Replace IDConflictPolicy = starting.Replace
 )
 
 // IfExists sets what a start does if the instance ID of WithInstanceID, which is required, is in use. Without IfExists,
@@ -38,114 +35,11 @@ const (
 // running or ended, and returns ErrPurged if that instance has been replaced or purged. Without a key, a repeated call
 // replaces its own instance.
 func IfExists(policy IDConflictPolicy) StartOption {
-	return func(o *startOptions) { o.ifExists = &policy }
+	return func(o *startOptions) { o.IfExists = (*string)(&policy) }
 }
 
 // AlreadyExistsError describes the instance that uses the ID of a start: its orchestration, status and start time.
 type AlreadyExistsError = provider.AlreadyExistsError
 
 // ReplacedMessage is the message with which Replace terminates an instance.
-const ReplacedMessage = "replaced by another start of its id"
-
-func (o *startOptions) checkIfExists() error {
-	switch {
-	case o.ifExists == nil:
-		return nil
-	case *o.ifExists != UseExisting && *o.ifExists != Replace:
-		return &provider.FieldError{Field: fieldIfExists, Problem: fmt.Sprintf("must be %s or %s, is %q",
-			UseExisting, Replace, provider.Excerpt(*o.ifExists))}
-	case o.instanceID == nil:
-		return &provider.FieldError{Field: fieldIfExists, Problem: "requires an instance ID"}
-	default:
-		return nil
-	}
-}
-
-// onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaiseEvent and StartOrUpdate take.
-func onlyStarts(opts []StartOption) error {
-	if startOptionsOf(opts).ifExists != nil {
-		return &provider.FieldError{Field: fieldIfExists, Problem: "requires Start, StartOrRaiseEvent or StartOrUpdate"}
-	}
-	return nil
-}
-
-// holders says what becomes of an instance that has the id of a start: whether it makes way.
-type holders func(RuntimeStatus) (makesWay bool)
-
-// holdersFor returns what a policy does with an instance that has the id; nil: the start is refused.
-func holdersFor(p *IDConflictPolicy) holders {
-	if p == nil {
-		return nil
-	}
-	replace := *p == Replace
-	return func(RuntimeStatus) bool { return replace }
-}
-
-// begin makes a start. Where its id is in use, what has it makes way or is returned: found is then of another start. Without holders that is an error.
-func (c *Client) begin(ctx context.Context, s *provider.Start, h holders) (found provider.Instance, err error) {
-	found, err = c.beginAmong(ctx, s, h)
-	refused := err
-	if err == nil && found.StartID != s.StartID {
-		refused = ErrAlreadyExists
-	}
-	c.forgetInput(ctx, s, &found, refused)
-	return found, err
-}
-
-func (c *Client) beginAmong(ctx context.Context, s *provider.Start, h holders) (found provider.Instance, err error) {
-	for {
-		found, err = c.hub.StartOrchestration(ctx, *s)
-		if h == nil || !errors.Is(err, ErrAlreadyExists) || errors.Is(err, ErrPurged) {
-			return found, err
-		}
-		if err = nil; found.StartID == "" {
-			found, err = c.hub.ReadInstance(ctx, s.InstanceID)
-		}
-		switch {
-		case errors.Is(err, ErrNotFound): // it was purged meanwhile
-			err = nil
-		case err != nil:
-		case h(found.Status):
-			err = c.makeWay(ctx, &found)
-		case found.Status == StatusDeleting:
-			err = c.whileLives(ctx, &found, func(s RuntimeStatus) bool { return s == StatusDeleting })
-		default:
-			return found, nil
-		}
-		if err != nil {
-			return found, err
-		}
-	}
-}
-
-// makeWay ends the life of an id that was read, and deletes it. Another life, which may have begun meanwhile, is left alone.
-func (c *Client) makeWay(ctx context.Context, in *provider.Instance) error {
-	requester := c.caller(ctx)
-	if !in.Status.Terminal() {
-		end := provider.Message{
-			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: ReplacedMessage, RequestedBy: requester, TraceParent: traceOf(ctx),
-		}
-		if err := c.hub.EnqueueForOrchestrator(ctx, end); err != nil {
-			return err
-		}
-		if err := c.whileLives(ctx, in, func(s RuntimeStatus) bool { return !s.Terminal() }); err != nil {
-			return err
-		}
-	}
-	return c.hub.DeleteIncarnation(provider.WithRequester(ctx, requester), in.InstanceID, in.StartID, false)
-}
-
-// whileLives waits while the life of an id that was read is there with such a status. It does not wait for the next life.
-func (c *Client) whileLives(ctx context.Context, in *provider.Instance, such func(RuntimeStatus) bool) error {
-	look := func(ctx context.Context) (done bool, err error) {
-		now, err := c.hub.ReadInstance(ctx, in.InstanceID)
-		if errors.Is(err, ErrNotFound) {
-			return true, nil
-		}
-		return now.StartID != in.StartID || !such(now.Status), err
-	}
-	if err := c.lookWaiting(ctx, in.InstanceID, look); err != nil {
-		return fmt.Errorf("wait for the end of the existing instance: %w", waitError(ctx, in.InstanceID, err))
-	}
-	return nil
-}
+const ReplacedMessage = starting.ReplacedMessage

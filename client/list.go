@@ -2,11 +2,11 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -45,18 +45,18 @@ func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[Status, error]
 func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Status], error) {
 	err := checkQuery(q)
 	if err == nil {
-		err = checkLimit(p.Limit)
+		err = inputcheck.Limit(p.Limit)
 	}
 	if err == nil {
-		err = checkCursor(p.Cursor)
+		err = inputcheck.Cursor(p.Cursor)
 	}
 	if err != nil {
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
 	}
 
 	found, err := c.hub.ListInstances(ctx, provider.ListQuery{
-		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID, StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore,
-		Limit: p.Limit, Cursor: p.Cursor,
+		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID,
+		StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore, Limit: p.Limit, Cursor: p.Cursor,
 	})
 	if err != nil {
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
@@ -69,30 +69,11 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Stat
 }
 
 func checkQuery(q ListQuery) error {
-	if wrong := statusProblem(q.Status); wrong != "" {
-		return &provider.FieldError{Field: "status", Problem: wrong}
+	if err := inputcheck.Status("status", q.Status); err != nil {
+		return err
 	}
 	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
 		return &provider.FieldError{Field: "startedAfter", Problem: "must be before startedBefore"}
 	}
-	return checkSelection(q.Orchestration, q.Version, q.ParentID, q.Tags)
-}
-
-// statusProblem returns what is wrong with a status that is selected by; empty: nothing.
-func statusProblem(s RuntimeStatus) string {
-	switch s {
-	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
-		StatusDeleting:
-		return ""
-	default:
-		return fmt.Sprintf("must be one of %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, is %q",
-			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed,
-			StatusCancelled, StatusTerminated, StatusDeleting, provider.Excerpt(s))
-	}
-}
-
-// checkSelection checks what a list and a bulk select by alike.
-func checkSelection(name, version, parent string, tags map[string]string) error {
-	return errors.Join(checkText("name", name, 0, MaxOrchestrationBytes), checkText("version", version, 0, MaxVersionBytes),
-		checkText("parent", parent, 0, MaxInstanceIDBytes), provider.CheckTags(tags))
+	return inputcheck.Selection(q.Orchestration, q.Version, q.ParentID, q.Tags)
 }

@@ -1,16 +1,15 @@
 package client
 
 import (
-	"fmt"
 	"iter"
 
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/internal/inputcheck"
 )
 
 // MaxPageSize is the maximum number of items of a page.
-const MaxPageSize = 1000
+const MaxPageSize = inputcheck.MaxPageSize
 
-// defaultPage is the size of a page when none is asked for.
+// defaultPage is the size of a page if Paging.Limit is 0.
 const defaultPage = 100
 
 // Paging selects a page of a list. The zero value selects the first page, with up to 100 items.
@@ -61,21 +60,4 @@ func Collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
 		all = append(all, item)
 	}
 	return all, nil
-}
-
-const (
-	fieldCursor = "cursor"
-	// maxCursorBytes is longer than any cursor: the longest holds an instance id, each byte of which may be escaped.
-	maxCursorBytes = 16 << 10
-)
-
-// checkCursor refuses texts that cannot be cursors, before anything is read for them.
-func checkCursor(cursor string) error { return checkText(fieldCursor, cursor, 0, maxCursorBytes) }
-
-// checkLimit accepts 0, which is no limit.
-func checkLimit(limit int) error {
-	if limit < 0 || limit > MaxPageSize {
-		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPageSize, limit)}
-	}
-	return nil
 }

@@ -2,12 +2,11 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -18,7 +17,7 @@ import (
 // A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
 // it. Pause returns ErrNotFound if the instance does not exist and ErrEnded if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
-	if _, err := c.order(ctx, callPause, provider.MessageExecutionSuspended, instanceID, message); err != nil {
+	if _, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID, message); err != nil {
 		return fmt.Errorf("client: pause: %w", err)
 	}
 	return nil
@@ -30,7 +29,7 @@ func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 // Resume returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. It returns ErrNotPaused if
 // the status is not Paused, but still sends the request, which ends a Pause that has not arrived yet.
 func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
-	before, err := c.order(ctx, callResume, provider.MessageExecutionResumed, instanceID, message)
+	before, err := c.sendPause(ctx, clientcall.Resume, provider.MessageExecutionResumed, instanceID, message)
 	if err == nil && before != StatusPaused {
 		err = fmt.Errorf("instance %q is %s: %w", instanceID, before, ErrNotPaused)
 	}
@@ -40,14 +39,16 @@ func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
 	return nil
 }
 
-// order sends an order to pause or to resume, and returns what the instance was before.
-func (c *Client) order(ctx context.Context, operation string, kind provider.MessageKind, instanceID, message string) (before RuntimeStatus, err error) {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+// sendPause sends a request to pause or resume an instance, and returns the status that the instance had before.
+func (c *Client) sendPause(
+	ctx context.Context, operation string, kind provider.MessageKind, instanceID, message string,
+) (before RuntimeStatus, err error) {
+	if err := inputcheck.Message(message); err != nil {
 		return "", err
 	}
 	m := provider.Message{
-		Kind: kind, InstanceID: instanceID, Text: message, RequestedBy: c.decider(ctx),
-		EventID: history.PauseIDPrefix + ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String(),
+		Kind: kind, InstanceID: instanceID, Text: message, RequestedBy: c.cancelRequester(ctx),
+		EventID: history.PauseIDPrefix + c.hub.NewID(),
 	}
-	return c.sendTo(ctx, operation, m)
+	return c.hub.Send(ctx, operation, m)
 }

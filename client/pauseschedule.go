@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/schedule"
 )
 
-// scheduleAnswer limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
+// scheduleTimeout limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
 // may be blocked.
-const scheduleAnswer = 20 * time.Second
+const scheduleTimeout = 20 * time.Second
 
 // PauseSchedule stops a schedule from starting runs at its scheduled times until ResumeSchedule. The current run
-// continues, TriggerSchedule still starts runs, and queued runs and backfills are kept. Pausing a paused schedule replaces
-// the message.
+// continues, TriggerSchedule still starts runs, and queued runs and backfills are kept. Pausing a paused schedule
+// replaces the message.
 //
 // PauseSchedule is an update of the schedule's instance and returns the errors of Update. It waits up to 20 seconds for
 // the response. Without one, for example because the schedule is blocked, it returns a *UpdateError with UpdatePending,
@@ -28,9 +29,9 @@ func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
 	switch {
 	case err != nil:
 	case s.instanceIsPaused:
-		err = c.sendPause(ctx, id, message)
+		err = c.sendSchedulePause(ctx, id, message)
 	default:
-		_, err = c.tellSchedule(ctx, id, schedule.UpdatePause, message)
+		_, err = c.updateSchedule(ctx, id, schedule.UpdatePause, message)
 		if hasNoHandler(err) {
 			err = c.Pause(ctx, schedule.InstanceID(id), message)
 		}
@@ -50,7 +51,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 		err = c.Resume(ctx, schedule.InstanceID(id), message)
 	}
 	if err == nil { // the resumed instance may have a parked pause of the schedule, which its status does not show
-		err = c.resumeOwn(ctx, &s, message)
+		err = c.endSchedulePause(ctx, &s, message)
 	}
 	if err != nil {
 		return fmt.Errorf("client: resume schedule: %w", err)
@@ -58,10 +59,10 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 	return nil
 }
 
-// resumeOwn ends the schedule's own pause. In an older release, a pause of the instance is the only one.
-func (c *Client) resumeOwn(ctx context.Context, s *ScheduleStatus, message string) error {
+// endSchedulePause ends the schedule's own pause. In an older release, a pause of the instance is the only one.
+func (c *Client) endSchedulePause(ctx context.Context, s *ScheduleStatus, message string) error {
 	id := s.Schedule.ID
-	wasPaused, err := c.tellSchedule(ctx, id, schedule.UpdateResume, message)
+	wasPaused, err := c.updateSchedule(ctx, id, schedule.UpdateResume, message)
 	switch {
 	case hasNoHandler(err) && s.instanceIsPaused:
 		return nil
@@ -80,24 +81,24 @@ func hasNoHandler(err error) bool {
 	return ok && e.Code == UpdateHandlerNotFound
 }
 
-// sendPause sends a pause to a schedule whose paused instance parks it, and does not wait for the response.
-func (c *Client) sendPause(ctx context.Context, id, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+// sendSchedulePause sends a pause to a schedule whose paused instance parks it, and does not wait for the response.
+func (c *Client) sendSchedulePause(ctx context.Context, id, message string) error {
+	if err := inputcheck.Message(message); err != nil {
 		return err
 	}
 	u, err := c.newUpdate(schedule.InstanceID(id), schedule.UpdatePause, message, updateOptions{})
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, callUpdate, u.instanceID, u.name, u.send)
+	return u.Send(ctx)
 }
 
-// tellSchedule sends an update to a schedule and waits for the response.
-func (c *Client) tellSchedule(ctx context.Context, id, update, message string) (json.RawMessage, error) {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+// updateSchedule sends an update to a schedule and waits for the response.
+func (c *Client) updateSchedule(ctx context.Context, id, update, message string) (json.RawMessage, error) {
+	if err := inputcheck.Message(message); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithTimeout(ctx, scheduleAnswer)
+	ctx, stop := context.WithTimeout(ctx, scheduleTimeout)
 	defer stop()
 	return c.Update(ctx, schedule.InstanceID(id), update, message)
 }

@@ -3,10 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -23,10 +20,10 @@ import (
 // Without a codec, the hub's orchestrator encodes the client's payloads before it stores them, except the input of a
 // start, which stays unencoded. Encoded payloads are returned as an EncodedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
-	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
+	return func(o *options) { o.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
-// newEncoding makes what the client seals and opens payloads by.
+// newEncoding returns the vault with the codecs and the payload store of a backend.
 func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
 	var store provider.PayloadStore
 	if k, ok := unwrap.As[provider.PayloadStoreProvider](h); ok {
@@ -39,59 +36,6 @@ func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
 	return v
 }
 
-// sealInput seals the input of a start, and has the execution that is to begin own what lies in the store.
-func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
-	if c.encoding == nil && s.RestartFrom == nil && s.Input.StorageKey() == "" { // what lies in a bucket only a client that has it may start again
-		return nil
-	}
-	first := provider.NewExecutionID(c.now().UTC().Truncate(time.Millisecond), s.InstanceID, s.StartID)
-	if s.RestartFrom != nil { // it has its input in the history that it takes over
-		return c.ownPast(ctx, s, first)
-	}
-	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: first, Kind: perdure.PayloadOrchestrationInput, Name: s.Name}
-	if s.Input, err = c.encoding.EncodePayload(ctx, about, s.Input); err != nil {
-		return err
-	}
-	before := s.Input.StorageKey()
-	if before == "" {
-		return nil
-	}
-	if s.Input, err = c.encoding.Adopt(ctx, about, s.Input); err != nil { // of an instance that is started again
-		return err
-	}
-	if provider.ExecutionOfPayload(s.Input.StorageKey()) != first {
-		return &perdure.PayloadError{Payload: about, Key: before, Err: perdure.ErrPayloadNotFound}
-	}
-	s.ExecutionID = first
-	return nil
-}
-
-// forgetInput deletes what a start has stored that has begun no execution. Where it may have, or this fails, a sweep looks: an instance that is in a later
-// execution may have begun with this start, whose answer was lost.
-func (c *Client) forgetInput(ctx context.Context, s *provider.Start, started *provider.Instance, err error) {
-	another := err == nil && started.ExecutionNumber == 1 && started.ExecutionID != s.ExecutionID || errors.Is(err, ErrAlreadyExists)
-	if s.ExecutionID == "" || !another {
-		return
-	}
-	_ = c.encoding.Delete(context.WithoutCancel(ctx), storedFor(s)...)
-}
-
-// storedFor returns the keys under which a start has stored payloads of its execution.
-func storedFor(s *provider.Start) (keys []string) {
-	add := func(p history.Payload) {
-		if key := p.StorageKey(); key != "" {
-			keys = append(keys, key)
-		}
-	}
-	add(s.Input)
-	if s.RestartFrom != nil {
-		for i := range s.RestartFrom.Events {
-			s.RestartFrom.Events[i].EachPayload(func(of history.EventPayload) { add(*of.Payload) })
-		}
-	}
-	return keys
-}
-
 // EncodedPayload describes a payload that the client cannot decode or read.
 type EncodedPayload struct {
 	// Codec is the ID of the codec that encoded the payload. It is empty if none did.
@@ -101,51 +45,36 @@ type EncodedPayload struct {
 	// Bytes is the size of the payload's JSON in bytes.
 	Bytes int64 `json:"bytes"`
 
-	cause error // why it is not shown, where this client has tried
+	cause error // why this client cannot decode the payload, if it tried
 }
 
-// EncodedPayloadOf describes a payload of a history that is encoded or in the payload store. ok is false for any other payload.
-func EncodedPayloadOf(p history.Payload) (s EncodedPayload, ok bool) {
-	sealed, ok := p.Encoded()
-	return EncodedPayload{Codec: sealed.Codec, Key: sealed.Key, Bytes: sealed.Bytes}, ok
+// EncodedPayloadOf describes a payload of a history that is encoded or in the payload store. ok is false for any other
+// payload.
+func EncodedPayloadOf(p history.Payload) (e EncodedPayload, ok bool) {
+	encoded, ok := p.Encoded()
+	return EncodedPayload{Codec: encoded.Codec, Key: encoded.Key, Bytes: encoded.Bytes}, ok
 }
 
-// unseal returns the document of a payload, or what can be said of one that it cannot show. Only what may be an outage is an error.
-func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (doc json.RawMessage, sealed *EncodedPayload, err error) {
-	doc, err = c.encoding.Decode(ctx, about, p)
-	if err == nil || !payloads.IsPermanent(err) {
+// decode returns the document of a payload, or a description if the client cannot decode or read it. It returns an error
+// only for outages.
+func (c *Client) decode(
+	ctx context.Context, about perdure.PayloadInfo, p history.Payload,
+) (doc json.RawMessage, encoded *EncodedPayload, err error) {
+	doc, undecodable, err := c.hub.Decode(ctx, about, p)
+	if undecodable == nil {
 		return doc, nil, err
 	}
-	s, ok := EncodedPayloadOf(p)
-	if !ok {
-		return nil, nil, err
-	}
-	s.cause = err
-	return nil, &s, nil
-}
-
-// openFailure returns a failure with the details that the client can show as documents: a copy, where there are any. Those that it cannot show stay sealed.
-// Only what may be an outage is an error.
-func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *history.Failure) (*history.Failure, error) {
-	f = f.Clone()
-	var failed error
-	f.EachPayload(about.Name, func(p history.EventPayload) {
-		doc, err := c.encoding.Decode(ctx, about, *p.Payload)
-		switch {
-		case err == nil:
-			*p.Payload = history.NewInlinePayload(doc)
-		case !payloads.IsPermanent(err):
-			failed = err
-		}
-	})
-	return f, failed
+	described, _ := EncodedPayloadOf(p)
+	described.cause = undecodable
+	return nil, &described, nil
 }
 
 // Payload returns the document of a payload of an instance's history, including payloads in the payload store. The
 // error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadNotFound if the payload
 // no longer exists.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
-	doc, err := c.encoding.Decode(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}
+	doc, err := c.hub.Encoding.Decode(ctx, about, *of.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("client: payload: %w", err)
 	}
@@ -156,70 +85,10 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 // payload with a Key (see EncodedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
 // caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
-	data, err := c.encoding.ReadStored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}
+	data, err := c.hub.Encoding.ReadStored(ctx, about, *of.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("client: stored payload: %w", err)
 	}
 	return data, nil
-}
-
-// show opens the payloads of an event that are encoded and lie in it, as far as the client can.
-func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) {
-	if c.encoding == nil {
-		return
-	}
-	e.Error = e.Error.Clone()
-	e.EachPayload(func(of history.EventPayload) {
-		s, sealed := of.Payload.Encoded()
-		if !sealed || s.Key != "" {
-			return
-		}
-		doc, err := c.encoding.Decode(ctx, perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: e.ExecutionID, Kind: of.Kind, Name: of.Name}, *of.Payload)
-		if err == nil { // else it is shown as what it is
-			*of.Payload = history.NewInlinePayload(doc)
-		}
-	})
-}
-
-// statusOf is what is known of an instance without its result.
-func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
-	s := statusOf(in)
-	p := history.Payload(in.CustomStatus)
-	if !p.IsEncoded() {
-		if doc, plain := p.Document(); plain {
-			s.CustomStatus = doc
-		}
-		return s
-	}
-	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadCustomStatus, Name: in.Name}
-	s.CustomStatus, s.EncodedCustomStatus, _ = c.unseal(ctx, about, p)
-	if s.CustomStatus == nil && s.EncodedCustomStatus == nil { // an outage is no reason to know nothing of an instance
-		sealed, _ := EncodedPayloadOf(p)
-		s.EncodedCustomStatus = &sealed
-	}
-	return s
-}
-
-// SweepPayloads deletes large payloads that no instance refers to: payloads of purged executions and of executions that
-// never started, at least two days old. Such payloads are left by processes that died or were late. All other payloads
-// are deleted with their instance.
-//
-// SweepPayloads yields the number of deleted payloads after each page of a thousand keys. A page costs one S3 call and
-// one read per execution. After an error you can start again. SweepPayloads does nothing if the hub has no payload
-// store.
-func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
-	return func(yield func(int, error) bool) {
-		k, ok := unwrap.As[provider.PayloadStoreProvider](c.hub)
-		for after := ""; ok; {
-			next, deleted, err := k.SweepPayloads(ctx, after)
-			if err != nil {
-				yield(deleted, fmt.Errorf("client: sweep payloads: %w", err))
-				return
-			}
-			if !yield(deleted, nil) || next == "" {
-				return
-			}
-			after = next
-		}
-	}
 }

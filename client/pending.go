@@ -3,16 +3,13 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/pendingtasks"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/internal/inputcheck"
 )
 
 // Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is that of the HTTP
@@ -53,8 +50,8 @@ type PendingItem struct {
 	Name string `json:"name,omitempty"`
 	// UpdateID is the ID of an update.
 	UpdateID string `json:"updateId,omitempty"`
-	// InstanceID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent event
-	// or update.
+	// InstanceID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent
+	// event or update.
 	InstanceID string `json:"childId,omitempty"`
 	// ScheduledAt is the time of the event with this ID.
 	ScheduledAt time.Time `json:"since"`
@@ -78,9 +75,9 @@ type PendingItem struct {
 	// LastHeartbeatAt is when an activity last reported a heartbeat with details. Heartbeats without details are not
 	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnregisteredAt is when a worker whose build, UnregisteredBuildID, does not have the activity last received it. It is zero if
-	// no worker reported that, or if a worker has started the activity since. Without UnregisteredAt, a heartbeat or a
-	// failure, it is unknown whether the activity has started.
+	// UnregisteredAt is when a worker whose build, UnregisteredBuildID, does not have the activity last received it. It
+	// is zero if no worker reported that, or if a worker has started the activity since. Without UnregisteredAt, a
+	// heartbeat or a failure, it is unknown whether the activity has started.
 	UnregisteredAt      time.Time `json:"unknownAt,omitzero"`
 	UnregisteredBuildID string    `json:"unknownBuild,omitempty"`
 
@@ -89,9 +86,9 @@ type PendingItem struct {
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
-	// ResultPendingSince is when the activity's function returned perdure.ErrPending. The attempt then needs no worker and is
-	// completed with its token. NextTimeoutCheckAt is when the attempt's timeouts are checked next, which a heartbeat postpones.
-	// It is zero if the attempt has no timeouts.
+	// ResultPendingSince is when the activity's function returned perdure.ErrPending. The attempt then needs no worker
+	// and is completed with its token. NextTimeoutCheckAt is when the attempt's timeouts are checked next, which a
+	// heartbeat postpones. It is zero if the attempt has no timeouts.
 	ResultPendingSince time.Time `json:"handedOverAt,omitzero"`
 	NextTimeoutCheckAt time.Time `json:"limitAt,omitzero"`
 
@@ -108,16 +105,16 @@ type PendingKind string
 
 // Kinds of pending items.
 const (
-	PendingActivity         PendingKind = "activity"
-	PendingTimer            PendingKind = "timer"
-	PendingSubOrchestration PendingKind = "sub_orchestration"
-	PendingExternalEvent    PendingKind = "external_event"
+	PendingActivity         PendingKind = pendingtasks.Activity
+	PendingTimer            PendingKind = pendingtasks.Timer
+	PendingSubOrchestration PendingKind = pendingtasks.SubOrchestration
+	PendingExternalEvent    PendingKind = pendingtasks.ExternalEvent
 	// PendingSentEvent is an external event that was sent to another instance without a response yet.
-	PendingSentEvent PendingKind = "sent_event"
+	PendingSentEvent PendingKind = pendingtasks.SentEvent
 	// PendingSentUpdate is an update that was sent to another instance without a response yet.
-	PendingSentUpdate PendingKind = "sent_update"
+	PendingSentUpdate PendingKind = pendingtasks.SentUpdate
 	// PendingUpdate is an update that was accepted and whose handler has not returned yet.
-	PendingUpdate PendingKind = "update"
+	PendingUpdate PendingKind = pendingtasks.ReceivedUpdate
 )
 
 // Pending returns the tasks and messages that an execution of an instance is waiting for, up to limit items. An empty
@@ -135,8 +132,8 @@ const (
 // Pending returns ErrNotFound in the same cases as Cancellations, and provider.ErrCorrupt if the history cannot be
 // read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
-	p := Pending{ReadAt: c.now().UTC(), Items: []PendingItem{}}
-	err := checkLimit(limit)
+	p := Pending{ReadAt: c.hub.Now().UTC(), Items: []PendingItem{}}
+	err := inputcheck.Limit(limit)
 	if err == nil {
 		err = c.pending(ctx, &p, instanceID, executionID, cmp.Or(limit, defaultPage))
 	}
@@ -147,185 +144,31 @@ func (c *Client) Pending(ctx context.Context, instanceID, executionID string, li
 }
 
 func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionID string, limit int) error {
-	executionID, err := c.executionOf(ctx, instanceID, historyOptions{executionID: executionID})
+	of, err := c.executionRef(ctx, instanceID, historyOptions{executionID: executionID})
 	if err != nil {
 		return err
 	}
-
-	l := newPendingLog()
-	for e, err := range c.hub.ReadHistory(ctx, instanceID, executionID, 0) {
-		if err != nil {
-			return err
+	list, err := pendingtasks.Read(ctx, c.hub, of, limit, p.ReadAt)
+	p.Total, p.Blocked = list.Total, (*BlockedState)(list.Blocked)
+	for i := range list.Items {
+		x := pendingItemOf(&list.Items[i])
+		about := perdure.PayloadInfo{
+			InstanceID: instanceID, ExecutionID: of.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: x.Name,
 		}
-		l.add(&e)
+		x.LastError, _ = c.hub.DecodeFailure(ctx, about, x.LastError) // during an outage, details stay encoded
+		p.Items = append(p.Items, x)
 	}
-
-	ids := l.pending()
-	p.Total = len(ids)
-	p.Blocked = l.blocked()
-	retries, err := c.retriesOf(ctx, executionID, l, limit)
-	if err != nil {
-		return err
-	}
-
-	p.Items = l.firstItems(ids, limit, retries)
-	for i := range p.Items {
-		x := &p.Items[i]
-		about := perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: executionID, Kind: perdure.PayloadErrorDetails, Name: x.Name}
-		x.LastError, _ = c.openFailure(ctx, about, x.LastError) // details that cannot be read now stay sealed
-	}
-	if err := c.addRecords(ctx, executionID, p.Items); err != nil {
-		return err
-	}
-	return c.markWithoutWorker(ctx, p)
+	return err
 }
 
-// startsWithin is how long a worker may take to start for an activity that is due, before it counts as missing.
-const startsWithin = time.Minute
-
-// markWithoutWorker marks the activities that no worker can be running.
-func (c *Client) markWithoutWorker(ctx context.Context, p *Pending) error {
-	var waiting []*PendingItem
-	for i := range p.Items {
-		x := &p.Items[i]
-		due := x.ScheduledAt
-		if x.NextAttemptAt.After(due) {
-			due = x.NextAttemptAt
-		}
-		if x.LastHeartbeatAt.After(due) {
-			due = x.LastHeartbeatAt // its worker was there then
-		}
-		if x.Kind == PendingActivity && x.Queue != "" && x.ResultPendingSince.IsZero() && x.UnregisteredAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
-			waiting = append(waiting, x)
-		}
+func pendingItemOf(x *pendingtasks.Item) PendingItem {
+	return PendingItem{
+		Kind: PendingKind(x.Kind), ID: x.ID, Name: x.Name, UpdateID: x.UpdateID, InstanceID: x.InstanceID,
+		ScheduledAt: x.ScheduledAt, Attempt: x.Attempt, MaxAttempts: x.MaxAttempts, LastError: x.LastError,
+		FailedAt: x.FailedAt, NextAttemptAt: x.NextAttemptAt, DueAt: x.DueAt, Queue: x.Queue,
+		LastHeartbeatAt: x.LastHeartbeatAt, UnregisteredAt: x.UnregisteredAt,
+		UnregisteredBuildID: x.UnregisteredBuildID, CancelledAt: x.CancelledAt, CancelReason: x.CancelReason,
+		ResultPendingSince: x.ResultPendingSince, NextTimeoutCheckAt: x.NextTimeoutCheckAt, NoWorker: x.NoWorker,
+		WorkerSeenAt: x.WorkerSeenAt,
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-
-	reports, err := c.hub.ReadWorkers(ctx)
-	if err != nil {
-		return err
-	}
-	for _, x := range waiting {
-		if r := reports[x.Queue]; r.Missing(p.ReadAt) {
-			x.NoWorker = true
-			x.WorkerSeenAt = r.SeenAt
-		}
-	}
-	return nil
-}
-
-// mostRetries bounds how many items of retries are read, which include those of activities that are over.
-const mostRetries = 20_000
-
-// retries are the open activities that have failed before: at most as many as are asked for, in the order of their ids.
-type retries struct {
-	of map[int64]provider.ActivityRetry
-	// known is the id up to which every activity that is not in of is known to be in its first attempt.
-	known int64
-}
-
-func (c *Client) retriesOf(ctx context.Context, executionID string, l *pendingLog, limit int) (retries, error) {
-	found := retries{of: map[int64]provider.ActivityRetry{}, known: l.state.LastID}
-	if l.activities == 0 {
-		return found, nil
-	}
-	read := 0
-	for r, err := range c.hub.ReadRetries(ctx, executionID) {
-		if err != nil {
-			return found, err
-		}
-		if read++; read > mostRetries || len(found.of) == limit {
-			found.known = r.ActivityID - 1
-			break
-		}
-		if o, open := l.state.Open(r.ActivityID); open && !o.OutcomeParked && !l.state.Ended() {
-			found.of[r.ActivityID] = r
-		}
-	}
-	return found, nil
-}
-
-// readsAtOnce is how many items are read concurrently.
-const readsAtOnce = 16
-
-// addRecords adds what workers have recorded of the activities among items.
-func (c *Client) addRecords(ctx context.Context, executionID string, items []PendingItem) error {
-	var activities []*PendingItem
-	for i := range items {
-		if items[i].Kind == PendingActivity {
-			activities = append(activities, &items[i])
-		}
-	}
-	return concurrently(activities, func(p *PendingItem) error {
-		r, err := c.hub.ReadActivityRecord(ctx, executionID, p.ID)
-		if err == nil {
-			p.addRecord(&r)
-		}
-		return err
-	})
-}
-
-// concurrently calls read for each item, a few at a time. After an error it begins no more: a table that throttles must
-// not receive a thousand calls.
-func concurrently[T any](items []T, read func(T) error) error {
-	var (
-		reads  sync.WaitGroup
-		failed atomic.Bool
-	)
-	slots := make(chan struct{}, readsAtOnce)
-	errs := make([]error, len(items))
-
-	for i := range items {
-		slots <- struct{}{}
-		if failed.Load() {
-			break
-		}
-		reads.Go(func() {
-			defer func() { <-slots }()
-			if errs[i] = read(items[i]); errs[i] != nil {
-				failed.Store(true)
-			}
-		})
-	}
-	reads.Wait()
-	return errors.Join(errs...)
-}
-
-func (p *PendingItem) addRecord(r *provider.ActivityRecord) {
-	p.LastHeartbeatAt = r.LastHeartbeatAt
-	if r.Unknown(p.FailedAt) {
-		p.UnregisteredAt = r.UnknownAt
-		p.UnregisteredBuildID = r.UnknownBuild
-	}
-}
-
-// Limits of a last error: a thousand of them must fit a response.
-const (
-	lastErrorBytes  = 1 << 10
-	lastErrorCauses = 1
-)
-
-// firstItems returns the items to show.
-func (l *pendingLog) firstItems(ids []int64, limit int, failed retries) []PendingItem {
-	hasFailed := func(id int64) bool {
-		about := l.about[id]
-		return failed.of[id].Attempt > 1 || about != nil && about.child != nil && about.child.err != nil
-	}
-	slices.SortFunc(ids, func(a, b int64) int {
-		if x, y := hasFailed(a), hasFailed(b); x != y {
-			if x {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a, b)
-	})
-
-	items := make([]PendingItem, 0, min(limit, len(ids)))
-	for _, id := range ids[:cap(items)] {
-		items = append(items, l.item(id, failed))
-	}
-	return items
 }

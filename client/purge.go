@@ -5,25 +5,39 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/client/internal/purging"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
 // PurgeOption is an option of Purge.
 type PurgeOption func(*purgeOptions)
 
-type purgeOptions struct {
-	force    bool
-	children bool
-	life     *time.Time
-}
+type purgeOptions = purging.Options
 
 // Force also purges an instance that has not ended. The instance ends immediately, without running its code. Its
 // activities, timers and children are cancelled, and its parent receives a failure of type history.TypeTerminated.
-func Force() PurgeOption { return func(o *purgeOptions) { o.force = true } }
+func Force() PurgeOption { return func(o *purgeOptions) { o.Force = true } }
 
-// IfCreatedAt purges the instance only if it was created at this time (Status.CreatedAt), and not a later incarnation of
-// its ID. Otherwise Purge returns ErrNotFound.
-func IfCreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.life = &t } }
+// IfCreatedAt purges the instance only if it was created at this time (Status.CreatedAt), and not a later incarnation
+// of its ID. Otherwise Purge returns ErrNotFound.
+func IfCreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.CreatedAt = &t } }
+
+// WithChildren also purges the sub-orchestrations of an instance that have ended, and their sub-orchestrations.
+// Detached orchestrations stay. A child that has not ended stays, with everything below it.
+//
+// Children are purged first, so that a repeated call finds the rest after a failure or the end of ctx. They are found
+// in the histories of the instance's executions. Children of executions that retention has deleted therefore stay, and
+// so do the children of an instance whose purge has already started. If a history cannot be read, the error is
+// provider.ErrCorrupt: purge that instance without WithChildren.
+//
+// Besides the writes of Purge, WithChildren reads each history and each child with strongly consistent reads, up to 16
+// concurrently. Over HTTP, where a call has half a minute, tens of thousands of children take several calls.
+//
+// WithChildren requires an instance that has ended and cannot be combined with Force. Terminate a running instance
+// first and wait for its children.
+func WithChildren() PurgeOption { return func(o *purgeOptions) { o.Children = true } }
 
 // Purge deletes an instance that has ended, with the histories of all its executions. Its ID can then be used again,
 // but not by a repetition of the start that created the instance. Children are separate instances and stay, unless
@@ -40,36 +54,15 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	err := checkInstanceID(instanceID)
+	err := inputcheck.InstanceID(instanceID)
 	if err == nil {
-		requester := c.caller(ctx)
-		err = c.call(ctx, callPurge, instanceID, "", func(ctx context.Context) error {
-			return c.purge(provider.WithRequester(ctx, requester), instanceID, o)
+		requester := c.hub.Calls.Caller(ctx)
+		err = c.hub.Call(ctx, clientcall.Purge, instanceID, "", func(ctx context.Context) error {
+			return purging.Purge(provider.WithRequester(ctx, requester), c.hub, instanceID, o)
 		})
 	}
 	if err != nil {
 		return fmt.Errorf("client: purge: %w", err)
 	}
 	return nil
-}
-
-func (c *Client) purge(ctx context.Context, instanceID string, o purgeOptions) error {
-	if o.force && o.children {
-		return errForcedFamily
-	}
-	if o.life == nil && !o.children {
-		return c.hub.DeleteInstance(ctx, instanceID, o.force)
-	}
-	in, err := c.hub.ReadInstance(ctx, instanceID)
-	if err == nil && o.life != nil && !in.CreatedAt.Equal(*o.life) {
-		err = fmt.Errorf("instance %q was created at %s, not at %s: %w",
-			instanceID, in.CreatedAt.Format(time.RFC3339Nano), o.life.Format(time.RFC3339Nano), ErrNotFound)
-	}
-	if err != nil {
-		return err
-	}
-	if o.children {
-		return c.purgeFamily(ctx, &in)
-	}
-	return c.hub.DeleteIncarnation(ctx, instanceID, in.StartID, o.force) // an id that begins another life meanwhile is left alone
 }

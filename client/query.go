@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/unwrap"
+	"github.com/perdure/perdure/client/internal/hub"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -27,8 +27,8 @@ type QueryCode = provider.QueryCode
 const (
 	// QueryNotStarted means that the current execution has not run its first turn yet. Query again later.
 	QueryNotStarted = provider.QueryNotStarted
-	// QueryHandlerNotFound means that the code has not set a handler of this name so far. Known holds the names that it has
-	// set.
+	// QueryHandlerNotFound means that the code has not set a handler of this name so far. Known holds the names that it
+	// has set.
 	QueryHandlerNotFound = provider.QueryHandlerNotFound
 	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
 	QueryUnregistered = provider.QueryUnregistered
@@ -61,7 +61,7 @@ const QueryTimeout = 25 * time.Second
 // WithQuerier sets the provider.Querier that runs queries: a dispatch.Orchestrator of this process or the Querier of a
 // lambdahandler.Function. The default, also for nil, is the Backend if it is a provider.Querier. A hub of package
 // dynamo invokes the orchestrator function.
-func WithQuerier(a provider.Querier) Option { return func(c *Client) { c.asker = a } }
+func WithQuerier(a provider.Querier) Option { return func(o *options) { o.querier = a } }
 
 // Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with
 // perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as is.
@@ -69,51 +69,44 @@ func WithQuerier(a provider.Querier) Option { return func(c *Client) { c.asker =
 // The handler sees the state after the instance's committed turns, at some time after the call started. A query works
 // whether the instance is running, paused, blocked or has ended. It does not change the instance and can be repeated.
 //
-// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and ErrQueriesUnsupported if
-// there is no function to invoke. After QueryTimeout, or if the deadline of ctx expires first, the QueryError has the
-// code QueryTimedOut.
+// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and
+// ErrQueriesUnsupported if there is no function to invoke. After QueryTimeout, or if the deadline of ctx expires first,
+// the QueryError has the code QueryTimedOut.
 //
 // Each query replays the instance in the orchestrator function and uses its concurrency. Do not poll with queries.
 func (c *Client) Query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
-	answer, err := c.query(ctx, instanceID, query, input)
+	result, err := c.query(ctx, instanceID, query, input)
 	if err != nil {
 		return nil, fmt.Errorf("client: query: %w", err)
 	}
-	return answer, nil
+	return result, nil
 }
 
 func (c *Client) query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
-	if err := checkInstanceID(instanceID); err != nil {
+	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return nil, err
 	}
-	if err := checkText("query", query, 1, MaxQueryNameBytes); err != nil {
+	if err := provider.CheckText("query", query, 1, MaxQueryNameBytes); err != nil {
 		return nil, err
 	}
-	doc, err := encodePayload(fieldInput, input, MaxInputBytes)
+	payload, err := hub.Encode(fieldInput, input, MaxInputBytes)
 	if err != nil {
 		return nil, err
 	}
-	asker := c.asker
-	if asker == nil {
-		asker, _ = unwrap.As[provider.Querier](c.hub)
-	}
-	if asker == nil {
+	doc, _ := payload.Document()
+	if c.querier == nil {
 		return nil, ErrQueriesUnsupported
 	}
 
 	limited, stop := context.WithTimeout(ctx, QueryTimeout)
 	defer stop()
-	answer, err := asker.QueryInstance(limited, provider.QueryRequest{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
-	if _, told := errors.AsType[*QueryError](err); err != nil && !told && errors.Is(limited.Err(), context.DeadlineExceeded) {
+	request := provider.QueryRequest{InstanceID: instanceID, Name: query, Input: doc}
+	result, err := c.querier.QueryInstance(limited, request)
+	_, reported := errors.AsType[*QueryError](err)
+	if err != nil && !reported && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return nil, &QueryError{
 			InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error(),
 		}
 	}
-	return answer, err
-}
-
-// documentOf is the document of a payload that is inline.
-func documentOf(p history.Payload) json.RawMessage {
-	doc, _ := p.Document()
-	return doc
+	return result, err
 }

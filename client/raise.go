@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/hub"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -16,7 +16,7 @@ const (
 	MaxEventNameBytes = provider.MaxEventNameBytes
 	MaxEventIDBytes   = provider.MaxEventIDBytes
 	MaxEventDataBytes = MaxInputBytes
-	MaxMessageBytes   = 1024
+	MaxMessageBytes   = inputcheck.MaxMessageBytes
 )
 
 // RaiseOption is an option of RaiseEvent.
@@ -29,8 +29,8 @@ type raiseOptions struct{ eventID *string }
 // RaiseEvent is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
-// RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of that
-// name. The data is encoded as JSON; a json.RawMessage is used as is.
+// RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of
+// that name. The data is encoded as JSON; a json.RawMessage is used as is.
 //
 // RaiseEvent returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. An instance that ends
 // before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
@@ -43,24 +43,28 @@ func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data 
 	if err != nil {
 		return fmt.Errorf("client: raise%w", err)
 	}
-	if err := c.send(ctx, callRaise, m); err != nil {
+	if _, err := c.hub.Send(ctx, clientcall.Raise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
 }
 
-// newEvent makes the message that raises an event. Its error is what follows the name of the call.
-func (c *Client) newEvent(ctx context.Context, instanceID, event string, data any, id *string) (m provider.Message, err error) {
-	m = provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.caller(ctx)}
-	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
+// newEvent returns the message of an event. The text of its error follows the name of the call.
+func (c *Client) newEvent(
+	ctx context.Context, instanceID, event string, data any, id *string,
+) (m provider.Message, err error) {
+	m = provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.hub.Calls.Caller(ctx),
+	}
+	if err := provider.CheckText("event", event, 1, MaxEventNameBytes); err != nil {
 		return m, fmt.Errorf(": %w", err)
 	}
-	if m.EventID, err = c.eventIDFor(id); err == nil {
-		m.Data, err = encodePayload("data", data, c.encoding.Limit())
+	if m.EventID, err = c.eventID(id); err == nil {
+		m.Data, err = hub.Encode("data", data, c.hub.Encoding.Limit())
 	}
 	if err == nil {
 		about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
-		m.Data, err = c.encoding.EncodeMessage(ctx, about, m.Kind, m.EventID, m.Data)
+		m.Data, err = c.hub.Encoding.EncodeMessage(ctx, about, m.Kind, m.EventID, m.Data)
 	}
 	if err != nil {
 		return m, fmt.Errorf(" %q: %w", event, err)
@@ -68,11 +72,11 @@ func (c *Client) newEvent(ctx context.Context, instanceID, event string, data an
 	return m, nil
 }
 
-func (c *Client) eventIDFor(id *string) (string, error) {
+func (c *Client) eventID(id *string) (string, error) {
 	if id == nil {
-		return ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String(), nil
+		return c.hub.NewID(), nil
 	}
-	return *id, checkText("eventId", *id, 1, MaxEventIDBytes)
+	return *id, provider.CheckText("eventId", *id, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code
@@ -81,31 +85,14 @@ func (c *Client) eventIDFor(id *string) (string, error) {
 // Terminate returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has
 // no effect.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
-	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+	if err := inputcheck.Message(message); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
-	if err := c.send(ctx, callTerminate, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.caller(ctx)}); err != nil {
+	m := provider.Message{
+		Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.hub.Calls.Caller(ctx),
+	}
+	if _, err := c.hub.Send(ctx, clientcall.Terminate, m); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
 	return nil
-}
-
-// send sends a message to an instance that exists and is not over. The message is for that life of the id alone: if the
-// id is purged and used again while the message is on its way, the next life ignores it.
-func (c *Client) send(ctx context.Context, operation string, m provider.Message) error {
-	_, err := c.sendTo(ctx, operation, m)
-	return err
-}
-
-// sendTo is send; it returns the status that the instance had before.
-func (c *Client) sendTo(ctx context.Context, operation string, m provider.Message) (before RuntimeStatus, err error) {
-	err = c.call(ctx, operation, m.InstanceID, m.Name, func(ctx context.Context) error {
-		in, err := c.readInstance(ctx, m.InstanceID)
-		if err != nil {
-			return err
-		}
-		before = in.Status
-		return c.tellLife(ctx, &in, m)
-	})
-	return before, err
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/client/internal/restarting"
+	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/provider"
 )
-
-// restarted is what the id of a restarted instance ends with.
-var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 
 // Restart starts the orchestration of an ended instance again and returns the ID of the new instance. The new instance
 // gets the input, the requested version and the tags of the last execution. Options override them. The new instance
@@ -27,52 +24,89 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 // Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended, and
 // the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
-	if err := onlyStarts(opts); err != nil {
+	o := startOptionsOf(opts)
+	if err := o.RejectIfExists(); err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
 	}
-	in, first, err := c.ended(ctx, instanceID)
+	in, first, err := restarting.ReadEnded(ctx, c.hub, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
 	}
-	if from := startOptionsOf(opts).from; from != nil {
-		return c.restartFrom(ctx, in, *from, opts)
+	if o.FromEvent != nil {
+		return c.restartFrom(ctx, in, *o.FromEvent, opts)
 	}
 	if _, ok := first.Input.Document(); !ok && !first.Input.IsEncoded() {
 		return "", fmt.Errorf("client: restart: instance %q: history does not contain the input", instanceID)
 	}
 
-	key := digest("restart", instanceID, in.StartID, in.ExecutionID)
-	as := []StartOption{WithInstanceID(restartID(instanceID, key)), WithIdempotencyKey(key), WithVersion(first.Version), WithTags(first.Tags)}
-	newID, err = c.Start(ctx, first.Name, began(first.Input), append(as, opts...)...)
+	as := append(restartOptions(&in, nil, first.Version, first.Tags), opts...)
+	newID, err = c.Start(ctx, first.Name, starting.RecordedInput(first.Input), as...)
 	if err != nil {
 		return newID, fmt.Errorf("client: restart instance %q: %w", instanceID, err)
 	}
 	return newID, nil
 }
 
-// ended returns an instance that is over, and the event with which its last execution began.
-func (c *Client) ended(ctx context.Context, instanceID string) (in provider.Instance, began history.Event, err error) {
-	in, err = c.readInstance(ctx, instanceID)
-	switch {
-	case err != nil:
-		return in, began, err
-	case in.Status == StatusDeleting:
-		return in, began, fmt.Errorf("instance %q is being purged: %w", instanceID, ErrNotFound)
-	case !in.Status.Terminal():
-		return in, began, fmt.Errorf("instance %q is %s: %w", instanceID, in.Status, ErrNotEnded)
-	}
+// FromEvent keeps the history of the last execution up to and including the event with this ID, and continues from
+// there with the current code. It is an option of Restart. An instance is restarted once from each event.
+//
+// The new instance has all results, fired timers and events up to that point. Activities and children that were running
+// are started again, with new timeouts. Timers keep their due time and fire immediately if it has passed. Unanswered
+// external events are raised again. Detached orchestrations are not started again.
+//
+// The event must be an input event, such as the result of an activity, or the last event that a turn or an input
+// caused. The current code processes an input event again. Up to the event, the code sees the instance and execution
+// IDs and random numbers of the original instance. If the current code decides differently on that history, the new
+// instance is blocked. The history of the new instance starts with an ExecutionRestarted event that names the original
+// instance, execution and event.
+//
+// FromEvent results in a *provider.FieldError for the field "from" if the event is another one. The error names the
+// nearest valid events. It also results in a *provider.FieldError in these cases:
+//
+//   - WithDelay or another version is given.
+//   - A child that was running has an ID that the code chose, and an instance with this ID exists. The error is also an
+//     ErrAlreadyExists. Purge the child first.
+//   - The compressed history exceeds 3 MiB. The error is also a provider.ErrTooLarge.
+func FromEvent(id int64) StartOption { return func(o *startOptions) { o.FromEvent = &id } }
 
-	for e, err := range c.hub.ReadHistory(ctx, instanceID, in.ExecutionID, 0) {
-		return in, e, err
+// restartOptions returns the options of a restart that the caller's options override.
+func restartOptions(in *provider.Instance, from *int64, version string, tags map[string]string) []StartOption {
+	key := restarting.Key(in, from)
+	return []StartOption{
+		WithInstanceID(restarting.NewInstanceID(in.InstanceID, key)), WithIdempotencyKey(key), WithVersion(version),
+		WithTags(tags),
 	}
-	return in, began, errors.New("history is empty")
 }
 
-// restartID is the id of a restarted instance. An id that would be too long has none of the old one.
-func restartID(instanceID, key string) string {
-	id := restarted.ReplaceAllString(instanceID, "") + ".restart-" + key[:8]
-	if len(id) > MaxInstanceIDBytes {
-		return key
+func (c *Client) restartFrom(
+	ctx context.Context, in provider.Instance, from int64, opts []StartOption,
+) (newID string, err error) {
+	source, state, err := restarting.ReadSource(ctx, c.hub, in, from)
+	if err != nil {
+		return "", fmt.Errorf("client: restart instance %q: %w", in.InstanceID, err)
 	}
-	return id
+
+	as := append(restartOptions(&in, &from, state.Version, source.Events[0].Tags), opts...)
+	switch o := startOptionsOf(as); {
+	case o.Version != state.Version:
+		err = &provider.FieldError{
+			Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", state.Version),
+		}
+	case o.Delay != 0:
+		err = &provider.FieldError{Field: "delay", Problem: "cannot be combined with from"}
+	default:
+		as = append(as, func(o *startOptions) { o.Source = source })
+		newID, err = c.Start(ctx, state.Name, nil, as...)
+	}
+	if errors.Is(err, provider.ErrTooLarge) {
+		tooLong := &provider.FieldError{
+			Field: starting.FieldFrom, Problem: "cannot be this event: the history up to it is too large; choose an " +
+				"earlier event or omit from",
+		}
+		err = fmt.Errorf("%w: %w", tooLong, err)
+	}
+	if err != nil {
+		return newID, fmt.Errorf("client: restart instance %q from event %d: %w", in.InstanceID, from, err)
+	}
+	return newID, nil
 }

@@ -26,7 +26,8 @@ func (e *OrchestrationError) Error() string {
 	case history.TypeError:
 		what = e.Failure.Message
 	case history.TypeCancelled:
-		what = (&perdure.CancelledError{Reason: perdure.CancelReason(e.Failure.Reason), Message: e.Failure.Message}).Error()
+		reason := perdure.CancelReason(e.Failure.Reason)
+		what = (&perdure.CancelledError{Reason: reason, Message: e.Failure.Message}).Error()
 	}
 	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
@@ -61,8 +62,11 @@ func Result[T any](s Status) (T, error) {
 		return out, fmt.Errorf("client: result: %w", s.EncodedOutput.cause)
 	case s.EncodedOutput != nil:
 		return out, fmt.Errorf("client: result: %w", &perdure.PayloadError{
-			Payload: perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: s.Orchestration},
-			Codec:   s.EncodedOutput.Codec, Err: perdure.ErrUnknownCodec,
+			Payload: perdure.PayloadInfo{
+				InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Kind: perdure.PayloadOrchestrationOutput,
+				Name: s.Orchestration,
+			},
+			Codec: s.EncodedOutput.Codec, Err: perdure.ErrUnknownCodec,
 		})
 	case s.Output == nil:
 		return out, fmt.Errorf("client: result: status of instance %q has no output; use Status or Wait, not List",

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/perdure/perdure/client/internal/starting"
+	"github.com/perdure/perdure/client/internal/updating"
 )
 
 // StartOrUpdate sends an update to the instance with the ID of WithInstanceID, which is required, first starts the
@@ -17,21 +20,25 @@ import (
 //
 // If ctx ends first, StartOrUpdate returns a *UpdateError with UpdatePending, and started is valid. To continue
 // waiting, call Update with the update's ID or repeat the call with the key.
-func (c *Client) StartOrUpdate(ctx context.Context, orchestration string, input any, update string, data any, opts ...StartOption) (result json.RawMessage, started bool, err error) {
+func (c *Client) StartOrUpdate(
+	ctx context.Context, orchestration string, input any, update string, data any, opts ...StartOption,
+) (result json.RawMessage, started bool, err error) {
 	o := startOptionsOf(opts)
-	s, err := c.startToTell(ctx, orchestration, input, "an update", opts)
+	s, err := starting.NewToSend(ctx, c.hub, orchestration, input, "an update", o)
 	if err != nil {
 		return nil, false, fmt.Errorf("client: start or update: %w", err)
 	}
-	u, err := c.newUpdate(s.InstanceID, update, data, updateOptions{id: o.idempotencyKey, input: "data"})
+	u, err := updating.New(c.hub, updating.Request{
+		InstanceID: s.InstanceID, Name: update, ID: o.IdempotencyKey, Input: data, InputField: "data",
+	})
 	if err != nil {
 		return nil, false, fmt.Errorf("client: start or update: %w", err)
 	}
-	in, err := c.beginToTell(ctx, &s, o.ifExists)
+	in, err := starting.RunToSend(ctx, c.hub, &s, o)
 	if err != nil {
 		return nil, false, fmt.Errorf("client: start %q or update: %w", orchestration, err)
 	}
-	u.isFor(&in)
-	result, err = u.run(ctx)
-	return result, in.StartID == s.StartID, u.told(err)
+	u.SetIncarnation(&in)
+	result, err = c.runUpdate(ctx, u)
+	return result, in.StartID == s.StartID, err
 }

@@ -4,27 +4,28 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/client/internal/completion"
 	"github.com/perdure/perdure/provider"
 )
 
-// TokenErrorReason is why a completion token (perdure.ActivityInfo.CompletionToken) is not accepted. The HTTP API uses the same
-// strings.
+// TokenErrorReason is why a completion token (perdure.ActivityInfo.CompletionToken) is not accepted. The HTTP API uses
+// the same strings.
 type TokenErrorReason string
 
 // Reasons of a TokenError.
 const (
 	// TokenInvalid means that this hub did not issue the token, or that its key was deleted.
-	TokenInvalid TokenErrorReason = "invalid_token"
+	TokenInvalid TokenErrorReason = completion.Invalid
 	// TokenWrongHub means that the token names another hub (TokenError.Hub).
-	TokenWrongHub TokenErrorReason = "other_hub"
+	TokenWrongHub TokenErrorReason = completion.WrongHub
 	// TokenSuperseded means that the token's attempt has failed or timed out and a later attempt with another token is
 	// current (TokenError.CurrentAttempt).
-	TokenSuperseded TokenErrorReason = "superseded"
-	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion also returns
-	// it.
-	TokenActivityEnded TokenErrorReason = "activity_over"
+	TokenSuperseded TokenErrorReason = completion.Superseded
+	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion also
+	// returns it.
+	TokenActivityEnded TokenErrorReason = completion.ActivityEnded
 	// TokenExecutionEnded means that the activity's execution has ended, continued as new, or was purged.
-	TokenExecutionEnded TokenErrorReason = "execution_over"
+	TokenExecutionEnded TokenErrorReason = completion.ExecutionEnded
 )
 
 // TokenError reports a completion token that is not accepted. It never contains the token. With TokenInvalid and
@@ -43,7 +44,8 @@ type TokenError struct {
 
 // Error implements error.
 func (e *TokenError) Error() string {
-	of := fmt.Sprintf("instance %q: execution %s: attempt %d of activity #%d", e.InstanceID, e.ExecutionID, e.Attempt, e.ActivityID)
+	of := fmt.Sprintf("instance %q: execution %s: attempt %d of activity #%d",
+		e.InstanceID, e.ExecutionID, e.Attempt, e.ActivityID)
 	switch e.Reason {
 	case TokenWrongHub:
 		return fmt.Sprintf("token belongs to hub %q; use that hub", e.Hub)
@@ -66,13 +68,14 @@ func (e *TokenError) Unwrap() error {
 	return nil
 }
 
-// tokenError is what is wrong with a token that cannot be read.
-func tokenError(err error) error {
-	if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); ok {
-		return &TokenError{Reason: TokenWrongHub, Hub: provider.Excerpt(foreign.Hub)}
+// publicTokenError replaces a completion.TokenError by a TokenError. It returns other errors unchanged.
+func publicTokenError(err error) error {
+	e, ok := errors.AsType[*completion.TokenError](err)
+	if !ok {
+		return err
 	}
-	if errors.Is(err, provider.ErrInvalidToken) {
-		return &TokenError{Reason: TokenInvalid}
+	return &TokenError{
+		Reason: TokenErrorReason(e.Reason), Hub: e.Hub, InstanceID: e.InstanceID, ExecutionID: e.ExecutionID,
+		ActivityID: e.ActivityID, Attempt: e.Attempt, CurrentAttempt: e.CurrentAttempt,
 	}
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
@@ -54,9 +55,9 @@ func (h *hub) completed(n int, id func(i int) string) {
 }
 
 // startJob starts a job.
-func (h *hub) startJob(b client.JobRequest) client.Job {
+func (h *hub) startJob(b admin.JobRequest) admin.Job {
 	h.t.Helper()
-	j, err := client.New(h.Provider).StartJob(h.t.Context(), b)
+	j, err := admin.New(h.Provider).StartJob(h.t.Context(), b)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -64,13 +65,13 @@ func (h *hub) startJob(b client.JobRequest) client.Job {
 }
 
 // look runs one sweep, ignores its error, and returns the job two minutes later.
-func (h *hub) look(j client.Job) client.Job {
+func (h *hub) look(j admin.Job) admin.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
 	_, _ = h.Timekeeper.Sweep(ctx)
 	time.Sleep(2 * time.Minute)
-	now, err := client.New(h.Provider).Job(h.t.Context(), j.ID)
+	now, err := admin.New(h.Provider).Job(h.t.Context(), j.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func partitionKeyOf(c simaws.Call) string {
 	return ""
 }
 
-var purgeNothing = client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing"}}
+var purgeNothing = admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "nothing"}}
 
 // No instance can have started between StartedAfter and StartedBefore. DynamoDB rejects such a query, so the job would
 // never end. StartJob rejects the filter, and a job that has such a filter ends.
@@ -98,11 +99,11 @@ func TestR22_emptyTimeRange_jobIsRejectedOrEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
-		cl := client.New(h.Provider)
+		ops := admin.New(h.Provider)
 		b := purgeNothing
 		b.Filter.StartedAfter = time.Now().Add(24 * time.Hour)
-		_, err := cl.StartJob(ctx, b)
-		_, dry := cl.PreviewJob(ctx, b)
+		_, err := ops.StartJob(ctx, b)
+		_, dry := ops.PreviewJob(ctx, b)
 		for _, err := range []error{err, dry} {
 			if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "startedAfter" {
 				t.Errorf("got error %v, want a FieldError for startedAfter", err)
@@ -127,7 +128,7 @@ func TestR22_emptyTimeRange_jobIsRejectedOrEnds(t *testing.T) {
 func TestR22_filterBounds_matchExactly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		cl := client.New(h.Provider)
+		ops := admin.New(h.Provider)
 		begun := time.Now()
 		var instances []provider.Instance
 		for i := range 5 {
@@ -136,24 +137,24 @@ func TestR22_filterBounds_matchExactly(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for name, want := range map[string]struct {
-			f client.Filter
+			f admin.Filter
 			n int64
 		}{
-			"started after":  {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
-			"started before": {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
-			"between": {client.Filter{
+			"started after":  {admin.Filter{StartedAfter: instances[2].CreatedAt}, 3},
+			"started before": {admin.Filter{StartedBefore: instances[2].CreatedAt}, 2},
+			"between": {admin.Filter{
 				StartedAfter:  instances[1].CreatedAt,
 				StartedBefore: instances[3].CreatedAt,
 			}, 2},
-			"a millisecond": {client.Filter{
+			"a millisecond": {admin.Filter{
 				StartedAfter:  instances[1].CreatedAt,
 				StartedBefore: instances[1].CreatedAt.Add(time.Millisecond),
 			}, 1},
-			"before all":    {client.Filter{StartedBefore: begun}, 0},
-			"ended before":  {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
-			"ended by then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
+			"before all":    {admin.Filter{StartedBefore: begun}, 0},
+			"ended before":  {admin.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
+			"ended by then": {admin.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
 		} {
-			p, err := cl.PreviewJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: want.f})
+			p, err := ops.PreviewJob(ctx, admin.JobRequest{Operation: admin.OperationPurge, Filter: want.f})
 			if err != nil || p.Matched != want.n || !p.Complete {
 				t.Errorf("%s: got %+v, error %v, want %d matches", name, p, err, want.n)
 			}
@@ -169,11 +170,11 @@ func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 		h.startPending(ctx, "stuck")
 		time.Sleep(40 * days)
 		h.watch()
-		b := client.JobRequest{
-			Operation: client.OperationPurge, Force: true,
-			Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)},
+		b := admin.JobRequest{
+			Operation: admin.OperationPurge, Force: true,
+			Filter: admin.Filter{UpdatedBefore: time.Now().Add(-30 * days)},
 		}
-		if p, err := client.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
+		if p, err := admin.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
 			t.Errorf("got %+v, error %v, want 1 match", p, err)
 		}
 	})
@@ -221,7 +222,7 @@ func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 			len(page.Instances) != many {
 			t.Errorf("got %d listed instances, error %v", len(page.Instances), err)
 		}
-		p, err := client.New(h.Provider).PreviewJob(ctx, purgeNothing)
+		p, err := admin.New(h.Provider).PreviewJob(ctx, purgeNothing)
 		if err != nil || p.Matched != many {
 			t.Errorf("preview: got %+v, error %v, want %d matches", p, err, many)
 		}
@@ -249,7 +250,7 @@ func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 		if j.State != provider.JobCompleted || j.Done != 3 {
 			t.Errorf("got job %+v, want completed with 3 done", j)
 		}
-		if all, err := client.Collect(client.New(h.Provider).Jobs(ctx)); err != nil || len(all) != 1 {
+		if all, err := client.Collect(admin.New(h.Provider).Jobs(ctx)); err != nil || len(all) != 1 {
 			t.Errorf("got %d jobs, error %v, want 1", len(all), err)
 		}
 	})
@@ -281,8 +282,8 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
 		h.begin("alive", "sums", 0)
 		h.serveFor(time.Minute)
-		other := h.startJob(client.JobRequest{
-			Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"},
+		other := h.startJob(admin.JobRequest{
+			Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "sums"},
 		})
 		time.Sleep(time.Second)
 		j := h.startJob(purgeNothing) // the sweeper processes the newest job first
@@ -477,8 +478,8 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-		jobs := []client.Job{
-			h.startJob(purgeNothing), h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true}),
+		jobs := []admin.Job{
+			h.startJob(purgeNothing), h.startJob(admin.JobRequest{Operation: admin.OperationPurge, All: true}),
 		}
 		var calls atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -16,29 +17,29 @@ import (
 func TestR22_jobs_affectOnlyMatchedInstances(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		cl := client.New(h.Provider)
+		cl, ops := client.New(h.Provider), admin.New(h.Provider)
 		for i := range 30 {
 			h.begin(fmt.Sprintf("sums-%d", i), "sums", 0)
 			h.begin(fmt.Sprintf("over-%d", i), "nothing", 0)
 		}
 		h.serveFor(time.Minute)
-		run := func(b client.JobRequest) client.Job {
+		run := func(b admin.JobRequest) admin.Job {
 			t.Helper()
-			j, err := cl.StartJob(ctx, b)
+			j, err := ops.StartJob(ctx, b)
 			if err != nil {
 				t.Fatal(err)
 			}
 			h.begin("late-"+string(b.Operation), "sums", 0)
 			h.watch()
 			h.serveFor(time.Minute)
-			if j, err = cl.Job(ctx, j.ID); err != nil || !j.Ended() {
+			if j, err = ops.Job(ctx, j.ID); err != nil || !j.Ended() {
 				t.Fatalf("got job %+v, error %v, want an ended job", j, err)
 			}
 			return j
 		}
-		filter := client.Filter{Orchestration: "sums", StartedBefore: time.Now()}
-		if j := run(client.JobRequest{
-			Operation: client.OperationCancel, Filter: filter,
+		filter := admin.Filter{Orchestration: "sums", StartedBefore: time.Now()}
+		if j := run(admin.JobRequest{
+			Operation: admin.OperationCancel, Filter: filter,
 			Message: "enough",
 		}); j.Matched != 30 || j.Done != 30 {
 			t.Errorf("cancel job: got %+v, want 30 matched and done", j)
@@ -47,16 +48,16 @@ func TestR22_jobs_affectOnlyMatchedInstances(t *testing.T) {
 			s.Failure.Message != "enough" {
 			t.Errorf("sums-7: got %+v, error %v, want cancelled by the job", s, err)
 		}
-		if j := run(client.JobRequest{
-			Operation: client.OperationTerminate,
-			Filter:    client.Filter{Orchestration: "sums"},
+		if j := run(admin.JobRequest{
+			Operation: admin.OperationTerminate,
+			Filter:    admin.Filter{Orchestration: "sums"},
 		}); j.Matched != 1 {
 			t.Errorf("terminate job: got %+v, want 1 matched", j)
 		}
 		if s, err := cl.Status(ctx, "late-cancel"); err != nil || s.Status != client.StatusTerminated {
 			t.Errorf("late-cancel: got %+v, error %v, want terminated", s, err)
 		}
-		if j := run(client.JobRequest{Operation: client.OperationPurge, All: true}); j.Matched != 61 || j.Done != 61 {
+		if j := run(admin.JobRequest{Operation: admin.OperationPurge, All: true}); j.Matched != 61 || j.Done != 61 {
 			t.Errorf("purge job: got %+v, want 61 matched and done", j)
 		}
 		if s, err := cl.Status(ctx, "late-terminate"); err != nil || s.Status != client.StatusRunning {
@@ -73,11 +74,11 @@ func TestR22_jobs_affectOnlyMatchedInstances(t *testing.T) {
 func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		cl := client.New(h.Provider)
+		ops := admin.New(h.Provider)
 		old := h.begin("a", "sums", 0)
 		h.serveFor(time.Minute)
-		j, err := cl.StartJob(ctx, client.JobRequest{
-			Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "sums"}, Force: true,
+		j, err := ops.StartJob(ctx, admin.JobRequest{
+			Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "sums"}, Force: true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.watch()
-		if j, err = cl.Job(ctx, j.ID); err != nil || j.State != provider.JobCompleted || j.Done != 1 {
+		if j, err = ops.Job(ctx, j.ID); err != nil || j.State != provider.JobCompleted || j.Done != 1 {
 			t.Errorf("got job %+v, error %v, want completed with 1 done", j, err)
 		}
 		if now := h.read(old); now.StartID != "another" {
@@ -103,21 +104,21 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 			t.Errorf("DeleteIncarnation of the old incarnation deleted the new one: %v", err)
 		}
 		time.Sleep(time.Second)
-		j, err = cl.StartJob(ctx, client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
+		j, err = ops.StartJob(ctx, admin.JobRequest{Operation: admin.OperationPurge, All: true, Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j, err = cl.CancelJob(ctx, j.ID); err != nil || j.State != provider.JobCancelled {
+		if j, err = ops.CancelJob(ctx, j.ID); err != nil || j.State != provider.JobCancelled {
 			t.Errorf("got job %+v, error %v, want cancelled", j, err)
 		}
 		h.watch()
 		if now := h.read(old); now.Status.Terminal() {
 			t.Error("a cancelled job still deletes instances")
 		}
-		if _, err := cl.CancelJob(ctx, "nobody"); !errors.Is(err, client.ErrNotFound) {
+		if _, err := ops.CancelJob(ctx, "nobody"); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("CancelJob of an unknown job: got error %v, want ErrNotFound", err)
 		}
-		if all, err := client.Collect(cl.Jobs(ctx)); err != nil || len(all) != 2 || all[0].ID != j.ID {
+		if all, err := client.Collect(ops.Jobs(ctx)); err != nil || len(all) != 2 || all[0].ID != j.ID {
 			t.Errorf("got jobs %+v, error %v, want 2 jobs, the newest first", all, err)
 		}
 	})

@@ -166,7 +166,7 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 			t.Fatalf("got %d payloads, want more than %d", n, len(before))
 		}
 		time.Sleep(49 * time.Hour)
-		h.sweep(ctx, c)
+		h.sweep(ctx)
 		if keys := h.keys("x/"); !slices.Equal(keys, before) {
 			t.Errorf("the sweep left %v, want %v", keys, before)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
@@ -116,9 +117,9 @@ func (h *hub) endDetached(ctx context.Context, c *client.Client) {
 }
 
 // sweep deletes unreferenced payloads, and returns the number of deleted payloads.
-func (h *hub) sweep(ctx context.Context, c *client.Client) (deleted int) {
+func (h *hub) sweep(ctx context.Context) (deleted int) {
 	h.t.Helper()
-	for n, err := range c.SweepPayloads(ctx) {
+	for n, err := range admin.New(h.Provider).SweepPayloads(ctx) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -524,7 +525,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 				}
 				h.serveFor(72 * time.Hour)
 				left := len(h.keys("x/"))
-				swept := h.sweep(ctx, c)
+				swept := h.sweep(ctx)
 				if now := len(h.keys("x/")); now != 0 || swept != left {
 					t.Errorf("got %d payloads after the purge, %d swept, %d after the sweep", left, swept, now)
 				}
@@ -620,7 +621,7 @@ func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 		running := len(h.keys("x/")) - 1
 		for _, sweep := range []struct{ after, left int }{{0, running + 1}, {49, running}, {0, running}} {
 			h.serveFor(time.Duration(sweep.after) * time.Hour)
-			h.sweep(ctx, c)
+			h.sweep(ctx)
 			if keys := h.keys("x/"); len(keys) != sweep.left ||
 				slices.Contains(keys, "test/"+late) != (sweep.left > running) {
 				t.Errorf("after %d hours: got payloads %v", sweep.after, keys)

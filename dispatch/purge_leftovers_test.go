@@ -16,6 +16,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
@@ -199,7 +200,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 				h.startEveryKind(0)
 				h.serveFor(later)
 				time.Sleep(time.Millisecond)
-				j := h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
+				j := h.startJob(admin.JobRequest{Operation: admin.OperationPurge, All: true, Force: true})
 				for range 10 {
 					if j = h.look(j); j.Ended() {
 						break

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
@@ -82,7 +83,7 @@ func cancelOnAHub(t *testing.T, activity string) {
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan struct{})
 		go func() { defer close(served); sim.Cloud.Serve(ctx) }()
-		h := &hub{api: httpapi.New(client.New(sim.Provider), httpapi.WithLogger(slog.New(slog.DiscardHandler)))}
+		h := &hub{api: httpapi.New(client.New(sim.Provider), admin.New(sim.Provider), httpapi.WithLogger(slog.New(slog.DiscardHandler)))}
 		h.call(t, http.MethodPost, "/v1/orchestrations/waits", `{"instanceId":"one","input":1}`).want(http.StatusAccepted)
 		time.Sleep(10 * time.Second)
 		h.call(t, http.MethodPost, "/v1/instances/one/activities/3/cancel", `{"message":"enough"}`).want(http.StatusAccepted)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
@@ -37,7 +38,7 @@ type DeadLetter struct {
 }
 
 // NewDeadLetter returns the response for a dead letter in a list, without its body.
-func NewDeadLetter(d *client.DeadLetter) DeadLetter {
+func NewDeadLetter(d *admin.DeadLetter) DeadLetter {
 	about := d.Subject
 	for _, text := range []*string{(*string)(&about.Kind), &about.InstanceID, &about.ExecutionID, &about.Name} {
 		*text = short(*text)
@@ -46,7 +47,7 @@ func NewDeadLetter(d *client.DeadLetter) DeadLetter {
 }
 
 // NewDeadLetterWithBody returns the response for a single dead letter, with its body.
-func NewDeadLetterWithBody(d *client.DeadLetter) DeadLetter {
+func NewDeadLetterWithBody(d *admin.DeadLetter) DeadLetter {
 	answer := NewDeadLetter(d)
 	answer.Body = d.Record.Body
 	if body := []byte(d.Record.Body); json.Valid(body) {
@@ -60,7 +61,7 @@ func short(text string) string { return history.TruncateMessage(text, provider.M
 
 // DeadLetterQueues holds the approximate number of dead letters of each queue.
 type DeadLetterQueues struct {
-	Queues []client.DeadLetterCount `json:"queues"`
+	Queues []admin.DeadLetterCount `json:"queues"`
 }
 
 // DeadLetters are some dead letters of a queue, in no order. Complete is false if there are more than the response or
@@ -72,7 +73,7 @@ type DeadLetters struct {
 	ReadAt   time.Time    `json:"readAt"`
 }
 
-// DeadLetterResult is the result of a redrive or drop; see client.DeadLetterResult. Errors are the errors of the dead
+// DeadLetterResult is the result of a redrive or drop; see admin.DeadLetterResult. Errors are the errors of the dead
 // letters that failed.
 type DeadLetterResult struct {
 	Done           int64    `json:"done"`
@@ -103,11 +104,11 @@ func letterRoutes() []route {
 }
 
 func (l letters) queues(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	counts, err := l.client.CountDeadLetters(r.Context())
+	counts, err := l.admin.CountDeadLetters(r.Context())
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, DeadLetterQueues{Queues: append([]client.DeadLetterCount{}, counts...)})
+	return writeJSON(w, http.StatusOK, DeadLetterQueues{Queues: append([]admin.DeadLetterCount{}, counts...)})
 }
 
 func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -120,7 +121,7 @@ func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) 
 		return err
 	}
 	answer := DeadLetters{Items: []DeadLetter{}, ReadAt: l.now().UTC().Truncate(time.Millisecond)}
-	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{
+	found, err := l.admin.DeadLetters(r.Context(), admin.DeadLetterQuery{
 		Queue: queue, ReasonPrefix: query.Get(paramReason), InstanceID: query.Get(paramInstance), TimeLimit: lettersWithin,
 	}, int(limit))
 	if err != nil {
@@ -148,7 +149,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 	if err != nil {
 		return err
 	}
-	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
+	found, err := l.admin.DeadLetters(r.Context(), admin.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 
 // letterOrder is what a redrive or drop is asked to do.
 type letterOrder struct {
-	query      client.DeadLetterQuery
+	query      admin.DeadLetterQuery
 	all, force bool
 }
 
@@ -211,11 +212,11 @@ func (l letters) redrive(w http.ResponseWriter, r *http.Request, _ url.Values) e
 	if err != nil {
 		return err
 	}
-	var opts []client.RedriveOption
+	var opts []admin.RedriveOption
 	if o.force {
-		opts = append(opts, client.ForceRedrive())
+		opts = append(opts, admin.ForceRedrive())
 	}
-	done, err := l.client.RedriveDeadLetters(r.Context(), o.query, opts...)
+	done, err := l.admin.RedriveDeadLetters(r.Context(), o.query, opts...)
 	return l.done(w, r, "redrive dead letters", &o, done, err)
 }
 
@@ -224,13 +225,13 @@ func (l letters) drop(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 	if err != nil {
 		return err
 	}
-	done, err := l.client.DropDeadLetters(r.Context(), o.query)
+	done, err := l.admin.DropDeadLetters(r.Context(), o.query)
 	return l.done(w, r, "drop dead letters", &o, done, err)
 }
 
 // lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has to
 // learn what was done.
-func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done client.DeadLetterResult, err error) error {
+func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done admin.DeadLetterResult, err error) error {
 	if err != nil && done.Done+done.Skipped+done.TooRecent+done.Failed == 0 {
 		return err
 	}

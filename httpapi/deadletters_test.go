@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/fakeprovider"
@@ -37,11 +38,12 @@ func withLetters(t *testing.T) *lettered {
 	var passed atomic.Int64
 	clock := func() time.Time { return began.Add(time.Duration(passed.Add(h.tick.Load()))) }
 	h.Letters = fakeprovider.NewLetters(func() time.Time { return began.Add(time.Duration(passed.Load())) }, "default", provider.QueueInbox, provider.QueueTimers)
-	c := client.New(struct {
+	p := struct {
 		*fakeprovider.Provider
 		*fakeprovider.Letters
-	}{h.Provider, h.Letters}, client.WithClock(clock))
-	h.api = httpapi.New(c, httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(clock))
+	}{h.Provider, h.Letters}
+	c, a := client.New(p, client.WithClock(clock)), admin.New(p, admin.WithClock(clock))
+	h.api = httpapi.New(c, a, httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(clock))
 	return h
 }
 
@@ -113,10 +115,11 @@ func TestAnAPIWithoutDeadLettersSaysSo(t *testing.T) {
 		h.call(t, http.MethodGet, target, "").wantProblem(http.StatusNotFound, "no_dead_letters", "")
 	}
 	h.call(t, http.MethodPost, deadInbox+"/redrive", `{"all":true}`).wantProblem(http.StatusNotFound, "no_dead_letters", "")
-	h.api = httpapi.New(client.New(struct {
+	p := struct {
 		*fakeprovider.Provider
 		*fakeprovider.Letters
-	}{h.Provider, fakeprovider.NewLetters(time.Now)}), httpapi.WithLogger(slogTo(h.log)))
+	}{h.Provider, fakeprovider.NewLetters(time.Now)}
+	h.api = httpapi.New(client.New(p), admin.New(p), httpapi.WithLogger(slogTo(h.log)))
 	h.call(t, http.MethodGet, "/v1/dead-letters", "").wantProblem(http.StatusNotFound, "no_dead_letters", "")
 }
 
@@ -151,10 +154,11 @@ func TestWhatFailsOfARedriveIsTold(t *testing.T) {
 	h.FailLetters(errors.New("AccessDenied: secret"))
 	h.call(t, http.MethodPost, deadDefault+"/redrive", `{"all":true}`).wantProblem(http.StatusInternalServerError, "internal", "")
 	h.FailLetters(nil)
-	h.api = httpapi.New(client.New(struct {
+	p := struct {
 		*fakeprovider.Provider
 		*refusing
-	}{h.Provider, &refusing{h.Letters}}), httpapi.WithLogger(slogTo(h.log)))
+	}{h.Provider, &refusing{h.Letters}}
+	h.api = httpapi.New(client.New(p), admin.New(p), httpapi.WithLogger(slogTo(h.log)))
 	h.call(t, http.MethodPost, deadDefault+"/redrive", `{"all":true}`).want(http.StatusOK).wantBody(
 		`{"done":0,"kept":0,"later":0,"failed":1,"sent":[],"complete":true,"errors":["hub is of another hub"]}`)
 }

@@ -1,10 +1,10 @@
-// Package httpapi is the HTTP API of a task hub: a net/http handler on top of a client, and its OpenAPI document.
+// Package httpapi is the HTTP API of a task hub: a net/http handler on top of its clients, and its OpenAPI document.
 //
 //	hub, err := dynamo.Open(ctx, "orders")
 //	if err != nil {
 //		return err
 //	}
-//	err = http.ListenAndServe("localhost:8080", httpapi.New(client.New(hub)))
+//	err = http.ListenAndServe("localhost:8080", httpapi.New(client.New(hub), admin.New(hub)))
 //
 // GET /v1/openapi.json returns the OpenAPI document. Requests and responses are JSON. A request with a body requires
 // the header Content-Type: application/json; otherwise the response is 415.

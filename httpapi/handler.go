@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -27,13 +28,14 @@ func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 // WithClock sets the clock for logged durations and for the readAt of dead letters. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(h *handler) { h.now = now } }
 
-// New returns the handler of the API for a client. All its paths begin with /v1. It is safe for concurrent use.
-func New(c *client.Client, opts ...Option) http.Handler {
-	return newHandler(c, routes(), opts)
+// New returns the handler of the API for the clients of a hub. All its paths begin with /v1. It is safe for concurrent
+// use.
+func New(c *client.Client, a *admin.Client, opts ...Option) http.Handler {
+	return newHandler(c, a, routes(), opts)
 }
 
-func newHandler(c *client.Client, routes []route, opts []Option) http.Handler {
-	h := &handler{client: c, log: slog.Default(), now: time.Now, mux: http.NewServeMux()} //nolint:forbidigo // the default clock
+func newHandler(c *client.Client, a *admin.Client, routes []route, opts []Option) http.Handler {
+	h := &handler{client: c, admin: a, log: slog.Default(), now: time.Now, mux: http.NewServeMux()} //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(h)
 	}
@@ -54,6 +56,7 @@ func newHandler(c *client.Client, routes []route, opts []Option) http.Handler {
 
 type handler struct {
 	client  *client.Client
+	admin   *admin.Client
 	log     *slog.Logger
 	answers answers
 	now     func() time.Time

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
 )
@@ -15,7 +16,7 @@ import (
 type Job struct {
 	JobID     string             `json:"jobId"`
 	Operation provider.Operation `json:"operation"`
-	Filter    client.Filter      `json:"filter"`
+	Filter    admin.Filter       `json:"filter"`
 	Force     bool               `json:"force"`
 	Message   string             `json:"message,omitempty"`
 	// RequestedBy is the caller that created the job. It is empty if unknown.
@@ -31,7 +32,7 @@ type Job struct {
 }
 
 // NewJob returns the response for a job.
-func NewJob(j client.Job) Job {
+func NewJob(j admin.Job) Job {
 	return Job{
 		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		Matched: j.Matched, Done: j.Done, Skipped: j.Skipped, Failed: j.Failed, Errors: append([]string{}, j.Errors...),
@@ -45,7 +46,7 @@ type Jobs struct {
 }
 
 // NewJobs returns the response for a list of jobs.
-func NewJobs(jobs []client.Job) Jobs {
+func NewJobs(jobs []admin.Job) Jobs {
 	all := Jobs{Items: []Job{}}
 	for _, j := range jobs {
 		all.Items = append(all.Items, NewJob(j))
@@ -60,13 +61,13 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 		return err
 	}
 	if dryRun {
-		p, err := h.client.PreviewJob(r.Context(), b)
+		p, err := h.admin.PreviewJob(r.Context(), b)
 		if err != nil {
 			return err
 		}
 		return writeJSON(w, http.StatusOK, p)
 	}
-	j, err := h.client.StartJob(r.Context(), b)
+	j, err := h.admin.StartJob(r.Context(), b)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	return writeJSON(w, http.StatusAccepted, NewJob(j))
 }
 
-func readBulk(w http.ResponseWriter, r *http.Request) (b client.JobRequest, dryRun bool, err error) {
+func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRun bool, err error) {
 	var filter json.RawMessage
 	err = readBody(w, r, map[string]any{
 		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message, "dryRun": &dryRun,
@@ -121,7 +122,7 @@ func noJob(err error) error {
 }
 
 func (h *handler) jobs(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	jobs, err := client.Collect(h.client.Jobs(r.Context()))
+	jobs, err := client.Collect(h.admin.Jobs(r.Context()))
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 	if err != nil {
 		return err
 	}
-	j, err := h.client.Job(r.Context(), id)
+	j, err := h.admin.Job(r.Context(), id)
 	if err != nil {
 		return noJob(err)
 	}
@@ -151,7 +152,7 @@ func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values
 	if err != nil {
 		return err
 	}
-	j, err := h.client.CancelJob(r.Context(), id)
+	j, err := h.admin.CancelJob(r.Context(), id)
 	if err != nil {
 		return noJob(err)
 	}

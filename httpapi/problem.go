@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -155,7 +156,7 @@ func problemOf(err error) problem {
 			Status: http.StatusConflict, Code: codeNotCancellable, Field: fieldActivityID,
 			Detail: "activity is neither pending nor running",
 		}
-	case errors.Is(err, client.ErrDeadLettersUnsupported):
+	case errors.Is(err, admin.ErrDeadLettersUnsupported):
 		return problem{
 			Status: http.StatusNotFound, Code: codeNoDeadLetters,
 			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +

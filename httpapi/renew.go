@@ -29,7 +29,7 @@ const (
 // NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the permissions of
 // a worker and must not serve any other call.
 func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
-	return newHandler(c, []route{renewRoute()}, opts)
+	return newHandler(c, nil, []route{renewRoute()}, opts)
 }
 
 func renewRoute() route {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 )
@@ -131,7 +132,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.api = httpapi.New(client.New(nil), httpapi.WithLogger(slogTo(h.log)))
+	h.api = httpapi.New(client.New(nil), admin.New(nil), httpapi.WithLogger(slogTo(h.log)))
 	a := h.call(t, http.MethodGet, inUse, "")
 	a.wantProblem(http.StatusInternalServerError, "internal", "")
 	if strings.Contains(a.Body.String(), "goroutine") || !strings.Contains(h.log.String(), "goroutine") {

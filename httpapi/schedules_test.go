@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
@@ -31,7 +32,7 @@ func withSchedules(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
 	h := &hub{Provider: fakeprovider.New(now, schedule.OrchestrationName), log: &bytes.Buffer{}}
-	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
@@ -33,7 +34,7 @@ func setup(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
 	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b", "@sum"), log: &bytes.Buffer{}}
-	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
 

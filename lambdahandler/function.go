@@ -11,12 +11,13 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/schedule"
@@ -113,8 +114,8 @@ func (f *Function) Serve(ctx context.Context) error {
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	schedule.Register(r)
 	b := begin(true, true, opts)
-	if rehearsal.Asked(b.getenv) {
-		return b.rehearsal(r), nil
+	if replaycheck.Requested(b.getenv) {
+		return b.replayServer(r), nil
 	}
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log,
@@ -227,7 +228,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := httpapi.New(b.client(p), httpapi.WithLogger(b.log))
+	h := httpapi.New(b.client(p), b.admin(p), httpapi.WithLogger(b.log))
 	if page {
 		h = withWebUI(h, a.origins)
 	}
@@ -298,6 +299,11 @@ func (b *binary) clientOptions() []client.Option {
 // client returns a client that calls for others. Its caller is not the identity of its credentials.
 func (b *binary) client(h client.Backend) *client.Client {
 	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
+}
+
+// admin returns a client that operates the hub on behalf of others, like client.
+func (b *binary) admin(h admin.Backend) *admin.Client {
+	return admin.New(h, admin.WithInterceptors(b.interceptors...), admin.WithCaller(""))
 }
 
 func (b *binary) onLambda() bool { return onLambda(b.getenv) }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/apicheck"
@@ -99,7 +100,8 @@ func open(t *testing.T, p provider.Provider) *gateways {
 	t.Helper()
 	d := &gateways{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
 	api := httpapi.New(
-		client.New(p, client.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))),
+		client.New(p, client.WithCaller("")), admin.New(p, admin.WithCaller("")),
+		httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))),
 	)
 	noted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r)

@@ -9,24 +9,25 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/provider"
 )
 
-func startBulk(t *testing.T, env *perduretest.Env, b client.JobRequest) (jobID string) {
+func startBulk(t *testing.T, env *perduretest.Env, b admin.JobRequest) (jobID string) {
 	t.Helper()
-	j, err := env.Client().StartJob(t.Context(), b)
+	j, err := env.Admin().StartJob(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j.ID
 }
 
-func readJob(t *testing.T, env *perduretest.Env, id string) client.Job {
+func readJob(t *testing.T, env *perduretest.Env, id string) admin.Job {
 	t.Helper()
-	j, err := env.Client().Job(t.Context(), id)
+	j, err := env.Admin().Job(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +48,16 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 	t.Parallel()
 	const gone = client.RuntimeStatus("")
 	for name, c := range map[string]struct {
-		bulk client.JobRequest
+		bulk admin.JobRequest
 		opts []perduretest.Option
 		want client.RuntimeStatus
 	}{
-		"cancel":        {bulk: client.JobRequest{Operation: client.OperationCancel}, want: client.StatusCancelled},
-		"terminate":     {bulk: client.JobRequest{Operation: client.OperationTerminate}, want: client.StatusTerminated},
-		"purge":         {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, want: gone},
-		"with a cache":  {bulk: client.JobRequest{Operation: client.OperationCancel}, opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled},
-		"with a table":  {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone},
-		"with a bucket": {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone},
+		"cancel":        {bulk: admin.JobRequest{Operation: admin.OperationCancel}, want: client.StatusCancelled},
+		"terminate":     {bulk: admin.JobRequest{Operation: admin.OperationTerminate}, want: client.StatusTerminated},
+		"purge":         {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, want: gone},
+		"with a cache":  {bulk: admin.JobRequest{Operation: admin.OperationCancel}, opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled},
+		"with a table":  {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone},
+		"with a bucket": {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +71,7 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 			other := start(t, env, "stuck", nil)
 			env.Advance(time.Second)
 
-			c.bulk.Filter = client.Filter{Orchestration: "sleep"}
+			c.bulk.Filter = admin.Filter{Orchestration: "sleep"}
 			id := startBulk(t, env, c.bulk)
 			env.RunUntilIdle()
 			if j := readJob(t, env, id); j.Ended() || j.Done > 0 {
@@ -97,7 +98,7 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
 	env.Advance(2 * time.Minute)
-	job := startBulk(t, env, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
+	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
 	env.Advance(2*time.Minute - time.Second)
 	if j := readJob(t, env, job); j.Ended() {
 		t.Errorf("before the tick: %+v", j)
@@ -114,8 +115,8 @@ func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	env := perduretest.New(t, eventRegistry())
 	id := start(t, env, "two-events", nil)
 	env.RunUntilIdle()
-	bulk := client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "two-events"}}
-	if p, err := env.Client().PreviewJob(t.Context(), bulk); err != nil || p.Matched != 1 {
+	bulk := admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "two-events"}}
+	if p, err := env.Admin().PreviewJob(t.Context(), bulk); err != nil || p.Matched != 1 {
 		t.Errorf("the preview of what was started at this moment: %+v, %v", p, err)
 	}
 	startBulk(t, env, bulk)
@@ -134,8 +135,8 @@ func TestBulkJob_cancelled_changesNothing(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
-	job := startBulk(t, env, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
-	if _, err := env.Client().CancelJob(t.Context(), job); err != nil {
+	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
+	if _, err := env.Admin().CancelJob(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(10 * time.Minute)
@@ -149,7 +150,7 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", 24*time.Hour)
 	env.Advance(time.Second)
-	job := startBulk(t, env, client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sleep"}})
+	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "sleep"}})
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	env.Advance(time.Hour + 4*time.Minute)
 	if j := readJob(t, env, job); j.State != provider.JobCompleted || j.Done != 1 {
@@ -169,10 +170,10 @@ func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 			var env *perduretest.Env
 			r := registry()
 			perdure.AddActivity(r, "clean", func(ctx context.Context, wait bool) (string, error) {
-				j, err := env.Client().StartJob(ctx, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
+				j, err := env.Admin().StartJob(ctx, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
 				for wait && err == nil && !j.Ended() {
 					time.Sleep(time.Second)
-					j, err = env.Client().Job(ctx, j.ID)
+					j, err = env.Admin().Job(ctx, j.ID)
 				}
 				return j.ID, err
 			})
@@ -204,9 +205,9 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 		ctx = perdure.WithoutCancel(ctx)
 		return perdure.CallActivityByName[string](ctx, "undo", ctx.InstanceID()).Await(ctx)
 	})
-	for name, bulk := range map[string]client.JobRequest{
-		"cancel":           {Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "parent"}},
-		"purge of a child": {Operation: client.OperationPurge, Force: true, Filter: client.Filter{Orchestration: "sleep"}},
+	for name, bulk := range map[string]admin.JobRequest{
+		"cancel":           {Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "parent"}},
+		"purge of a child": {Operation: admin.OperationPurge, Force: true, Filter: admin.Filter{Orchestration: "sleep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +222,7 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 }
 
 // orderOfUndo returns for which instances "undo" is called after a job.
-func orderOfUndo(t *testing.T, r *perdure.Registry, bulk client.JobRequest) string {
+func orderOfUndo(t *testing.T, r *perdure.Registry, bulk admin.JobRequest) string {
 	t.Helper()
 	env := perduretest.New(t, r)
 	const parents = 40
@@ -253,7 +254,7 @@ func TestAWSCalls_jobAndRetention_countNoSweep(t *testing.T) {
 		env := perduretest.New(t, r)
 		result(t, env, start(t, env, "quick", nil))
 		if len(opts) > 0 {
-			startBulk(t, env, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "none"}})
+			startBulk(t, env, admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "none"}})
 		}
 		env.Advance(7 * 24 * time.Hour)
 		return env.AWSCalls()

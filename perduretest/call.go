@@ -47,7 +47,7 @@ func CallInput[T any](c Call) (T, error) {
 // start.
 func (e *Env) Calls(activities ...string) []Call {
 	e.t.Helper()
-	e.virtual("Calls")
+	e.deployed.reject(e.t, "Calls")
 	now := e.Now()
 	return e.log.list(now, activities)
 }

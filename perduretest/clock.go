@@ -18,7 +18,7 @@ func (e *Env) Now() (now time.Time) {
 // RunUntilIdle runs everything that is due, until nothing is due. It does not advance the clock.
 func (e *Env) RunUntilIdle() {
 	e.t.Helper()
-	e.virtual("RunUntilIdle")
+	e.deployed.reject(e.t, "RunUntilIdle")
 	e.outside("RunUntilIdle")
 	e.drive(e.clock.settle)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/unwrap"
@@ -30,6 +31,9 @@ func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	e := &Env{t: t, network: newNetwork(&options{})}
 	e.deployed = &deployedHub{Backend: hub, env: e, patience: o.patience}
 	e.client = client.New(e.deployed, o.clientOptions()...)
+	if backend, ok := unwrap.As[admin.Backend](hub); ok {
+		e.admin = admin.New(backend, o.adminOptions()...)
+	}
 	t.Cleanup(e.deployed.clean)
 	return e
 }
@@ -164,10 +168,10 @@ func (d *deployedHub) clean() {
 	}
 }
 
-// virtual fails a test that uses a feature of virtual time in a deployed hub.
-func (e *Env) virtual(what string) {
-	e.t.Helper()
-	if e.deployed != nil {
-		e.t.Fatalf("perduretest: %s is not supported in a deployed hub", what)
+// reject fails a test that calls a method for virtual time with a deployed hub. d is nil in virtual time.
+func (d *deployedHub) reject(t *testing.T, method string) {
+	t.Helper()
+	if d != nil {
+		t.Fatalf("perduretest: %s is not supported in a deployed hub", method)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/perduretest"
@@ -129,10 +130,10 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 		if _, err := c.PrepareStart(t.Context(), "approve", nil); err != nil { // and never committed
 			t.Error(err)
 		}
-		if _, err := c.DeadLetters(t.Context(), client.DeadLetterQuery{}, 0); err != nil {
+		if _, err := env.Admin().DeadLetters(t.Context(), admin.DeadLetterQuery{}, 0); err != nil {
 			t.Errorf("dead letters: %v", err)
 		}
-		if _, err := c.Reconcile(t.Context(), client.ReconcileOptions{Instances: []string{asked}}); err != nil {
+		if _, err := env.Admin().Reconcile(t.Context(), admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
 			t.Errorf("reconcile: %v", err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/perduretest/internal/goroutines"
@@ -21,6 +22,7 @@ type Env struct {
 	t        *testing.T
 	hub      *simhub.Hub
 	client   *client.Client
+	admin    *admin.Client
 	clock    clock
 	stubs    stubs
 	log      callLog
@@ -149,7 +151,9 @@ func (e *Env) make(o *options) {
 	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
 	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	e.client = client.New(newClientAdapter(e), append(o.clientOptions(), client.WithClock(e.Now))...)
+	backend := newClientAdapter(e)
+	e.client = client.New(backend, append(o.clientOptions(), client.WithClock(e.Now))...)
+	e.admin = admin.New(backend, append(o.adminOptions(), admin.WithClock(e.Now))...)
 }
 
 // do runs f in the bubble and waits for it. A caller in the bubble, such as an activity, runs f itself.
@@ -220,6 +224,16 @@ func (e *Env) errorf(format string, args ...any) {
 // WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not reach its deadline. The
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
+
+// Admin returns a client that operates the hub. Contexts have the same meaning as for Client. Reconcile, PurgeQueues and
+// dead letters are not supported in virtual time.
+func (e *Env) Admin() *admin.Client {
+	e.t.Helper()
+	if e.admin == nil {
+		e.t.Fatal("perduretest: Admin: the hub of NewDeployed is not an admin.Backend")
+	}
+	return e.admin
+}
 
 // patience is the virtual time after the end of a test in which running code must end.
 const patience = 24 * time.Hour

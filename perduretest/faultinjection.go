@@ -28,7 +28,7 @@ const (
 // fails for hours moves to the dead-letter queue. The sweeper recovers it at its first tick after the outage.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
-	e.virtual("Outage")
+	e.deployed.reject(e.t, "Outage")
 	if services := []Service{DynamoDB, SQS, Scheduler, S3}; !slices.Contains(services, service) {
 		e.t.Fatalf("perduretest: Outage: unknown service %q; want one of %q", service, services)
 	}
@@ -42,7 +42,7 @@ func (e *Env) Outage(service Service, d time.Duration) {
 // after 15 minutes for an activity. Calls of the sweeper are not counted.
 func (e *Env) CrashAt(n int) {
 	e.t.Helper()
-	e.virtual("CrashAt")
+	e.deployed.reject(e.t, "CrashAt")
 	if n < 1 {
 		e.t.Fatalf("perduretest: CrashAt: n must be at least 1, is %d", n)
 	}
@@ -91,7 +91,7 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 // *IdleError instead. Use RunSweeper or Advance.
 func RunSweeper(env *Env) {
 	env.t.Helper()
-	env.virtual("RunSweeper")
+	env.deployed.reject(env.t, "RunSweeper")
 	env.outside("RunSweeper")
 	var err error
 	env.do(func() { _, err = env.hub.Timekeeper.Sweep(context.Background()) })
@@ -105,7 +105,7 @@ func RunSweeper(env *Env) {
 // the code is blocked, and Status returns the diagnosis.
 func (e *Env) Deploy(r *perdure.Registry) {
 	e.t.Helper()
-	e.virtual("Deploy")
+	e.deployed.reject(e.t, "Deploy")
 	e.RunUntilIdle()
 	e.faults.excuse([]Fault{Nondeterminism}) // the new code need not fit the histories of the old code
 	var err error

@@ -43,7 +43,7 @@ var allFaults = []Fault{Nondeterminism, Hang, ForeignGoroutine, GoroutineLeak}
 //	status, err := env.Client().Wait(t.Context(), id) // an *IdleError: the instance is blocked
 func (e *Env) Expect(kinds ...Fault) {
 	e.t.Helper()
-	e.virtual("Expect")
+	e.deployed.reject(e.t, "Expect")
 	if err := checkFaults(kinds); err != nil {
 		e.t.Fatalf("perduretest: Expect: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/provider"
@@ -38,11 +39,11 @@ func sourceOf(t *testing.T, folder string) string {
 func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
-		"CallerIdentifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
+		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
 		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Querier": reflect.TypeFor[provider.Querier](),
 		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
 	}
-	source := sourceOf(t, "../client")
+	source := sourceOf(t, "../client") + sourceOf(t, "../admin") + sourceOf(t, "../internal/clientcall")
 	if strings.Contains(source, "hub.(") {
 		t.Error("the client asks a hub what it is, and not what it stands before: use unwrap.As")
 	}
@@ -69,9 +70,11 @@ func TestEveryCallOfAClientIsMadeInVirtualTime(t *testing.T) {
 	for _, m := range method.FindAllStringSubmatch(sourceOf(t, ".")+sourceOf(t, "internal/inside"), -1) {
 		own[m[1]] = true
 	}
-	for m := range reflect.TypeFor[client.Backend]().Methods() {
-		if !own[m.Name] {
-			t.Errorf("%s is called outside of virtual time", m.Name)
+	for _, backend := range []reflect.Type{reflect.TypeFor[client.Backend](), reflect.TypeFor[admin.Backend]()} {
+		for m := range backend.Methods() {
+			if !own[m.Name] {
+				t.Errorf("%s is called outside of virtual time", m.Name)
+			}
 		}
 	}
 }

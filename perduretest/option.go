@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -65,6 +66,11 @@ func (o *options) clientOptions() []client.Option {
 		all = append(all, client.WithCodec(o.Codecs[0], o.Codecs[1:]...))
 	}
 	return all
+}
+
+// adminOptions are the options of Env.Admin.
+func (o *options) adminOptions() []admin.Option {
+	return []admin.Option{admin.WithInterceptors(o.Interceptors...)}
 }
 
 // WithHangTimeout sets the real time after which the test fails because code hangs. It limits how long code may compute

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replaycheck"
 )
 
 // ReplayOption is an option of Replay.
@@ -70,7 +70,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 func replayExecution(
 	r *registry.Registry, seals *payloads.Encoding, doc *history.Document, x *history.DocumentExecution,
 ) (replay.Differences, error) {
-	return rehearsal.Replay(r, &rehearsal.Execution{
+	return replaycheck.Replay(r, &replaycheck.Execution{
 		InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: seals,
 	})
 }

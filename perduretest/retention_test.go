@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/perduretest"
 )
@@ -68,7 +69,7 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 			wantThere(t, env, false, id)
 			env.Advance(365 * aDay)
 			wantThere(t, env, true, others...)
-			for n, err := range env.Client().SweepPayloads(t.Context()) {
+			for n, err := range env.Admin().SweepPayloads(t.Context()) {
 				if n > 0 || err != nil {
 					t.Errorf("the retention left %d payloads in the bucket, %v", n, err)
 				}
@@ -153,7 +154,7 @@ func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	env := perduretest.New(t, r)
 	start(t, env, "waits", nil)
 	result(t, env, start(t, env, "ten-years", nil))
-	startBulk(t, env, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "none"}})
+	startBulk(t, env, admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "none"}})
 	if _, err := env.Client().Start(t.Context(), "for-ever", "x", client.WithDelay(400*aDay)); err != nil {
 		t.Fatal(err)
 	}

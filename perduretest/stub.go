@@ -59,7 +59,7 @@ type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *hi
 // an unregistered activity that is never called is logged at the end of the test, because its name may be misspelled.
 func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 	e.t.Helper()
-	e.virtual("Stub")
+	e.deployed.reject(e.t, "Stub")
 	var s *Stub
 	e.do(func() { s = e.stubs.stub(e, activity, opts) })
 	return s

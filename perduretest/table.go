@@ -26,7 +26,7 @@ func WithTable(name, partitionKey, sortKey string) Option {
 // not every option of them.
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
-	env.virtual("TableClient")
+	env.deployed.reject(env.t, "TableClient")
 	return inside.NewTable(env.hub.Cloud.Table, env.hub.Cloud.Table.Name, envBubble{env})
 }
 

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 )
 
@@ -16,7 +18,7 @@ func TestBulk(t *testing.T) {
 		h.mustRun("start", "hello", "--id", id)
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.client = client.New(h.Provider, client.WithClock(func() time.Time { return began.Add(time.Hour) }))
+	h.admin = admin.New(h.Provider, admin.WithClock(func() time.Time { return began.Add(time.Hour) }))
 	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "instances to purge: 1\n  over\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
@@ -27,7 +29,7 @@ func TestBulk(t *testing.T) {
 		t.Errorf("a dry run makes a job: %q", got)
 	}
 	h.in = "no\n"
-	if code := h.run(t.Context(), "purge", "--name", "hello"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
+	if code := h.run(t.Context(), "purge", "--name", "hello"); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 	h.in = "yes\n"
@@ -40,7 +42,7 @@ func TestBulk(t *testing.T) {
 	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
 		t.Errorf("cancelled:\n%s", got)
 	}
-	h.wantError(exitError, "job nobody not found", "jobs", "cancel", "nobody")
+	h.wantError(cli.CodeError, "job nobody not found", "jobs", "cancel", "nobody")
 	for want, args := range map[string][]string{
 		"specify an ID or a filter":               {"purge", "one", "--name", "hello"},
 		"require a filter":                        {"purge", "one", "--dry-run"},
@@ -57,7 +59,7 @@ func TestBulk(t *testing.T) {
 		"--with-children requires an instance ID": {"purge", "--name", "hello", "--with-children", "--yes"},
 		"missing argument ID":                     {"terminate"},
 	} {
-		h.wantError(exitError, want, args...)
+		h.wantError(cli.CodeError, want, args...)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 3 {
 		t.Errorf("what is refused makes a job:\n%s", got)
@@ -70,11 +72,11 @@ func TestAJobTakesWhatWasConfirmed(t *testing.T) {
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
 	now := began
-	h.client = client.New(h.Provider, client.WithClock(func() time.Time { now = now.Add(time.Hour); return now }))
+	h.admin = admin.New(h.Provider, admin.WithClock(func() time.Time { now = now.Add(time.Hour); return now }))
 	for _, selects := range []string{"--name=hello", "--all"} {
 		h.in = "yes\n"
 		h.mustRun("terminate", selects)
-		jobs, err := client.Collect(h.client.Jobs(t.Context()))
+		jobs, err := client.Collect(h.admin.Jobs(t.Context()))
 		if err != nil || !jobs[0].Filter.StartedBefore.Before(jobs[0].CreatedAt) {
 			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt, jobs[0].Filter.StartedBefore, err)
 		}

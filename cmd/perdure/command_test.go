@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
@@ -37,6 +39,7 @@ type tool struct {
 	openError error
 	adminHub  *hubadmin.Admin
 	client    *client.Client // of another hub; nil: of Provider
+	admin     *admin.Client  // of another hub; nil: of Provider
 	attended  bool           // by a person
 	sleep     func(ctx context.Context, d time.Duration) error
 	stderr    io.Writer // nil: err
@@ -46,18 +49,22 @@ type tool struct {
 
 func setup(t *testing.T) *tool {
 	t.Helper()
-	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: newTicker}
+	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: cli.NewTicker}
 }
 
 // run returns the exit code, and stores what was printed in out and err.
 func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
-	open := func(_ context.Context, hub string) (*client.Client, error) {
-		h.openedHub = hub
-		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
+	clock := func() time.Time { return began }
+	open := func(_ context.Context, name string) (cli.Hub, error) {
+		h.openedHub = name
+		return cli.Hub{
+			Client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
+			Admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
+		}, h.openError
 	}
-	admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
+	deployed := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 	now := func() time.Time { return began }
 	if h.now != nil {
 		now = h.now
@@ -66,11 +73,11 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	if h.stderr != nil {
 		stderr = h.stderr
 	}
-	c := &command{
-		open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
-		now: now, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
+	env := &cli.Env{
+		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string { return h.env[k] }, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
+		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,
 	}
-	return c.run(ctx, args)
+	return run(ctx, env, args)
 }
 
 func (h *tool) mustRun(args ...string) string {
@@ -177,7 +184,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			h := setup(t)
 			h.openError = tt.open
 			h.FailWith(tt.fail)
-			h.wantError(exitError, strings.TrimSpace(tells), tt.args...)
+			h.wantError(cli.CodeError, strings.TrimSpace(tells), tt.args...)
 			if strings.Contains(h.err.String(), "\x1b") {
 				t.Errorf("an escape sequence reaches the terminal: %q", h.err.String())
 			}
@@ -190,10 +197,10 @@ func TestPrintErrorsFail(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)
-		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
+		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
 		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
-		c := &command{open: open, admin: admin, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
-		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {
+		env := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string { return "" }, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
+		if code := run(t.Context(), env, args); code != cli.CodeError || !strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
 		}
 	}

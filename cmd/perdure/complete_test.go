@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
 func TestCompletion(t *testing.T) {
@@ -46,8 +48,8 @@ func TestCompletion(t *testing.T) {
 // Every verb has examples of its use, whose flags exist.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	c := &command{getenv: func(string) string { return "" }}
-	verbs := append(c.root().Commands(), c.root())
+	env := &cli.Env{Getenv: func(string) string { return "" }}
+	verbs := append(newRoot(env).Commands(), newRoot(env))
 	for _, v := range verbs {
 		if v.Name() == "help" || v.Name() == "completion" {
 			continue
@@ -56,7 +58,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example", v.CommandPath())
 		}
 		for example := range strings.SplitSeq(v.Example, "\n") {
-			tryExample(t, c.root(), example)
+			tryExample(t, newRoot(env), example)
 		}
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
 func TestCost(t *testing.T) {
@@ -12,9 +13,9 @@ func TestCost(t *testing.T) {
 	h := thrice(t)
 	h.mustRun("cost", "poller")
 	h.wantGolden("cost.golden")
-	var cost client.CostEstimate
+	var cost admin.CostEstimate
 	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}
-	h.wantError(exitError, "run perdure list", "cost", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "cost", "nobody")
 }

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -36,7 +39,7 @@ func onInterceptedAWS(t *testing.T, intercept simaws.Interceptor, f func(ctx con
 			t.Fatal(err)
 		}
 		h := setup(t)
-		h.client = client.New(hub.Provider)
+		h.client, h.admin = client.New(hub.Provider), admin.New(hub.Provider)
 		f(t.Context(), h, hub)
 		hub.Close()
 		synctest.Wait()
@@ -77,7 +80,7 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 			t.Errorf("listed %s", got)
 		}
 
-		var listed deadLetters
+		var listed operations.DeadLetterList
 		if err := json.Unmarshal([]byte(h.mustRun("dead-letters", "list", "--queue", "timers", "--json")), &listed); err != nil || len(listed.DeadLetters) != 1 {
 			t.Fatalf("%s: %v", h.out.String(), err)
 		}
@@ -88,7 +91,7 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		if got := h.mustRun("dead-letters", "show", id, "--json"); !strings.Contains(got, `"body":{"v":9,`) {
 			t.Errorf("shown is %s", got)
 		}
-		h.wantError(exitError, "perdure dead-letters list", "dead-letters", "show", "nothing")
+		h.wantError(cli.CodeError, "perdure dead-letters list", "dead-letters", "show", "nothing")
 
 		if h.mustRun("dead-letters", "redrive", "--all", "--dry-run"); !strings.Contains(h.out.String(), "order-9") {
 			t.Errorf("a dry run prints %s", h.out.String())
@@ -105,14 +108,14 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		}
 
 		h.in = "no\n"
-		if code := h.run(ctx, "dead-letters", "drop", id); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
+		if code := h.run(ctx, "dead-letters", "drop", id); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
 		h.in = "yes\n"
 		if got := h.mustRun("dead-letters", "drop", id); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
-		h.wantError(exitError, "dead letter "+id+" not found", "dead-letters", "drop", id, "--yes")
+		h.wantError(cli.CodeError, "dead letter "+id+" not found", "dead-letters", "drop", id, "--yes")
 		if got := h.mustRun("dead-letters", "drop", "--all", "--yes"); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
@@ -122,11 +125,11 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "specify IDs, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
-	h.wantError(exitError, "not both", "dead-letters", "redrive", "a", "--all")
-	h.wantError(exitError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance", "", "--yes")
-	h.wantError(exitError, "hub does not support dead letters", "dead-letters", "list")
-	h.wantError(exitError, "must be 1 to 1000", "dead-letters", "list", "--limit", "0")
+	h.wantError(cli.CodeError, "specify IDs, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
+	h.wantError(cli.CodeError, "not both", "dead-letters", "redrive", "a", "--all")
+	h.wantError(cli.CodeError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance", "", "--yes")
+	h.wantError(cli.CodeError, "hub does not support dead letters", "dead-letters", "list")
+	h.wantError(cli.CodeError, "must be 1 to 1000", "dead-letters", "list", "--limit", "0")
 }
 
 func TestWhatIsNotListedIsCounted(t *testing.T) {

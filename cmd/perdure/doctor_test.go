@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -105,7 +106,7 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 				healthy(h, hub)
 				forgets(h, rules(h)...)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
+				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -162,7 +163,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				}
 				breakIt(h, hub, d, m)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
+				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -220,7 +221,7 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 				h.mustRun("doctor")
 				breakIt(ctx, h, hub, h.adminHub.Functions.(*deployedFunctions))
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
+				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -348,11 +349,11 @@ func TestDoctorSaysWhatItMayNotRead(t *testing.T) {
 		d, _ := healthy(h, hub)
 		d.refusing = true
 		h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, nil }
-		if code := h.run(ctx, "doctor"); code != exitUnread || strings.Count(h.out.String(), "could not be read") != 2 || !strings.Contains(h.out.String(), "AccessDenied") {
+		if code := h.run(ctx, "doctor"); code != operations.CodeUnverified || strings.Count(h.out.String(), "could not be read") != 2 || !strings.Contains(h.out.String(), "AccessDenied") {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		d.backups = types.PointInTimeRecoveryStatusDisabled
-		if code := h.run(ctx, "doctor", "--json"); code != exitWrong || !strings.Contains(h.out.String(), `{"unread":true,"of":"table","what":"AccessDenied`) {
+		if code := h.run(ctx, "doctor", "--json"); code != operations.CodeProblems || !strings.Contains(h.out.String(), `{"unread":true,"of":"table","what":"AccessDenied`) {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 	})
@@ -363,7 +364,7 @@ func TestDoctorKnowsAPausedHub(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		healthy(h, hub)
 		h.mustRun("pause", "--yes")
-		if code := h.run(ctx, "doctor"); code != exitWrong || strings.Count(h.out.String(), "the state is Disabled (disabled by perdure pause)") != 4 {
+		if code := h.run(ctx, "doctor"); code != operations.CodeProblems || strings.Count(h.out.String(), "the state is Disabled (disabled by perdure pause)") != 4 {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		h.mustRun("resume")
@@ -374,7 +375,7 @@ func TestDoctorKnowsAPausedHub(t *testing.T) {
 // wantDoctor runs doctor, which must say something.
 func wantDoctor(ctx context.Context, h *tool, says string) {
 	h.t.Helper()
-	if code := h.run(ctx, "doctor"); code != exitWrong || !strings.Contains(h.out.String(), says) {
+	if code := h.run(ctx, "doctor"); code != operations.CodeProblems || !strings.Contains(h.out.String(), says) {
 		h.t.Errorf("doctor exits with %d, and lacks %q:\n%s", code, says, h.out.String())
 	}
 }
@@ -403,7 +404,7 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 				}
 				m.all[0].ScalingConfig.MaximumConcurrency = &c.first
 				code := h.run(ctx, "doctor")
-				want := exitWrong
+				want := operations.CodeProblems
 				if c.tells == "" {
 					want, c.tells = 0, "no problems found"
 				}

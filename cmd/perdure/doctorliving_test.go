@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -76,7 +77,7 @@ func TestDoctorSaysThatItCouldNotLookForWhatLives(t *testing.T) {
 		isSlow.Store(true)
 		began := time.Now()
 		code := h.run(ctx, "doctor")
-		if got := h.out.String(); code != exitUnread || strings.Count(got, "could not be read") != 1 || !strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") || time.Since(began) > 3*time.Minute {
+		if got := h.out.String(); code != operations.CodeUnverified || strings.Count(got, "could not be read") != 1 || !strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") || time.Since(began) > 3*time.Minute {
 			h.t.Errorf("after %v it exits with %d: %s", time.Since(began), code, got)
 		}
 	})

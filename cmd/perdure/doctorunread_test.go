@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -29,7 +30,7 @@ func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
 		refuses.Store(true)
 		code := h.run(ctx, "doctor")
 		got := h.out.String()
-		if code != exitWrong || strings.Contains(got, "not by perdure pause") || strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
+		if code != operations.CodeProblems || strings.Contains(got, "not by perdure pause") || strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
 			h.t.Errorf("it exits with %d: %s", code, got)
 		}
 	})

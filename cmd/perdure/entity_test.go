@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -39,10 +40,10 @@ func TestCallAndStatePrintWhatAnEntitySays(t *testing.T) {
 				t.Errorf("%v prints %s", c.args, got)
 			}
 		}
-		h.wantError(exitTimeout, "to wait for it, run perdure update @account@ann slow --update-id u-2", "call", "account", "ann", "slow", "--update-id", "u-2", "--timeout", "3s")
-		h.wantError(exitError, "expected 3 or 4 arguments", "call", "account", "ann")
-		h.wantError(exitError, "expected 2 arguments", "state", "account")
-		h.wantError(exitError, `key of entity "account" not found`, "state", "account", "bob")
-		h.wantError(exitError, `has entity "acount"; check the spelling`, "call", "acount", "ann", "deposit", "50")
+		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update @account@ann slow --update-id u-2", "call", "account", "ann", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(cli.CodeError, "expected 3 or 4 arguments", "call", "account", "ann")
+		h.wantError(cli.CodeError, "expected 2 arguments", "state", "account")
+		h.wantError(cli.CodeError, `key of entity "account" not found`, "state", "account", "bob")
+		h.wantError(cli.CodeError, `has entity "acount"; check the spelling`, "call", "acount", "ann", "deposit", "50")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/perduretest"
 )
@@ -39,10 +40,10 @@ func TestExecutions(t *testing.T) {
 	if got := h.mustRun("executions", "poller", "--cursor", "x2"); strings.Count(got, "\n") != 2 || !strings.Contains(got, " x1 ") || h.err.Len() > 0 {
 		t.Errorf("printed %s%s", got, h.err.String())
 	}
-	h.wantError(exitError, "cursor does not belong to this list", "executions", "poller", "--cursor", "x9")
-	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "executions", "poller", "--limit", "0")
-	h.wantError(exitError, "limit must be 1 to 1000, is 1001", "executions", "poller", "--limit", "1001")
-	h.wantError(exitError, "run perdure list", "executions", "nobody")
+	h.wantError(cli.CodeError, "cursor does not belong to this list", "executions", "poller", "--cursor", "x9")
+	h.wantError(cli.CodeError, "--limit must be 1 to 1000, is 0", "executions", "poller", "--limit", "0")
+	h.wantError(cli.CodeError, "limit must be 1 to 1000, is 1001", "executions", "poller", "--limit", "1001")
+	h.wantError(cli.CodeError, "run perdure list", "executions", "nobody")
 }
 
 func TestHistoryOfAPastExecution(t *testing.T) {
@@ -53,9 +54,9 @@ func TestHistoryOfAPastExecution(t *testing.T) {
 	if got := h.mustRun("history", "poller"); !strings.Contains(got, "execution x3 (number 3), started 2026-07-01T04:00:00Z") {
 		t.Errorf("the current one: %s", got)
 	}
-	h.wantError(exitError, "instance poller has no execution x9; see perdure executions poller", "history", "poller", "--execution", "x9")
-	h.wantError(exitError, "has no execution x9", "history", "poller", "--execution", "x9", "--json")
-	h.wantError(exitError, "execution must be 1 to 64 bytes", "history", "poller", "--execution", strings.Repeat("x", 65))
+	h.wantError(cli.CodeError, "instance poller has no execution x9; see perdure executions poller", "history", "poller", "--execution", "x9")
+	h.wantError(cli.CodeError, "has no execution x9", "history", "poller", "--execution", "x9", "--json")
+	h.wantError(cli.CodeError, "execution must be 1 to 64 bytes", "history", "poller", "--execution", strings.Repeat("x", 65))
 }
 
 func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
@@ -137,6 +138,8 @@ type report struct {
 	failed bool
 }
 
-func (r *report) Helper()                  {}
-func (r *report) Errorf(string, ...any)    { r.failed = true }
+func (r *report) Helper() {}
+
+func (r *report) Errorf(string, ...any) { r.failed = true }
+
 func (r *report) fails(replay func()) bool { replay(); return r.failed }

@@ -6,6 +6,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/activities"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/development"
+	"github.com/perdure/perdure/cmd/perdure/internal/instances"
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
+	"github.com/perdure/perdure/cmd/perdure/internal/schedules"
 )
 
 const rootLong = `Run and operate durable orchestrations on AWS.`
@@ -19,20 +26,25 @@ Errors are one line on stderr. Run "perdure <command> --help" for details and ex
 `
 
 // addCommands adds all commands to the root, in groups.
-func addCommands(root *cobra.Command, c *command) {
-	addGroup(root, "instances", startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c),
-		whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c),
-		cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), pauseVerb(c), resumeVerb(c), exportVerb(c),
-		costVerb(c))
-	addGroup(root, "activities", append(tokenVerbs(c), workerVerb(c))...)
-	addGroup(root, "schedules", scheduleVerb(c))
-	addGroup(root, "operations", versionsVerb(c), jobsVerb(c), uiVerb(c), deadVerb(c), reconcileVerb(c),
-		doctorVerb(c), sweepVerb(c))
-	const development = "development"
-	addGroup(root, development, devVerb(c), initVerb(c), vetVerb(c), verifyVerb(c), importVerb(c), versionVerb(c))
+func addCommands(root *cobra.Command, env *cli.Env) {
+	addGroup(root, "instances",
+		instances.Start(env), instances.Status(env), instances.Wait(env), instances.Watch(env), instances.List(env),
+		instances.History(env), instances.Why(env), instances.Executions(env), instances.Query(env),
+		instances.Update(env), instances.Call(env), instances.State(env), instances.Raise(env),
+		instances.Cancel(env), instances.Terminate(env), instances.Restart(env), instances.Purge(env),
+		instances.Pause(env), instances.Resume(env), instances.Export(env), instances.Cost(env))
+	addGroup(root, "activities", append(activities.TokenCommands(env), activities.Worker(env))...)
+	addGroup(root, "schedules", schedules.New(env))
+	addGroup(root, "operations",
+		operations.Versions(env), operations.Jobs(env), operations.UI(env), operations.DeadLetters(env),
+		operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env))
+	const developmentGroup = "development"
+	addGroup(root, developmentGroup,
+		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
+		development.Import(env), development.Version(env))
 
-	root.SetHelpCommandGroupID(development)
-	root.SetCompletionCommandGroupID(development)
+	root.SetHelpCommandGroupID(developmentGroup)
+	root.SetCompletionCommandGroupID(developmentGroup)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

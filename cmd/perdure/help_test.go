@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
 // flagName is the name of a flag at the beginning of a line of usage texts.
@@ -65,7 +67,7 @@ func TestCommands_descriptions_arePhrases(t *testing.T) {
 }
 
 func rootOf() *cobra.Command {
-	return (&command{getenv: func(string) string { return "" }, out: io.Discard, err: io.Discard}).root()
+	return newRoot(&cli.Env{Getenv: func(string) string { return "" }, Stdout: io.Discard, Stderr: io.Discard})
 }
 
 // isAcronym reports whether a text begins with an acronym, such as ID or URL.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
 	"github.com/perdure/perdure/history"
 )
 
@@ -119,18 +120,6 @@ func TestHistoryDocument(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0ms", 0: "0ms", 999 * time.Millisecond: "999ms", 1250 * time.Millisecond: "1.25s", 12345 * time.Millisecond: "12.3s",
-		59*time.Minute + 5*time.Second: "59m05s", 3*time.Hour + 4*time.Minute: "3h04m", 49 * time.Hour: "2d01h",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%d: %s, want %s", d, got, want)
-		}
-	}
-}
-
 // A timer that has a name is shown by it, when it is made, when it fires, and while it is waited for.
 func TestATimerIsShownByItsName(t *testing.T) {
 	t.Parallel()
@@ -175,14 +164,14 @@ func TestHistory_parkedInputsAndChildren_nameTheirInstances(t *testing.T) {
 		}
 		events = append(events, e)
 	}
-	l := newLog(events)
+	l := describe.NewEventLog(events)
 	for id, want := range map[int]string{
 		3: "instance parcel-books",
 		4: "event packed from instance depot, and 2 more, build 0f1e2d3c4b5a unregistered: not here",
 		5: "SubOrchestrationCompleted of #3, build 0f1e2d3c4b5a unregistered: not here",
 		6: "event paid by ann, build 0f1e2d3c4b5a unregistered: not here",
 	} {
-		if got := l.detail(&events[id-1]); got != want {
+		if got := l.Detail(&events[id-1]); got != want {
 			t.Errorf("event %d: %s, want %s", id, got, want)
 		}
 	}

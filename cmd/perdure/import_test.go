@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/verification"
 	"github.com/perdure/perdure/history"
 )
 
@@ -38,14 +40,14 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 	for code, want := range map[string]struct {
 		exit    int
 		says    string
-		outcome outcome
+		outcome verification.Outcome
 		eventID int64
 	}{
-		"same":          {0, "execution x1, 6 events, Completed: matches the history\n", outcomeGoesOn, 0},
-		"changed":       {exitFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, outcomeWouldBlock, 3},
-		"other version": {exitFailed, `version "1" is not registered`, outcomeWouldBlock, 0},
-		"other input":   {0, "with different inputs\n  1 inputs differ from those recorded", outcomeOtherInputs, 0},
-		"dies":          {exitFailed, "no rates are there", outcomeWouldBlock, 0},
+		"same":          {0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0},
+		"changed":       {cli.CodeFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, verification.OutcomeWouldBlock, 3},
+		"other version": {cli.CodeFailed, `version "1" is not registered`, verification.OutcomeWouldBlock, 0},
+		"other input":   {0, "with different inputs\n  1 inputs differ from those recorded", verification.OutcomeOtherInputs, 0},
+		"dies":          {cli.CodeFailed, "no rates are there", verification.OutcomeWouldBlock, 0},
 	} {
 		binary := orchestratorOf(t, code)
 		home := setup(t)
@@ -54,7 +56,7 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 		}
 		home.in = text
 		home.run(t.Context(), "import", "-", "--binary", binary, "--json")
-		var got imported
+		var got verification.ImportResult
 		if err := json.Unmarshal(home.out.Bytes(), &got); err != nil || got.InstanceID != "a" || len(got.Executions) != 1 || got.Executions[0].Outcome != want.outcome || got.Executions[0].EventID != want.eventID {
 			t.Errorf("%s: %s, %v", code, home.out.String(), err)
 		}
@@ -70,11 +72,11 @@ func TestImportNeedsAHistoryAndABinary(t *testing.T) {
 	if err := os.WriteFile(other, []byte(`{"format":"perdure.history/2"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.wantError(exitError, "--binary is required", "import", file)
-	h.wantError(exitError, "missing argument FILE", "import", "--binary", "x")
-	h.wantError(exitError, "is not a history exported by perdure export", "import", other, "--binary", "x")
-	h.wantError(exitError, "no such file", "import", "nowhere.json", "--binary", "x")
-	h.wantError(exitError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
-	h.wantError(exitTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
-	h.wantError(exitError, "instance not found", "export", "nobody")
+	h.wantError(cli.CodeError, "--binary is required", "import", file)
+	h.wantError(cli.CodeError, "missing argument FILE", "import", "--binary", "x")
+	h.wantError(cli.CodeError, "is not a history exported by perdure export", "import", other, "--binary", "x")
+	h.wantError(cli.CodeError, "no such file", "import", "nowhere.json", "--binary", "x")
+	h.wantError(cli.CodeError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
+	h.wantError(cli.CodeTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
+	h.wantError(cli.CodeError, "instance not found", "export", "nobody")
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/analysis"
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
@@ -25,23 +25,25 @@ func main() {
 	if analysis.IsVetCall(os.Args[1:]) {
 		analysis.RunVetTool()
 	}
-	os.Exit(run())
+	os.Exit(execute())
 }
 
-func run() int {
+func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &command{
-		open: openHub, admin: hubadmin.Open, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		now: time.Now, sleep: sleep.For, ticker: newTicker, attended: isTerminal(os.Stderr),
+	env := &cli.Env{
+		OpenHub: openHub, OpenDeployment: hubadmin.Open,
+		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Interactive: cli.IsTerminal(os.Stderr),
+		Now:         time.Now, Sleep: sleep.For, NewTicker: cli.NewTicker,
 	}
-	return c.run(ctx, os.Args[1:])
+	return run(ctx, env, os.Args[1:])
 }
 
-func openHub(ctx context.Context, hub string) (*client.Client, error) {
-	p, err := dynamo.Open(ctx, hub)
+func openHub(ctx context.Context, name string) (cli.Hub, error) {
+	p, err := dynamo.Open(ctx, name)
 	if err != nil {
-		return nil, err
+		return cli.Hub{}, err
 	}
-	return client.New(p), nil
+	return cli.NewHub(p), nil
 }

@@ -2,14 +2,13 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -108,8 +107,8 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 			out := h.mustRun("status", "order-7")
 			h.wantGolden("status-" + name + ".golden")
 			for line := range strings.Lines(out) {
-				if utf8.RuneCountInString(line) > screenWidth+1 { // with its line feed
-					t.Errorf("longer than %d columns: %s", screenWidth, line)
+				if utf8.RuneCountInString(line) > term.ScreenWidth+1 { // with its line feed
+					t.Errorf("longer than %d columns: %s", term.ScreenWidth, line)
 				}
 			}
 		})
@@ -169,31 +168,14 @@ func TestStatus_manyChildren_readsTen(t *testing.T) {
 		h.mustRun(append([]string{"status", "order-7"}, args...)...)
 		return h.Reads() - before
 	}
-	if without, with := reads("--pending=false"), reads(); with-without != maxChildReads {
+	if without, with := reads("--pending=false"), reads(); with-without != describe.MaxChildReads {
 		t.Errorf("%d reads with pending tasks, %d without", with, without)
 	}
 	if without, with := reads("--pending=false", "--json"), reads("--json"); with != without {
 		t.Errorf("as JSON: %d reads with pending tasks, %d without", with, without)
 	}
 	out := h.mustRun("status", "order-7")
-	if strings.Count(out, "  Pending\n") != maxChildReads || strings.Count(out, "  —\n") != 30-maxChildReads {
+	if strings.Count(out, "  Pending\n") != describe.MaxChildReads || strings.Count(out, "  —\n") != 30-describe.MaxChildReads {
 		t.Errorf("printed %s", out)
-	}
-}
-
-// The CLI and the web UI give the same advice.
-func TestBlockedSteps_equalWebUI(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../ui/page/80-instance.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, reason := range slices.Sorted(maps.Keys(blockedSteps)) {
-		if want := fmt.Sprintf("  %s: '%s',\n", reason, blockedSteps[reason]); !strings.Contains(string(page), want) {
-			t.Errorf("the web UI lacks %s", want)
-		}
-	}
-	if !strings.Contains(string(page), "'"+otherBlockedStep+"'") {
-		t.Errorf("the web UI lacks %s", otherBlockedStep)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/docpage"
 )
 
@@ -35,7 +36,7 @@ func TestPagesCallWhatThereIs(t *testing.T) {
 
 // notThere returns what a call names that the tool has not; empty where it has all.
 func notThere(call string) string {
-	root := (&command{getenv: func(string) string { return "" }, out: io.Discard, err: io.Discard}).root()
+	root := newRoot(&cli.Env{Getenv: func(string) string { return "" }, Stdout: io.Discard, Stderr: io.Discard})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	call, _, _ = strings.Cut(call, " #")

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -135,17 +136,17 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 			}
 		}
 		h.in = "no\n"
-		if code := h.run(ctx, "pause"); code != exitError || m.sent > 0 {
+		if code := h.run(ctx, "pause"); code != cli.CodeError || m.sent > 0 {
 			h.t.Errorf("not confirmed: %d", code)
 		}
-		h.wantError(exitError, "--yes applies to a hub", "pause", "order-7", "--yes")
-		h.wantError(exitError, "--all applies to a hub", "resume", "order-7", "--all")
-		h.wantError(exitError, "--message requires an instance ID", "pause", "--message", "why")
-		h.wantError(exitError, "unexpected argument", "pause", "order-7", "order-8")
-		h.wantError(exitError, "use --all to enable", "resume")
+		h.wantError(cli.CodeError, "--yes applies to a hub", "pause", "order-7", "--yes")
+		h.wantError(cli.CodeError, "--all applies to a hub", "resume", "order-7", "--all")
+		h.wantError(cli.CodeError, "--message requires an instance ID", "pause", "--message", "why")
+		h.wantError(cli.CodeError, "unexpected argument", "pause", "order-7", "order-8")
+		h.wantError(cli.CodeError, "use --all to enable", "resume")
 
 		m.dies = 2 // the second mapping is not disabled
-		h.wantError(exitError, "repeat perdure pause", "pause", "--yes")
+		h.wantError(cli.CodeError, "repeat perdure pause", "pause", "--yes")
 		h.mustRun("start", "hello", "--id", "one") // accepted meanwhile
 		records, err := hub.Provider.FetchRecords(ctx, "inbox")
 		if err != nil || len(records) != 1 {
@@ -157,7 +158,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		want("Disabled", "Disabled", "Disabled", "Disabled", "Enabled")
 
 		m.dies = m.sent + 2
-		h.wantError(exitError, "repeat perdure resume", "resume")
+		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 		if got := h.mustRun("resume", "--json"); !strings.Contains(got, `{"queue":"inbox","uuid":"orchestrator","function":"perdure-test-orchestrator","state":"Enabled"}`) {
 			h.t.Errorf("printed %s", got)
 		}
@@ -165,7 +166,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		if !strings.Contains(h.err.String(), "left disabled, because perdure pause did not disable them: disabled of perdure-test-disabled") {
 			h.t.Errorf("said %s", h.err.String())
 		}
-		h.wantError(exitError, "use --all to enable", "resume")
+		h.wantError(cli.CodeError, "use --all to enable", "resume")
 		h.mustRun("resume", "--all")
 		want("Enabled", "Enabled", "Enabled", "Enabled", "Enabled")
 	})
@@ -177,8 +178,8 @@ func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
 		m := deployed(h, hub)
 		*m.all[0].State = "Updating"
 		began := time.Now()
-		h.wantError(exitError, "mapping orchestrator is Updating", "pause", "--yes")
-		if took := time.Since(began); took != pausePatience {
+		h.wantError(cli.CodeError, "mapping orchestrator is Updating", "pause", "--yes")
+		if took := time.Since(began); took != cli.DeploymentTimeout {
 			h.t.Errorf("it took %v", took)
 		}
 	})
@@ -192,7 +193,7 @@ func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 		m := deployed(h, hub)
 		h.mustRun("pause", "--yes")
 		m.dies = m.sent + 3 // the last of three: its update is sent, and the answer is lost
-		h.wantError(exitError, "repeat perdure resume", "resume")
+		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 		m.set(aws.String("renewer"), "Enabled") // it was enabled all the same
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Fatal(got)
@@ -263,13 +264,13 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
 		for range 2 { // it forgets none of them
-			h.wantError(exitError, "renewer, worker; the others are enabled; use --all to enable all mappings", "resume")
+			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings", "resume")
 		}
 		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {
 			h.t.Errorf("the mappings are %v", got)
 		}
 		h.mustRun("resume", "--all")
-		h.wantError(exitError, "use --all to enable", "resume")
+		h.wantError(cli.CodeError, "use --all to enable", "resume")
 		if slices.Contains(m.states(), "Disabled") {
 			h.t.Errorf("the mappings are %v", m.states())
 		}
@@ -311,7 +312,7 @@ func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 						}
 						one := other
 						one.Table, one.Lambda = tableAt{one.Table, at}, lambdaAt{one.Lambda, at}
-						limited, stop := context.WithTimeout(ctx, pausePatience)
+						limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 						defer stop()
 						said := ofMeanwhile[first](limited, &one)
 						if ran = calls >= n; first == "pause" && said == nil && slices.ContainsFunc(m.states()[:4], func(s string) bool { return s != "Disabled" }) {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -32,7 +33,7 @@ func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 				m := deployed(h, hub)
 				h.mustRun("pause", "--yes")
 				m.dies = m.sent + 2
-				h.wantError(exitError, "repeat perdure resume", "resume")
+				h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 				m.set(aws.String("orchestrator"), "Disabled") // as Lambda shows a change
 				deploys(m.find(aws.String("orchestrator")))
 				h.mustRun("resume")
@@ -50,7 +51,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		m.deployment = func(string) error { return &lambdatypes.ResourceNotFoundException{} }
-		h.wantError(exitError, "a deployment replaced or removed it", "pause", "--yes")
+		h.wantError(cli.CodeError, "a deployment replaced or removed it", "pause", "--yes")
 		m.deployment = nil
 	})
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -62,7 +63,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 			}
 			return waitFor(ctx, d)
 		}
-		h.wantError(exitError, "another pause, resume or deployment", "pause", "--yes")
+		h.wantError(cli.CodeError, "another pause, resume or deployment", "pause", "--yes")
 	})
 }
 

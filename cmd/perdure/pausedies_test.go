@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	eventstypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
@@ -53,7 +54,7 @@ func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 							return nil
 						}
 						dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
-						limited, stop := context.WithTimeout(ctx, pausePatience)
+						limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 						defer stop()
 						_, _ = dying.Pause(limited)
 						ran, died = calls >= at, calls > at+after
@@ -93,7 +94,7 @@ func TestAResumeThatDiesAtAnyCall(t *testing.T) {
 						return nil
 					}
 					dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
-					limited, stop := context.WithTimeout(ctx, pausePatience)
+					limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 					defer stop()
 					_, _ = dying.Resume(limited, false)
 					died = calls >= at
@@ -141,13 +142,13 @@ func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		m.settled()
-		h.wantError(exitError, "if that pause is still running, repeat perdure resume", "resume")
+		h.wantError(cli.CodeError, "if that pause is still running, repeat perdure resume", "resume")
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Errorf("the mappings are %v", got)
 		}
 		time.Sleep(11 * time.Minute)
 		h.mustRun("resume")
-		h.wantError(exitError, "use --all to enable", "resume")
+		h.wantError(cli.CodeError, "use --all to enable", "resume")
 	})
 }
 

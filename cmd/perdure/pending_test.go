@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -56,7 +57,7 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.mustRun("status", "order-7", "--json")), &answer); err != nil || answer.Status != "Running" || answer.Pending.Total != 8 || answer.Pending.Items[0].Name != "charge" {
 		t.Errorf("as JSON: %+v, %v", answer, err)
 	}
-	h.wantError(exitError, "--limit must be 1 to 1000", "status", "order-7", "--limit", "0")
+	h.wantError(cli.CodeError, "--limit must be 1 to 1000", "status", "order-7", "--limit", "0")
 }
 
 func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
@@ -20,15 +21,15 @@ func TestPurge(t *testing.T) {
 		h.mustRun("start", "hello", "--id", id)
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "purge it with --force", "purge", "one")
+	h.wantError(cli.CodeError, "purge it with --force", "purge", "one")
 	for _, args := range [][]string{{"purge", "over"}, {"purge", "one", "--force"}, {"purge", "two", "--force", "--json"}} {
 		if got := h.mustRun(args...); got != "" {
 			t.Errorf("%v printed %q", args, got)
 		}
-		h.wantError(exitError, "instance not found", args...)
+		h.wantError(cli.CodeError, "instance not found", args...)
 	}
-	h.wantError(exitError, "missing argument ID", "purge")
-	h.wantError(exitError, `unexpected argument "x"`, "purge", "one", "x")
+	h.wantError(cli.CodeError, "missing argument ID", "purge")
+	h.wantError(cli.CodeError, `unexpected argument "x"`, "purge", "one", "x")
 }
 
 func TestPurgeWithChildren(t *testing.T) {
@@ -40,13 +41,13 @@ func TestPurgeWithChildren(t *testing.T) {
 	h.SetParent("child", history.Parent{InstanceID: "parent", ExecutionID: "x1", EventID: 2})
 	h.Append("parent", at(0, history.Event{Kind: history.SubOrchestrationScheduled, InstanceID: "child"}))
 	h.Append("child", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "instance has not ended", "purge", "parent", "--with-children")
+	h.wantError(cli.CodeError, "instance has not ended", "purge", "parent", "--with-children")
 	h.Append("parent", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "cannot be combined with force", "purge", "parent", "--with-children", "--force")
-	h.wantError(exitError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children", "--yes")
+	h.wantError(cli.CodeError, "cannot be combined with force", "purge", "parent", "--with-children", "--force")
+	h.wantError(cli.CodeError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children", "--yes")
 	h.mustRun("purge", "parent", "--with-children")
 	for _, id := range []string{"parent", "child"} {
-		h.wantError(exitError, "instance not found", "status", id)
+		h.wantError(cli.CodeError, "instance not found", "status", id)
 	}
 }
 
@@ -77,7 +78,7 @@ func TestAnInstanceThatIsBeingPurged(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one")
 	h.client = client.New(damaged{h.Provider, provider.StatusDeleting, provider.ErrNotFound})
 	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
-		h.wantError(exitError, "or run perdure purge one", args...)
+		h.wantError(cli.CodeError, "or run perdure purge one", args...)
 	}
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "Deleting\n") {
 		t.Errorf("its status:\n%s", got)
@@ -90,6 +91,6 @@ func TestAHistoryThatCannotBeReadIsAnErrorThatSaysWhatHelps(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one")
 	h.client = client.New(damaged{h.Provider, provider.StatusBlocked, fmt.Errorf("%w: item h#0000000001", provider.ErrCorrupt)})
 	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
-		h.wantError(exitError, "h#0000000001; deploy a newer build, restore the item from a backup, or delete the instance with perdure purge --force", args...)
+		h.wantError(cli.CodeError, "h#0000000001; deploy a newer build, restore the item from a backup, or delete the instance with perdure purge --force", args...)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/provider"
 )
 
 func TestQueryPrintsTheAnswer(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "no orchestrator function", "query", "order-7", "progress")
+	h.wantError(cli.CodeError, "no orchestrator function", "query", "order-7", "progress")
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		if q.Name == "lost" {
 			return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound, Message: `its code has "progress"`, Known: []string{"progress"}}
@@ -31,7 +32,7 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 			t.Errorf("%v prints %s", c.args, got)
 		}
 	}
-	h.wantError(exitError, `its code has "progress"`, "query", "order-7", "lost")
-	h.wantError(exitError, "expected 2 or 3 arguments", "query", "order-7")
-	h.wantError(exitError, "expected 2 or 3 arguments", "query", "order-7", "a", "1", "2")
+	h.wantError(cli.CodeError, `its code has "progress"`, "query", "order-7", "lost")
+	h.wantError(cli.CodeError, "expected 2 or 3 arguments", "query", "order-7")
+	h.wantError(cli.CodeError, "expected 2 or 3 arguments", "query", "order-7", "a", "1", "2")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -25,7 +26,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 			}
 		}
 		h.in = "no\n"
-		if code := h.run(ctx, "reconcile"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
+		if code := h.run(ctx, "reconcile"); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
 		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 not ended, 0 ended within --lookback, 0 ended earlier") {
@@ -47,15 +48,15 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		}
 		buried(h.t, hub, "timers", "corrupt: it", "{}")
 		h.wantErrorAfter("perdure dead-letters drop", "reconcile", "--after-restore", "--yes")
-		h.wantError(exitError, "--lookback must be 0 to 28 days", "reconcile", "--lookback", "40d", "--yes")
-		h.wantError(exitError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x", "--yes")
+		h.wantError(cli.CodeError, "--lookback must be 0 to 28 days", "reconcile", "--lookback", "40d", "--yes")
+		h.wantError(cli.CodeError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x", "--yes")
 	})
 }
 
 // wantErrorAfter runs a command that must fail after it has said what it does.
 func (h *tool) wantErrorAfter(tells string, args ...string) {
 	h.t.Helper()
-	if code := h.run(h.t.Context(), args...); code != exitError || !strings.Contains(h.err.String(), tells) {
+	if code := h.run(h.t.Context(), args...); code != cli.CodeError || !strings.Contains(h.err.String(), tells) {
 		h.t.Errorf("perdure %s: exit %d, %s", strings.Join(args, " "), code, h.err.String())
 	}
 }
@@ -68,12 +69,12 @@ func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		hub.ServeFor(ctx, time.Minute)
 		h.mustRun("raise", "order-7", "e", "--data", "1")
-		h.wantError(exitError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--after-restore", "--yes")
+		h.wantError(cli.CodeError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--after-restore", "--yes")
 
 		h.mustRun("pause", "--yes")
 		m.set(aws.String("worker"), "Enabling") // one of them alone
 		m.looks["worker"] = 3
-		h.wantError(exitError, "is Enabling), and nothing was deleted", "reconcile", "--after-restore", "--yes")
+		h.wantError(cli.CodeError, "is Enabling), and nothing was deleted", "reconcile", "--after-restore", "--yes")
 		h.mustRun("resume", "--all")
 		hub.ServeFor(ctx, time.Hour)
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -38,7 +39,7 @@ func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *fu
 			t.Fatal(err)
 		}
 		h := setup(t)
-		h.client = client.New(hub.Provider)
+		h.client, h.admin = client.New(hub.Provider), admin.New(hub.Provider)
 		f(t.Context(), h, &throttle)
 		hub.Close()
 		synctest.Wait()
@@ -72,7 +73,7 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 			}
 			return false
 		}
-		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency", "3"); code != exitError {
+		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency", "3"); code != cli.CodeError {
 			t.Fatal(code)
 		}
 		if got := h.err.String(); !strings.Contains(got, "continue with perdure reconcile --hub staging --lookback 17d --concurrency 3 --yes --cursor ") {
@@ -81,24 +82,13 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 
 		*throttle = func(id string) bool { return id == ids[3] }
 		h.env["PERDURE_HUB"] = "staging"
-		if code := h.run(ctx, "reconcile", "--yes", "--lookback", "17d"); code != exitError {
+		if code := h.run(ctx, "reconcile", "--yes", "--lookback", "17d"); code != cli.CodeError {
 			t.Fatal(code)
 		}
 		if got := h.out.String(); !strings.Contains(got, "remaining: perdure reconcile --hub staging --lookback 17d --yes --instance "+ids[3]+"\n") {
 			t.Errorf("with one left, it says %s", got)
 		}
 	})
-}
-
-// What is left is printed as flags of the next call: a shell reads them as these ids.
-func TestWhatIsLeftCanBePasted(t *testing.T) {
-	t.Parallel()
-	for _, id := range []string{"order-7", "order 7", "$(echo x)", "a;b", "it's", "~", "*", "#1", `a\b`, "été"} {
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+leftText([]string{id})).Output()
-		if err != nil || string(out) != "--instance\n"+id+"\n" {
-			t.Errorf("%q is printed as %q, which a shell reads as %q, %v", id, leftText([]string{id}), out, err)
-		}
-	}
 }
 
 // A run whose first page has an instance that is set aside says how far it is, and goes on from there when it is interrupted: nobody does a million

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 )
 
@@ -12,7 +13,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
-	h.wantError(exitError, "instance has not ended", "restart", "one")
+	h.wantError(cli.CodeError, "instance has not ended", "restart", "one")
 	h.Append("one", completed(`1`))
 
 	id := strings.TrimSpace(h.mustRun("restart", "one"))
@@ -25,7 +26,7 @@ func TestRestart(t *testing.T) {
 	if got := h.mustRun("status", "two"); !strings.Contains(got, "Start at       2026-07-01T04:00:00Z\n") {
 		t.Errorf("status: %s", got)
 	}
-	h.wantError(exitError, "instance not found", "restart", "nobody")
+	h.wantError(cli.CodeError, "instance not found", "restart", "nobody")
 }
 
 // What it is restarted from is said where it cannot be, and in the history of the new instance.
@@ -35,8 +36,8 @@ func TestRestartFromAnEvent(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
 	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}), at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
 		at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
-	h.wantError(exitError, "--from-event cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from-event", "2")
-	h.wantError(exitError, "must be", "restart", "one", "--from-event", "5", "--version", "2")
+	h.wantError(cli.CodeError, "--from-event cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from-event", "2")
+	h.wantError(cli.CodeError, "must be", "restart", "one", "--from-event", "5", "--version", "2")
 
 	id := strings.TrimSpace(h.mustRun("restart", "one", "--from-event", "5"))
 	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from-event", "5") != id+"\n" || h.mustRun("restart", "one") == id+"\n" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/perduretest"
 )
 
@@ -46,8 +47,8 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	if got := h.mustRun("schedule", "show", "hourly"); strings.Contains(got, "Backfills") || !strings.Contains(got, "7 started, 0 failed") {
 		t.Errorf("printed %s", got)
 	}
-	h.wantError(exitError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "2000-01-01T00:00:00Z")
-	h.wantError(exitError, "--to must be an RFC 3339 time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
+	h.wantError(cli.CodeError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "2000-01-01T00:00:00Z")
+	h.wantError(cli.CodeError, "--to must be an RFC 3339 time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
 
 	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
 	env.RunUntilIdle()
@@ -133,10 +134,10 @@ func TestScheduleShow_blockedRun_showsItsStatus(t *testing.T) {
 func TestAScheduleThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "missing argument SCHEDULE", "schedule", "put")
-	h.wantError(exitError, "--orchestration is required", "schedule", "put", "s", "--expression", "@daily")
-	h.wantError(exitError, `--expression "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--expression", "often")
-	h.wantError(exitError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--expression", "@daily", "--from", "soon")
-	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
-	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
+	h.wantError(cli.CodeError, "missing argument SCHEDULE", "schedule", "put")
+	h.wantError(cli.CodeError, "--orchestration is required", "schedule", "put", "s", "--expression", "@daily")
+	h.wantError(cli.CodeError, `--expression "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--expression", "often")
+	h.wantError(cli.CodeError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--expression", "@daily", "--from", "soon")
+	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
+	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
 }

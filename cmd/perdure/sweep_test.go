@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+)
 
 // A hub without a bucket has nothing to sweep.
 func TestSweep(t *testing.T) {
@@ -12,5 +16,5 @@ func TestSweep(t *testing.T) {
 	if got := h.mustRun("sweep", "--json"); got != `{"deleted":0}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "unexpected argument", "sweep", "order-7")
+	h.wantError(cli.CodeError, "unexpected argument", "sweep", "order-7")
 }

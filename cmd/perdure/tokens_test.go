@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
@@ -57,7 +58,7 @@ func TestAHolderFailsByTheCommand(t *testing.T) {
 	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", f)
 	}
-	h.wantError(exitError, "--message is required", "fail", "c1.t")
+	h.wantError(cli.CodeError, "--message is required", "fail", "c1.t")
 }
 
 func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
@@ -79,12 +80,12 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
 	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {
-		h.wantError(exitError, "was not issued by this hub", append(verb, "c1.wrong")...)
-		h.wantError(exitError, `belongs to hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
-		h.wantError(exitError, "missing argument "+argToken, verb...)
+		h.wantError(cli.CodeError, "was not issued by this hub", append(verb, "c1.wrong")...)
+		h.wantError(cli.CodeError, `belongs to hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
+		h.wantError(cli.CodeError, "missing argument TOKEN", verb...)
 	}
 	h.in = strings.Repeat("x", 100)
-	h.wantError(exitError, "cannot both be read from stdin", "complete", "-", "--result", "-")
-	h.wantError(exitError, "cannot both be read from stdin", "fail", "-", "--message", "m", "--details", "-")
-	h.wantError(exitError, "cannot both be read from stdin", "heartbeat", "-", "--details", "-")
+	h.wantError(cli.CodeError, "cannot both be read from stdin", "complete", "-", "--result", "-")
+	h.wantError(cli.CodeError, "cannot both be read from stdin", "fail", "-", "--message", "m", "--details", "-")
+	h.wantError(cli.CodeError, "cannot both be read from stdin", "heartbeat", "-", "--details", "-")
 }

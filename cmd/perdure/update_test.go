@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -44,11 +46,11 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 				t.Errorf("%v prints %s", c.args, got)
 			}
 		}
-		h.wantError(exitError, `it has ["address"]`, "update", "order-7", "lost")
-		h.wantError(exitTimeout, "to wait for it, run perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
-		h.wantError(exitError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout", "-3s")
-		h.wantError(exitError, "expected 2 or 3 arguments", "update", "order-7")
-		h.wantError(exitError, "expected 2 or 3 arguments", "update", "order-7", "a", "1", "2")
+		h.wantError(cli.CodeError, `it has ["address"]`, "update", "order-7", "lost")
+		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(cli.CodeError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout", "-3s")
+		h.wantError(cli.CodeError, "expected 2 or 3 arguments", "update", "order-7")
+		h.wantError(cli.CodeError, "expected 2 or 3 arguments", "update", "order-7", "a", "1", "2")
 	})
 }
 
@@ -67,8 +69,8 @@ func TestUpdateTellsOfASealedResult(t *testing.T) {
 		})
 		h.mustRun("start", "hello", "--id", "order-7")
 		for _, c := range []struct{ update, flag, want string }{
-			{"inline", "--json=false", sealedText(&client.EncodedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
-			{"stored", "--json=false", sealedText(&client.EncodedPayload{Key: key, Bytes: 654321}) + "\n"},
+			{"inline", "--json=false", describe.EncodedPayload(&client.EncodedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
+			{"stored", "--json=false", describe.EncodedPayload(&client.EncodedPayload{Key: key, Bytes: 654321}) + "\n"},
 			{"inline", "--json", `{"instanceId":"order-7","update":"inline","updateId":"u-1","resultSealed":{"codec":"orders-2026","bytes":321}}` + "\n"},
 			{"stored", "--json", `{"instanceId":"order-7","update":"stored","updateId":"u-1","resultSealed":{"key":"m/0123","bytes":654321}}` + "\n"},
 		} {

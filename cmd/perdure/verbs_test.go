@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -29,8 +30,8 @@ func TestStartPrintsTheID(t *testing.T) {
 	if got := h.mustRun("start", "hello", "--id", "one"); got != "one\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "already in use", "start", "hello", "--id", "one")
-	h.wantError(exitError, `by orchestration "hello", Pending, started at 20`, "start", "hello", "--id", "one")
+	h.wantError(cli.CodeError, "already in use", "start", "hello", "--id", "one")
+	h.wantError(cli.CodeError, `by orchestration "hello", Pending, started at 20`, "start", "hello", "--id", "one")
 	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history","executions":"/v1/instances/~YS9i/executions"}}` + "\n"
 	if got := h.mustRun("start", "hello", "--id", "a/b", "--json"); got != want {
 		t.Errorf("printed %s", got)
@@ -79,7 +80,7 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 		t.Errorf("started %s, %s and %s", first, again, other)
 	}
 	h.mustRun("start", "hello", "--id", "one", "--idempotency-key", "k")
-	h.wantError(exitError, "already in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
+	h.wantError(cli.CodeError, "already in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
 }
 
 func TestStartIfExists(t *testing.T) {
@@ -89,8 +90,8 @@ func TestStartIfExists(t *testing.T) {
 	if got := h.mustRun("start", "hello", "--id", "one", "--if-exists", "ignore"); got != "one\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "must be ignore or replace", "start", "hello", "--id", "one", "--if-exists", "keep")
-	h.wantError(exitError, "requires an instance ID", "start", "hello", "--if-exists", "replace")
+	h.wantError(cli.CodeError, "must be ignore or replace", "start", "hello", "--id", "one", "--if-exists", "keep")
+	h.wantError(cli.CodeError, "requires an instance ID", "start", "hello", "--if-exists", "replace")
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "n=1") {
 		t.Errorf("replaced: %s", got)
 	}
@@ -100,7 +101,7 @@ func TestStartIfExists(t *testing.T) {
 		t.Errorf("not replaced: %s", got)
 	}
 	h.mustRun("purge", "one", "--force")
-	h.wantError(exitError, "was purged", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
+	h.wantError(cli.CodeError, "was purged", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
 }
 
 func TestStartOrRaise(t *testing.T) {
@@ -121,11 +122,11 @@ func TestStartOrRaise(t *testing.T) {
 	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" {
 		t.Errorf("sent %+v", sent)
 	}
-	h.wantError(exitError, "instanceId is required", "start", "hello", "--event", "paid")
-	h.wantError(exitError, "requires --event or --update", "start", "hello", "--id", "two", "--data", "1")
-	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--event", "paid", "--data", "-", "--input", "-")
+	h.wantError(cli.CodeError, "instanceId is required", "start", "hello", "--event", "paid")
+	h.wantError(cli.CodeError, "requires --event or --update", "start", "hello", "--id", "two", "--data", "1")
+	h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--event", "paid", "--data", "-", "--input", "-")
 	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--event", "paid")
+	h.wantError(cli.CodeError, "has ended", "start", "hello", "--id", "one", "--event", "paid")
 }
 
 func TestStartOrUpdate(t *testing.T) {
@@ -155,16 +156,16 @@ func TestStartOrUpdate(t *testing.T) {
 		if got := h.mustRun(append(args, "--json")...); got != `{"instanceId":"one","update":"address","updateId":"k","result":{"with":{"from":"stdin"}},"started":true,`+links || h.err.Len() > 0 {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
-		h.wantError(exitTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
-		h.wantError(exitError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
+		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
+		h.wantError(cli.CodeError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
 		sent := len(h.Sent())
-		h.wantError(exitError, "instanceId is required", "start", "hello", "--update", "address")
-		h.wantError(exitError, "--update and --event are mutually exclusive", "start", "hello", "--id", "two", "--event", "paid", "--update", "address")
-		h.wantError(exitError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
-		h.wantError(exitError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")
-		h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")
+		h.wantError(cli.CodeError, "instanceId is required", "start", "hello", "--update", "address")
+		h.wantError(cli.CodeError, "--update and --event are mutually exclusive", "start", "hello", "--id", "two", "--event", "paid", "--update", "address")
+		h.wantError(cli.CodeError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
+		h.wantError(cli.CodeError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")
+		h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")
 		h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-		h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--update", "address")
+		h.wantError(cli.CodeError, "has ended", "start", "hello", "--id", "one", "--update", "address")
 		if len(h.Sent()) > sent {
 			t.Errorf("sent %+v", h.Sent()[sent:])
 		}
@@ -254,9 +255,9 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 	if !slices.Equal(kinds, want) || len(ids) != 4 || slices.Contains(slices.Collect(maps.Values(ids)), false) {
 		t.Errorf("sent %+v", h.Sent())
 	}
-	h.wantError(exitError, "instance not found", "pause", "nobody")
+	h.wantError(cli.CodeError, "instance not found", "pause", "nobody")
 	h.Append("one", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "has ended", "resume", "one")
+	h.wantError(cli.CodeError, "has ended", "resume", "one")
 }
 
 // How a cancelled instance is shown: the reason, wherever it is shown, and the exit code.
@@ -275,7 +276,7 @@ func TestCancelledIsShown(t *testing.T) {
 		"watch": "requested \"withdrawn\"\n",
 	} {
 		words := strings.Fields(verb)
-		if code := h.run(t.Context(), append(words, "one")...); code != exitCancelled || !strings.Contains(h.out.String(), want) {
+		if code := h.run(t.Context(), append(words, "one")...); code != cli.CodeCancelled || !strings.Contains(h.out.String(), want) {
 			t.Errorf("%s: exit %d: %s", verb, code, h.out.String())
 		}
 	}
@@ -339,7 +340,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
 		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
 	} {
-		h.wantError(exitError, tt.tells, tt.args...)
+		h.wantError(cli.CodeError, tt.tells, tt.args...)
 	}
 	if sent := h.Sent(); len(sent) > 0 {
 		t.Errorf("sent %+v", sent)
@@ -350,7 +351,7 @@ func TestStartRefusesTooMuchInput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.in = `"` + strings.Repeat("x", 1<<20) + `"`
-	h.wantError(exitError, "payload too large: 1048578 bytes, limit 204800", "start", "hello", "--input", "-")
+	h.wantError(cli.CodeError, "payload too large: 1048578 bytes, limit 204800", "start", "hello", "--input", "-")
 }
 
 // What a hub with a bucket takes is read whole: cut off at another hub's limit it is no JSON.
@@ -370,19 +371,14 @@ func TestAHubWithABucketTakesMore(t *testing.T) {
 func TestWaitExitCodes(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[int]history.Event{
-		exitCompleted: completed(`{"ok":true}`),
-		exitFailed:    at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}),
+		cli.CodeOK:     completed(`{"ok":true}`),
+		cli.CodeFailed: at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}),
 	} {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
 		h.Append("one", end)
 		if code := h.run(t.Context(), "wait", "one"); code != want || h.err.Len() > 0 {
 			t.Errorf("%s: exit %d, want %d: %s", end.Kind, code, want, h.err.String())
-		}
-	}
-	for s, want := range map[client.RuntimeStatus]int{"Cancelled": exitCancelled, "Terminated": exitCancelled, "Running": exitError} {
-		if got := exitCode(s); got != want {
-			t.Errorf("%s: exit %d, want %d", s, got, want)
 		}
 	}
 }
@@ -392,8 +388,8 @@ func TestWaitTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
-		h.wantError(exitTimeout, "instance has not ended after 3s and continues; see perdure history one", "wait", "one", "--timeout", "3s")
-		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+		h.wantError(cli.CodeTimeout, "instance has not ended after 3s and continues; see perdure history one", "wait", "one", "--timeout", "3s")
+		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != cli.CodeTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
 	})
@@ -405,8 +401,8 @@ func TestWaitForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
-		h.wantError(exitTimeout, "instance has not started after 3s", "wait", "one", "--started", "--timeout", "3s")
-		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+		h.wantError(cli.CodeTimeout, "instance has not started after 3s", "wait", "one", "--started", "--timeout", "3s")
+		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s", "--json"); code != cli.CodeTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		time.AfterFunc(time.Minute, func() {
@@ -429,7 +425,7 @@ func TestWaitInterrupted(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "one")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "wait", "one"); code != exitError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure wait one") {
+		if code := h.run(ctx, "wait", "one"); code != cli.CodeError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure wait one") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 	})
@@ -446,7 +442,7 @@ func TestStartAndWait(t *testing.T) {
 			failed := at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}})
 			time.AfterFunc(time.Minute, func() { h.Append("one", failed) })
 			code := h.run(t.Context(), append([]string{"start", "hello", "--id", "one"}, strings.Fields(flags)...)...)
-			if code != exitFailed || !strings.HasPrefix(h.out.String(), want) {
+			if code != cli.CodeFailed || !strings.HasPrefix(h.out.String(), want) {
 				t.Errorf("%s: exit %d: %s", flags, code, h.out.String())
 			}
 		})
@@ -496,8 +492,8 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %q, want %q", flags, got, want)
 		}
 	}
-	h.wantError(exitError, "KEY=VALUE", "list", "--tag", "a")
-	h.wantError(exitError, "--started-after must be an RFC 3339 time", "list", "--started-after", "yesterday")
+	h.wantError(cli.CodeError, "KEY=VALUE", "list", "--tag", "a")
+	h.wantError(cli.CodeError, "--started-after must be an RFC 3339 time", "list", "--started-after", "yesterday")
 	h.mustRun("list", "--limit", "2")
 	_, cursor, more := strings.Cut(strings.TrimSpace(h.err.String()), "--cursor ")
 	if !more {
@@ -524,7 +520,7 @@ func TestList_statusInAnyCase_selects(t *testing.T) {
 	if got := h.mustRun("list", "--status", "running", "--count"); got != "0\n" {
 		t.Errorf("running: %q", got)
 	}
-	h.wantError(exitError, "status must be one of", "list", "--status", "stopped")
+	h.wantError(cli.CodeError, "status must be one of", "list", "--status", "stopped")
 }
 
 func TestList_parents_areShownIfTheyFit(t *testing.T) {

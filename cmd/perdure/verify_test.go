@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/verification"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/lambdahandler"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 	case "asks on":
 		asksOn()
 	case "has none":
-		_ = rehearsal.BinarySide(os.Stdin, os.Stdout).Send(rehearsal.Reply{Ready: map[string][]string{}})
+		_ = replaycheck.NewBinaryConn(os.Stdin, os.Stdout).Send(replaycheck.Reply{Ready: map[string][]string{}})
 	case "takes, encoded":
 		lambdahandler.StartOrchestrator(codeToVerify(code), lambdahandler.WithCodec(turned{}))
 	default:
@@ -115,7 +117,7 @@ func fulfilling(h *tool, id string, more ...history.Event) {
 }
 
 // verified runs verify against code, with --json, and returns its exit code and what it printed.
-func (h *tool) verified(code string, more ...string) (exit int, v verified) {
+func (h *tool) verified(code string, more ...string) (exit int, v verification.Result) {
 	h.t.Helper()
 	exit = h.run(h.t.Context(), append([]string{"verify", "--binary", orchestratorOf(h.t, code), "--json"}, more...)...)
 	if h.out.Len() > 0 {
@@ -152,7 +154,7 @@ func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
 		fulfilling(h, "b")
 		h.mustRun("start", "hello", "--id", "c")
 		exit, v := h.verified(code)
-		if exit != exitFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" || v.Findings[0].Outcome != outcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
+		if exit != cli.CodeFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" || v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
 			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
 		}
 		if !strings.Contains(h.err.String(), "2 of 3 replayed instances would be blocked") {
@@ -193,7 +195,7 @@ func TestVerifyPrintsForPeople(t *testing.T) {
 	h := setup(t)
 	fulfilling(h, "a")
 	h.mustRun("start", "hello", "--id", "c")
-	if exit := h.run(t.Context(), "verify", "--binary", orchestratorOf(t, "changed")); exit != exitFailed {
+	if exit := h.run(t.Context(), "verify", "--binary", orchestratorOf(t, "changed")); exit != cli.CodeFailed {
 		t.Errorf("exit %d", exit)
 	}
 	h.wantGolden("verify.golden")
@@ -226,7 +228,7 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 			)
 			h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))
 			exit, v := h.verified("takes, encoded")
-			if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == outcomeUnread) != unread || (exit == exitError) != unread {
+			if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == verification.OutcomeUnread) != unread || (exit == cli.CodeError) != unread {
 				t.Errorf("%s, lies in %s: exit %d, %+v; %s", name, lies, exit, v, h.err.String())
 			}
 		}
@@ -248,10 +250,10 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary", "cannot replay histories": "true",
 		"has no orchestrations; add them to the registry that it passes to lambdahandler.StartOrchestrator": orchestratorOf(t, "has none"),
 	} {
-		h.wantError(exitError, tells, "verify", "--binary", binary)
+		h.wantError(cli.CodeError, tells, "verify", "--binary", binary)
 	}
-	h.wantError(exitError, "--max-instances must be 1 or more", "verify", "--binary", "x", "--max-instances", "0")
-	h.wantError(exitError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")
+	h.wantError(cli.CodeError, "--max-instances must be 1 or more", "verify", "--binary", "x", "--max-instances", "0")
+	h.wantError(cli.CodeError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")
 }
 
 // The gate does not open because the time was over, and not because nothing could be read.
@@ -259,7 +261,7 @@ func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
-	if exit, _ := h.verified("same", "--timeout", "1ns"); exit != exitTimeout {
+	if exit, _ := h.verified("same", "--timeout", "1ns"); exit != cli.CodeTimeout {
 		t.Errorf("exit %d after no time at all", exit)
 	}
 
@@ -269,11 +271,11 @@ func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
 	}
 	h.Damage(in.ExecutionID, fmt.Errorf("torn: %w", provider.ErrCorrupt))
 	exit, v := h.verified("same")
-	if exit != exitError || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeUnread {
+	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 	h.FailWith(&provider.Error{Op: "DynamoDB.Query", Err: context.DeadlineExceeded})
-	if exit, _ := h.verified("same"); exit != exitError {
+	if exit, _ := h.verified("same"); exit != cli.CodeError {
 		t.Errorf("exit %d where nothing can be listed", exit)
 	}
 }
@@ -286,37 +288,7 @@ func TestVerifyGivesTheBinaryNoHub(t *testing.T) {
 	h := setup(t)
 	fulfilling(h, "a")
 	exit, v := h.verified("sees the hub")
-	if exit != exitFailed || !strings.Contains(v.Findings[0].Problem, "AWS_REGION=eu-central-1") || strings.Contains(v.Findings[0].Problem, "a secret") || strings.Contains(v.Findings[0].Problem, "an inbox") {
+	if exit != cli.CodeFailed || !strings.Contains(v.Findings[0].Problem, "AWS_REGION=eu-central-1") || strings.Contains(v.Findings[0].Problem, "a secret") || strings.Contains(v.Findings[0].Problem, "an inbox") {
 		t.Errorf("exit %d, %+v", exit, v)
-	}
-}
-
-// A sample has of each version its share, all of small ones, and is the same each time.
-func TestVerifyTakesAShareOfEachVersion(t *testing.T) {
-	t.Parallel()
-	drawnOf := func(most int) (ids []string, by map[versionOf]int) {
-		s, by := newSample(), map[versionOf]int{}
-		for n := range 100_000 {
-			of := versionOf{"many", "1"}
-			if n%20_000 == 0 {
-				of = versionOf{"few", "1"}
-			}
-			s.offer(of, fmt.Sprint("i", n), most)
-		}
-		for _, d := range s.choose(most) {
-			by[d.of]++
-			ids = append(ids, d.id)
-		}
-		return ids, by
-	}
-	ids, by := drawnOf(100)
-	if by[versionOf{"few", "1"}] != 5 || by[versionOf{"many", "1"}] != 95 {
-		t.Errorf("chosen: %v", by)
-	}
-	if again, _ := drawnOf(100); strings.Join(again, " ") != strings.Join(ids, " ") {
-		t.Error("another draw has others")
-	}
-	if _, by := drawnOf(6); by[versionOf{"few", "1"}] != 3 {
-		t.Errorf("of six: %v", by)
 	}
 }

@@ -19,9 +19,11 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/verification"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
-	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/replaycheck"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -131,7 +133,7 @@ func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 func (h *tool) unread(tells, code string) {
 	h.t.Helper()
 	exit, v := h.verified(code)
-	if exit != exitError || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeUnread || v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
+	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
 		h.t.Errorf("exit %d, %+v; %s; want %s", exit, v, h.err.String(), tells)
 	}
 }
@@ -159,7 +161,7 @@ func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
 	t.Parallel()
 	h, _ := scanning(t, false, 300<<10)
 	exit, v := h.verified("takes, and weighs")
-	if exit != exitFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 || !strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
+	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 || !strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -169,7 +171,7 @@ func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, true, 300<<10)
 	exit, v := h.verified("takes", "--allow-unread", "1")
-	if exit != exitFailed || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, `codec "turned"`) || len(b.reads) != 0 {
+	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, `codec "turned"`) || len(b.reads) != 0 {
 		t.Errorf("exit %d, %+v; %s; read %v", exit, v, h.err.String(), b.reads)
 	}
 }
@@ -224,29 +226,17 @@ func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	if exit, v := h.verified("takes", "--timeout", "1s"); exit != exitTimeout || len(v.Findings) != 0 {
+	if exit, v := h.verified("takes", "--timeout", "1s"); exit != cli.CodeTimeout || len(v.Findings) != 0 {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
-	}
-}
-
-// Where the time is over while a service throttles, that is told: more time may not help.
-func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
-	t.Parallel()
-	v := newVerification(&command{}, nil, "")
-	v.pace.waitsFor(errors.New("503 SlowDown"))
-	found := v.result()
-	err := found.exit(&verifyFlags{timeout: time.Minute}, true)
-	if e, ok := errors.AsType[*exit](err); !ok || e.code != exitTimeout || !strings.Contains(e.text, "after 1m0s; retrying after 503 SlowDown; increase --timeout") {
-		t.Errorf("%v", err)
 	}
 }
 
 // asksOn is a binary that asks for an object that no history refers to, and then for one that it has got, for ever.
 func asksOn() {
-	l := rehearsal.BinarySide(os.Stdin, os.Stdout)
+	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
-		var answer rehearsal.Request
-		if l.Send(rehearsal.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
+		var answer replaycheck.Request
+		if l.Send(replaycheck.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
 			return false
 		}
 		if answer.Bytes > 0 {
@@ -255,8 +245,8 @@ func asksOn() {
 		}
 		return answer.Problem != ""
 	}
-	var asked rehearsal.Request
-	if l.Send(rehearsal.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
+	var asked replaycheck.Request
+	if l.Send(replaycheck.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
 		return
 	}
 	for i := range asked.Replay.Events {
@@ -283,13 +273,13 @@ func TestImportReadsNoBucket(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	file, _ := h.exported()
-	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "this program has no payload store") || len(b.reads) != 0 {
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError || !strings.Contains(h.err.String(), "this program has no payload store") || len(b.reads) != 0 {
 		t.Errorf("exit %d, %s; read %v", exit, h.err.String(), b.reads)
 	}
 
 	h, _ = scanning(t, true, 300<<10)
 	file, _ = h.exported()
-	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "does not have the codec") {
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError || !strings.Contains(h.err.String(), "does not have the codec") {
 		t.Errorf("without the codec: exit %d, %s", exit, h.err.String())
 	}
 }

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/verification"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
 )
@@ -33,7 +34,7 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
 	h := unreadable(t, 1)
 	exit, v := h.verified("same")
-	if exit != exitError || v.Replayed != 10 || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeUnread || v.Findings[0].InstanceID != "i0" {
+	if exit != cli.CodeError || v.Replayed != 10 || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "i0" {
 		t.Errorf("exit %d, %+v", exit, v)
 	}
 	if says := h.err.String(); !strings.Contains(says, "1 of 10 instances could not be replayed: i0 (") || !strings.Contains(says, "torn: ") || !strings.Contains(says, "--allow-unread") {
@@ -41,10 +42,10 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 	}
 
 	h = unreadable(t, 7)
-	if exit, _ := h.verified("same"); exit != exitError || !strings.Contains(h.err.String(), "7 of 10 instances could not be replayed: i0, i1, i2, i3, i4 and 2 more (") {
+	if exit, _ := h.verified("same"); exit != cli.CodeError || !strings.Contains(h.err.String(), "7 of 10 instances could not be replayed: i0, i1, i2, i3, i4 and 2 more (") {
 		t.Errorf("exit %d, says %s", exit, h.err.String())
 	}
-	if exit, _ := h.verified("changed"); exit != exitFailed {
+	if exit, _ := h.verified("changed"); exit != cli.CodeFailed {
 		t.Errorf("exit %d where three would be blocked beside", exit)
 	}
 }
@@ -52,7 +53,7 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 // A number of them may be allowed, or a share of what was replayed, but never all: then nothing is known of the code.
 func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	t.Parallel()
-	for allowed, want := range map[string]int{"1": exitError, "2": 0, "3": 0, "10%": exitError, "19.9%": exitError, "20%": 0, "100%": 0} {
+	for allowed, want := range map[string]int{"1": cli.CodeError, "2": 0, "3": 0, "10%": cli.CodeError, "19.9%": cli.CodeError, "20%": 0, "100%": 0} {
 		h := unreadable(t, 2)
 		if exit, v := h.verified("same", "--allow-unread", allowed); exit != want || v.Orchestrations[0].Unread != 2 {
 			t.Errorf("--allow-unread %s: exit %d, %+v; %s", allowed, exit, v, h.err.String())
@@ -60,12 +61,12 @@ func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	}
 	for _, allowed := range []string{"10", "100%"} {
 		h := unreadable(t, 10)
-		if exit, _ := h.verified("same", "--allow-unread", allowed); exit != exitError || !strings.Contains(h.err.String(), "10 of 10 instances could not be replayed") {
+		if exit, _ := h.verified("same", "--allow-unread", allowed); exit != cli.CodeError || !strings.Contains(h.err.String(), "10 of 10 instances could not be replayed") {
 			t.Errorf("--allow-unread %s: exit %d where none could be read; %s", allowed, exit, h.err.String())
 		}
 	}
 	for _, wrong := range []string{"", "-1", "x", "101%", "-1%", "%", "NaN%", "1.5"} {
-		unreadable(t, 0).wantError(exitError, "--allow-unread must be a number or a percentage of instances, such as 1%", "verify", "--binary", "x", "--allow-unread", wrong)
+		unreadable(t, 0).wantError(cli.CodeError, "--allow-unread must be a number or a percentage of instances, such as 1%", "verify", "--binary", "x", "--allow-unread", wrong)
 	}
 }
 
@@ -90,31 +91,7 @@ func TestVerifyNamesWhatHasNoRecord(t *testing.T) {
 	fulfilling(h, "b")
 	h.client = client.New(&withoutRecord{h.Provider, "b"})
 	exit, v := h.verified("same")
-	if exit != exitError || len(v.Findings) != 1 || v.Findings[0].InstanceID != "b" || v.Findings[0].Orchestration != "fulfil" || v.Findings[0].Version != "1" {
+	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].InstanceID != "b" || v.Findings[0].Orchestration != "fulfil" || v.Findings[0].Version != "1" {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
-	}
-}
-
-// Of a thousand instances with other inputs, and of more, none hides one that would be blocked, or was not read.
-func TestVerifyKeepsWhatIsWorst(t *testing.T) {
-	t.Parallel()
-	v := newVerification(&command{}, nil, "")
-	tell := func(n int, id string, o outcome) {
-		for range n {
-			v.keep(&finding{InstanceID: id, Outcome: o})
-		}
-	}
-	tell(mostFindings+1, "inputs", outcomeOtherInputs)
-	tell(mostFindings-1, "unread", outcomeUnread)
-	tell(1, "blocks", outcomeWouldBlock)
-	found := v.result().Findings
-	ids := slices.Compact(func() (ids []string) {
-		for i := range found {
-			ids = append(ids, found[i].InstanceID)
-		}
-		return ids
-	}())
-	if len(found) != mostFindings || !slices.Equal(ids, []string{"blocks", "unread"}) {
-		t.Errorf("%d findings, of %v", len(found), ids)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -34,7 +35,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	if got := h.mustRun("versions", "--name", "hello", "--json"); got != want {
 		t.Errorf("as JSON: %s", got)
 	}
-	h.wantError(exitError, "--max-instances requires --changes", "versions", "--max-instances", "10")
+	h.wantError(cli.CodeError, "--max-instances requires --changes", "versions", "--max-instances", "10")
 	if got := h.mustRun("versions", "--name", "nothing", "--json"); got != `{"versions":[]}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
@@ -96,7 +97,7 @@ func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
 		exits := func(tells, prints string, more ...string) {
 			t.Helper()
 			code := h.run(t.Context(), append([]string{"versions", "--changes", form}, more...)...)
-			if says := h.err.String(); code != exitError || !strings.Contains(says, tells) || strings.Count(says, "\n") != 1 {
+			if says := h.err.String(); code != cli.CodeError || !strings.Contains(says, tells) || strings.Count(says, "\n") != 1 {
 				t.Errorf("%s %v: exit %d, says %s", form, more, code, says)
 			}
 			if form == "--json" && !strings.Contains(h.out.String(), prints) || h.out.Len() == 0 {

@@ -3,11 +3,11 @@ package main
 import (
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
@@ -37,7 +37,7 @@ func TestVet(t *testing.T) {
 	const wrong = "./analysis/testdata/wrong/globals"
 
 	out, code := run("vet", wrong)
-	if code != exitError || !strings.Contains(out, ": order writes counter: ") || !strings.Contains(out, "[globalread]") {
+	if code != cli.CodeError || !strings.Contains(out, ": order writes counter: ") || !strings.Contains(out, "[globalread]") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if out, code := run("vet", "--disable", "globals", "--warnings=false", wrong); code != 0 || out != "" {
@@ -46,7 +46,7 @@ func TestVet(t *testing.T) {
 	if out, code := run("vet", "--json", wrong); code != 0 || !strings.Contains(out, `"category": "globals"`) {
 		t.Errorf("--json: exit %d: %s", code, out)
 	}
-	if out, code := run("vet", "--disable", "nope"); code != exitError || !strings.Contains(out, `unknown rule "nope"`) {
+	if out, code := run("vet", "--disable", "nope"); code != cli.CodeError || !strings.Contains(out, `unknown rule "nope"`) {
 		t.Errorf("--disable nope: exit %d: %s", code, out)
 	}
 
@@ -61,16 +61,8 @@ func TestVet(t *testing.T) {
 	t.Logf("the examples, with a warm cache: %v", time.Since(began).Round(time.Millisecond))
 }
 
-func TestVetArguments(t *testing.T) {
-	t.Parallel()
-	got := vetArgs("/bin/perdure", "clock", false, true, nil)
-	if want := []string{"vet", "-vettool=/bin/perdure", "-perdure.disable=clock", "-perdure.warnings=false", "-json", "./..."}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // Without a go command the error says that one is needed.
 func TestVetNeedsTheGoCommand(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	setup(t).wantError(exitError, "run the go command", "vet")
+	setup(t).wantError(cli.CodeError, "run the go command", "vet")
 }

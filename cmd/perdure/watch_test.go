@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 )
 
@@ -48,9 +48,9 @@ func TestWatchPrintsAsItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		out := &stamped{from: time.Now()}
-		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
-		c := &command{open: open, getenv: func(string) string { return "" }, out: out, err: &h.err}
-		if code := c.run(t.Context(), []string{"watch", "poller", "--json"}); code != exitCompleted {
+		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
+		env := &cli.Env{OpenHub: open, Getenv: func(string) string { return "" }, Stdout: out, Stderr: &h.err}
+		if code := run(t.Context(), env, []string{"watch", "poller", "--json"}); code != cli.CodeOK {
 			t.Fatalf("exit %d: %s", code, h.err.String())
 		}
 		want := []time.Duration{0, 0, 0, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute}
@@ -98,10 +98,10 @@ func TestWatchJSON(t *testing.T) {
 func TestWatchExitCodes(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[history.Kind]int{
-		history.OrchestrationCompleted:  exitCompleted,
-		history.OrchestrationFailed:     exitFailed,
-		history.OrchestrationCancelled:  exitCancelled,
-		history.OrchestrationTerminated: exitCancelled,
+		history.OrchestrationCompleted:  cli.CodeOK,
+		history.OrchestrationFailed:     cli.CodeFailed,
+		history.OrchestrationCancelled:  cli.CodeCancelled,
+		history.OrchestrationTerminated: cli.CodeCancelled,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := poller(t, history.Event{Kind: kind, Output: history.Payload("1"), Error: &history.Failure{Type: "error", Message: "x"}})
@@ -117,7 +117,7 @@ func TestWatchGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		from := time.Now()
-		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != exitTimeout || !strings.Contains(h.err.String(), "not ended after 1m35s") {
+		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != cli.CodeTimeout || !strings.Contains(h.err.String(), "not ended after 1m35s") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		if took := time.Since(from); took != 95*time.Second {
@@ -125,7 +125,7 @@ func TestWatchGivesUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "watch", "poller"); code != exitError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure watch poller") {
+		if code := h.run(ctx, "watch", "poller"); code != cli.CodeError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure watch poller") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		time.Sleep(time.Minute) // for the remaining events
@@ -135,9 +135,9 @@ func TestWatchGivesUp(t *testing.T) {
 func TestWatchRefuses(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "run perdure list", "watch", "nobody")
-	h.wantError(exitError, "instanceId must be 1 to", "watch", "")
-	h.wantError(exitError, "--interval must be more than 0s, is -1s", "watch", "one", "--interval", "-1s")
-	h.wantError(exitError, "--interval must be more than 0s", "watch", "one", "--interval", "0s")
-	h.wantError(exitError, "missing argument ID; usage: perdure watch ID", "watch")
+	h.wantError(cli.CodeError, "run perdure list", "watch", "nobody")
+	h.wantError(cli.CodeError, "instanceId must be 1 to", "watch", "")
+	h.wantError(cli.CodeError, "--interval must be more than 0s, is -1s", "watch", "one", "--interval", "-1s")
+	h.wantError(cli.CodeError, "--interval must be more than 0s", "watch", "one", "--interval", "0s")
+	h.wantError(cli.CodeError, "missing argument ID; usage: perdure watch ID", "watch")
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -78,30 +78,8 @@ func TestWhyOfAnExecution(t *testing.T) {
 	if got := h.mustRun("why", "poller", "--execution", "x2", "--json"); got != want {
 		t.Errorf("printed %s", got)
 	}
-	h.wantError(exitError, "instance poller has no execution x9; see perdure executions poller", "why", "poller", "--execution", "x9")
-	h.wantError(exitError, "cursor does not belong to this list", "why", "poller", "--cursor", "x")
-	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
-	h.wantError(exitError, "run perdure list", "why", "nobody")
-}
-
-// A time that is not known is never reckoned with: what is known is shown.
-func TestWhyWithoutTimes(t *testing.T) {
-	t.Parallel()
-	at := began
-	for want, x := range map[string]client.Cancellation{
-		"ABANDONED, seen —":                    {DecidedAt: at, End: client.OutcomeAbandoned},
-		"stopped, seen +0ms":                   {DecidedAt: at, SeenAt: at, End: client.OutcomeStopped},
-		"timed out without a report, seen —":   {EndedAt: at, End: client.OutcomeTimedOut},
-		"completed anyway after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.OutcomeCompleted},
-		"worker lost, seen —":                  {End: client.OutcomeWorkerLost},
-	} {
-		if got := endText(&x) + ", seen " + seenText(&x); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	var page client.CancellationPage
-	page.Items = []client.Cancellation{{Target: client.TargetTimer, DecidedAt: at}}
-	if got := describeWhy(client.Status{}, page); strings.Contains(got, "0001") || strings.Contains(got, "+") {
-		t.Errorf("of an execution whose start is not known: %s", got)
-	}
+	h.wantError(cli.CodeError, "instance poller has no execution x9; see perdure executions poller", "why", "poller", "--execution", "x9")
+	h.wantError(cli.CodeError, "cursor does not belong to this list", "why", "poller", "--cursor", "x")
+	h.wantError(cli.CodeError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
+	h.wantError(cli.CodeError, "run perdure list", "why", "nobody")
 }

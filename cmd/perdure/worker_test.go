@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
 const fakeWorker = "./testdata/fakeworker"
@@ -51,8 +53,8 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 			}
 		}
 	}
-	c := &command{getenv: func(string) string { return "" }, out: &printed, err: &complained}
-	code = c.run(ctx, append([]string{"worker", "--hub", "mine"}, args...))
+	env := &cli.Env{Getenv: func(string) string { return "" }, Stdout: &printed, Stderr: &complained}
+	code = run(ctx, env, append([]string{"worker", "--hub", "mine"}, args...))
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "perdure-worker-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -107,7 +109,7 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 	code, out, complaints := work(t, "fails", nil, fakeWorker, good)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(lines)
-	if code != exitError || !slices.Contains(lines, "fakeworker | "+strings.TrimSpace(fakeSays)) {
+	if code != cli.CodeError || !slices.Contains(lines, "fakeworker | "+strings.TrimSpace(fakeSays)) {
 		t.Errorf("exit %d, printed %q", code, out)
 	}
 	if !strings.Contains(complaints, "fakeworker | a complaint without an end\n") || !strings.Contains(complaints, "perdure: "+fakeWorker+": exit status 7") {
@@ -117,7 +119,7 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 
 func TestAWorkerThatCannotBeBuilt(t *testing.T) {
 	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
-	if code != exitError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
+	if code != cli.CodeError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -159,13 +160,13 @@ func TestBulkJob_cancelsOpenOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bulk := client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "fulfil"}}
-	job, err := env.Client().StartJob(t.Context(), bulk)
+	bulk := admin.JobRequest{Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "fulfil"}}
+	job, err := env.Admin().StartJob(t.Context(), bulk)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(2 * time.Minute) // to the sweeper's next tick
-	if job, err = env.Client().Job(t.Context(), job.ID); err != nil || job.Done != 1 {
+	if job, err = env.Admin().Job(t.Context(), job.ID); err != nil || job.Done != 1 {
 		t.Errorf("%+v, %v", job, err)
 	}
 	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusCancelled {

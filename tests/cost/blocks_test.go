@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/docpage"
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/perduretest"
@@ -154,7 +153,7 @@ func TestEstimateCost_ofATestHub_isThatOfTheHistory(t *testing.T) {
 	if _, err := env.Client().Wait(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	estimate, err := client.EstimateCost(t.Context(), env.Client(), id)
+	estimate, err := env.Admin().EstimateCost(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/latency"
 	"github.com/perdure/perdure/internal/meter"
@@ -121,7 +122,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		if in, err := h.Provider.ReadInstance(ctx, instanceID(i)); err != nil || in.Status != provider.StatusCompleted {
 			return nil, fmt.Errorf("cost: %s: instance %d is %s: %w", s.Name, i, in.Status, err)
 		}
-		reckoned, err := client.EstimateCost(ctx, client.New(h.Provider), instanceID(i))
+		reckoned, err := admin.New(h.Provider).EstimateCost(ctx, instanceID(i))
 		if err != nil {
 			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/internal/simhub"
@@ -61,7 +62,7 @@ func TestLargePayloadsAreReckoned(t *testing.T) {
 		if err != nil || s.Status != client.StatusCompleted {
 			t.Fatalf("%s: %+v, %v", s.Status, s.Failure, err)
 		}
-		reckoned, err := client.EstimateCost(t.Context(), c, "order-1")
+		reckoned, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/internal/simhub"
@@ -51,7 +52,7 @@ func costOfChain(t *testing.T, opts ...perdure.ActivityCallOption) (calls map[st
 		}
 		h.ServeFor(t.Context(), time.Hour)
 		calls = h.Cloud.Counts()
-		reckoned, err := client.EstimateCost(t.Context(), c, "order-1")
+		reckoned, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/tests/e2e/app"
@@ -19,6 +20,7 @@ import (
 var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
+	admin  *admin.Client
 	// sealing is a client with the functions' codec.
 	sealing *client.Client
 	api     string
@@ -72,6 +74,7 @@ func withHub(f func() int) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
+	hub.admin = admin.New(p)
 	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p), client.New(p, client.WithCodec(app.Codec())), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
 	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
 		return 1, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -118,13 +119,13 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 	b.wantGone(t, id(t, 2), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeActivities", id(t, 3))
-	job, err := hub.client.StartJob(t.Context(), client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
+	job, err := hub.admin.StartJob(t.Context(), admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
 		look(t)
-		if job, err = hub.client.Job(t.Context(), job.ID); err != nil || job.Ended() {
+		if job, err = hub.admin.Job(t.Context(), job.ID); err != nil || job.Ended() {
 			break
 		}
 		<-time.After(100 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -49,13 +49,14 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 			}
 		})
 		time.Sleep(24 * time.Hour)
-		b := client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing", StartedBefore: time.Now()}}
+		b := admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "nothing", StartedBefore: time.Now()}}
 		before := h.Cloud.Capacity().Write
-		p, err := h.client.PreviewJob(ctx, b)
+		ops := admin.New(h.Provider)
+		p, err := ops.PreviewJob(ctx, b)
 		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 || h.Cloud.Capacity().Write != before {
 			t.Fatalf("a dry run: %+v, %v, and it wrote %v units", p, err, h.Cloud.Capacity().Write-before)
 		}
-		j, err := h.client.StartJob(ctx, b)
+		j, err := ops.StartJob(ctx, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 			_, _ = h.Timekeeper.Sweep(ctx)
 			dying.Store(false)
 			time.Sleep(2 * time.Minute)
-			if j, err = h.client.Job(ctx, j.ID); err != nil {
+			if j, err = ops.Job(ctx, j.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +92,7 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 		if _, err := h.Provider.ReadInstance(ctx, late.InstanceID); err != nil {
 			t.Errorf("one that was started after the job: %v", err)
 		}
-		if p, err := h.client.PreviewJob(ctx, b); err != nil || p.Matched != 0 {
+		if p, err := ops.PreviewJob(ctx, b); err != nil || p.Matched != 0 {
 			t.Errorf("%d are left, %v", p.Matched, err)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/tests/localcloud"
@@ -30,6 +31,7 @@ type deployment struct {
 	cloud     *localcloud.Cloud
 	place     dynamo.HubConfig
 	client    *client.Client
+	admin     *admin.Client
 	tables    *dynamodb.Client
 	queues    *sqs.Client
 	functions *lambda.Client
@@ -135,6 +137,6 @@ func (d *deployment) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the hub of %s: %w", *out.Parameter.Value, err)
 	}
-	d.place, d.client = p.Config(), client.New(p)
+	d.place, d.client, d.admin = p.Config(), client.New(p), admin.New(p)
 	return nil
 }

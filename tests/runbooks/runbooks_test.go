@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/tests/faults/app"
 	"github.com/perdure/perdure/tests/localcloud"
@@ -29,7 +30,7 @@ func TestABadWorker(t *testing.T) {
 
 	until(t, "the activity has failed", func() bool { return hub.status(t, deadly) == client.StatusFailed })
 	page.run("poison: ")
-	if n, err := hub.client.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n client.DeadLetterCount) bool { return n.Visible+n.InFlight > 0 }) {
+	if n, err := hub.admin.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool { return n.Visible+n.InFlight > 0 }) {
 		t.Errorf("%v are left, %v", n, err)
 	}
 }

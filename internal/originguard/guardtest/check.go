@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/fakeprovider"
@@ -45,11 +46,12 @@ func (a *API) seen(id string) bool {
 // NewAPI returns the API of a hub that has the orchestration "hello" and its instance "a".
 func NewAPI(t *testing.T) *API {
 	t.Helper()
-	c := client.New(fakeprovider.New(time.Now, "hello")) //nolint:forbidigo // a test's server on a real connection
+	p := fakeprovider.New(time.Now, "hello") //nolint:forbidigo // a test's server on a real connection
+	c := client.New(p)
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("a")); err != nil {
 		t.Fatal(err)
 	}
-	api := httpapi.New(c, httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+	api := httpapi.New(c, admin.New(p), httpapi.WithLogger(slog.New(slog.DiscardHandler)))
 	a := &API{}
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.reached.Store(r.Header.Get(probe), true)

@@ -1,0 +1,8 @@
+//go:build !perdure_quick
+
+package admin
+
+import "github.com/perdure/perdure/provider"
+
+// purgeCooldown is the time after a purge of the queues during which nothing must be sent.
+const purgeCooldown = provider.QueuePurgeCooldown

@@ -1,0 +1,485 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Interleavings of people who deal with dead letters, each of which a test below has:
+//   - the process dies, or a call fails, between the send of a redrive and its delete: the letter is there, and was sent;
+//   - the letter was sent first less than five minutes ago, so that SQS takes its redrive for a repeat;
+//   - two redrives at once;
+//   - the watch looks while they are listed, and a list that dies hides them;
+//   - one of a batch cannot be redriven: it is another hub's;
+//   - there are more of one instance than a FIFO queue hands out at once.
+
+// lettered is a hub in virtual time, with an instance that waits for events.
+type lettered struct {
+	*simhub.Hub
+	*client.Client
+	*operator
+
+	t *testing.T
+	// fault, if set, stands before every call.
+	fault simaws.Interceptor
+}
+
+// withLetters runs f on a hub whose instance "i" ends with the sum of want events "e".
+func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+		perdure.AddOrchestration(r, "sum", func(ctx *perdure.OrchestrationContext, _ int) (sum int, err error) {
+			for range want {
+				n, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
+				if err != nil {
+					return sum, err
+				}
+				sum += n
+			}
+			return sum, nil
+		})
+		h := &lettered{t: t}
+		hub, err := simhub.New(simhub.Options{Registry: r, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
+			if h.fault != nil {
+				return h.fault(ctx, c, next)
+			}
+			return next()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Hub, h.Client, h.operator = hub, client.New(hub.Provider), admin.New(hub.Provider)
+		if _, err := h.Start(t.Context(), "sum", 0, client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(t.Context(), time.Second)
+		f(t.Context(), h)
+		h.Close()
+		synctest.Wait()
+	})
+}
+
+// bury raises events of 1 that become dead letters for a reason; an empty one is that of a queue, which gives none.
+func (h *lettered) bury(ctx context.Context, events int, reason string) {
+	h.t.Helper()
+	for range events {
+		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.buryAll(ctx, reason)
+}
+
+// buryAll makes dead letters of all that is in the inbox.
+func (h *lettered) buryAll(ctx context.Context, reason string) {
+	h.t.Helper()
+	url := h.Provider.Config().InboxURL
+	for {
+		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if len(out.Messages) == 0 {
+			return
+		}
+		for _, r := range simhub.Records(out.Messages) {
+			err := h.Provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{Record: r, Err: errors.New(reason)})
+			if err == nil {
+				err = h.Provider.DeleteRecords(ctx, provider.QueueInbox, r)
+			}
+			if err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// left counts the dead letters there are, hidden or not.
+func (h *lettered) left(ctx context.Context) (n int) {
+	h.t.Helper()
+	counts, err := h.CountDeadLetters(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, c := range counts {
+		n += c.Visible + c.InFlight
+	}
+	return n
+}
+
+// wantSum lets the hub run, and checks how the instance ended.
+func (h *lettered) wantSum(ctx context.Context, want int) {
+	h.t.Helper()
+	h.ServeFor(ctx, time.Minute)
+	s, err := h.Status(ctx, "i")
+	if err != nil || s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(want) {
+		h.t.Errorf("the instance is %s with %s, %v; want %d", s.Status, s.Output, err, want)
+	}
+}
+
+// A redrive that fails at any of its calls, or whose call's answer is lost, loses nothing; repeated soon, it sends nothing twice.
+func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	count := func(_ context.Context, _ simaws.Call, next func() error) error { calls.Add(1); return next() }
+	withLetters(t, 3, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 3, "corrupt: for now")
+		h.fault = count
+		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+	for n := range calls.Load() {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
+				t.Parallel()
+				withLetters(t, 3, func(ctx context.Context, h *lettered) {
+					h.bury(ctx, 3, "corrupt: for now")
+					var calls atomic.Int64
+					dead, stop := context.WithCancel(ctx)
+					h.fault = func(_ context.Context, _ simaws.Call, next func() error) error {
+						at := calls.Add(1) - 1
+						if at < n {
+							return next()
+						}
+						if at == n && after {
+							_ = next()
+						}
+						stop()
+						return errors.New("the process has died")
+					}
+					_, _ = h.RedriveDeadLetters(dead, admin.DeadLetterQuery{})
+					h.fault = nil
+					time.Sleep(3 * time.Minute) // a process that is dead has released nothing
+					if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
+						t.Fatal(err)
+					}
+					h.wantSum(ctx, 3)
+					if left := h.left(ctx); left > 0 {
+						t.Errorf("%d dead letters are left", left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is redriven moments after it was sent first arrives all the same, and so does what two people redrive at once: once.
+func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 25, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 25, "corrupt: for now") // more of one instance than a FIFO queue hands out at once
+		results := make(chan admin.DeadLetterResult, 2)
+		for range 2 {
+			go func() {
+				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
+				if err != nil {
+					t.Error(err)
+				}
+				results <- r
+			}()
+		}
+		one, other := <-results, <-results
+		if one.Done+other.Done != 25 {
+			t.Errorf("redriven are %d and %d of 25", one.Done, other.Done)
+		}
+		h.wantSum(ctx, 25)
+	})
+}
+
+// A list shows what it finds and leaves it there, visible at once; the watch finds what the queue has moved there.
+func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 4, "poison: it dies")
+		for range 3 {
+			found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "i"}, 0)
+			if err != nil || len(found.Items) != 4 || !found.Complete {
+				t.Fatalf("listed are %d, %v", len(found.Items), err)
+			}
+			d := found.Items[0]
+			if d.Queue != provider.QueueInbox || d.Subject.Kind != provider.MessageEventRaised || d.Subject.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
+				t.Errorf("listed is %+v", d)
+			}
+		}
+		for q, want := range map[*admin.DeadLetterQuery]int{{InstanceID: "j"}: 0, {ReasonPrefix: "corrupt:"}: 0, {Queue: "timers"}: 0, {Queue: "inbox", ReasonPrefix: "poison:"}: 4} {
+			if found, err := h.DeadLetters(ctx, *q, 0); err != nil || len(found.Items) != want {
+				t.Errorf("%+v selects %d, %v", q, len(found.Items), err)
+			}
+		}
+		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{}, 2); err != nil || len(found.Items) != 2 || found.Complete {
+			t.Errorf("limited to 2 are %+v, %v", found, err)
+		}
+		var wrong *provider.FieldError
+		if _, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "nowhere"}, 0); !errors.As(err, &wrong) || wrong.Field != "queue" {
+			t.Errorf("of no queue: %v", err)
+		}
+	})
+}
+
+// What is in history already is redriven by force alone; a drop takes what it is told to, and nothing else.
+func TestPoisonIsKeptAndDropped(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 2, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 1, "poison: it dies")
+		h.bury(ctx, 1, "picked up: the message is in the inbox again")
+		h.bury(ctx, 2, "corrupt: for now")
+		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Skipped != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		h.wantSum(ctx, 2)
+		found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "picked up:"}, 0)
+		if err != nil || len(found.Items) != 1 {
+			t.Fatal(found, err)
+		}
+		if r, err := h.DropDeadLetters(ctx, admin.DeadLetterQuery{IDs: []string{found.Items[0].Record.ID}}); err != nil || r.Done != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}, admin.ForceRedrive()); err != nil || r.Done != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if left := h.left(ctx); left != 0 {
+			t.Errorf("%d are left", left)
+		}
+	})
+}
+
+// A dead letter of another hub fails alone; one of every queue comes back as what it was.
+func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 3, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 3, "corrupt: for now")
+		foreign := provider.Record{ID: "r", Group: "g", Body: `{"v":1,"kind":"wake","instanceId":"i","hub":"another"}`}
+		later := provider.Record{ID: "s", Body: `{"v":99,"activityId":7,"name":"inc","instanceId":"i"}`}
+		for queue, r := range map[string]provider.Record{provider.QueueInbox: foreign, "default": later, provider.QueueTimers: {ID: "t", Body: `{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"timerId":3,"fireAt":"2030-01-01T00:00:00Z"}`}} {
+			if err := h.Provider.DeadLetter(ctx, queue, provider.Unreadable{Record: r, Err: errors.New("it cannot be read")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{})
+		if err == nil || !strings.Contains(err.Error(), "another") || r.Done != 5 || r.Failed != 1 || !r.Complete {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for queue, url := range map[string]string{"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL} {
+			out, err := h.Cloud.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+			if err != nil || !slices.Contains([]string{out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesDelayed"]}, "1") {
+				t.Errorf("%s has %v, %v", queue, out.Attributes, err)
+			}
+		}
+		h.wantSum(ctx, 3)
+	})
+}
+
+// Where a delete fails, of all or of some, each work item is sent once, and the deletion alone is repeated.
+func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
+	t.Parallel()
+	const letters = 10
+	for name, permits := range map[string]int{"none can be deleted": 0, "one delete fails, the next do not": letters} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withLetters(t, 1, func(ctx context.Context, h *lettered) {
+				h.buryWork(ctx, letters, "corrupt: for now")
+				sent := h.countSent()
+				var refused atomic.Bool
+				count := h.fault
+				h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+					if _, deletes := c.Input.(*sqs.DeleteMessageBatchInput); deletes && (!refused.Swap(true) || permits == 0) {
+						return &smithy.GenericAPIError{Code: "AccessDenied"}
+					}
+					return count(ctx, c, next)
+				}
+				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"})
+				if sent.Load() != letters || r.Done != int64(permits) || r.Failed != int64(letters-permits) {
+					t.Errorf("%d work items were sent %d times, %+v, %v", letters, sent.Load(), r, err)
+				}
+				if left := h.left(ctx); left != letters-permits {
+					t.Errorf("%d are left", left)
+				}
+				if len(r.SentNotDeleted) != letters-permits {
+					t.Errorf("told as sent and to be dropped are %q", r.SentNotDeleted)
+				}
+				if permits == 0 && (err == nil || !strings.Contains(err.Error(), "was sent but not deleted")) {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		})
+	}
+}
+
+// buryWork makes dead letters of work items, of activities 2, 3 and so on.
+func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
+	h.t.Helper()
+	for n := range items {
+		r := provider.Record{ID: fmt.Sprint(n), Body: fmt.Sprintf(`{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"activityId":%d,"name":"inc","queue":"default","attempt":1}`, n+2)}
+		if err := h.Provider.DeadLetter(ctx, "default", provider.Unreadable{Record: r, Err: errors.New(reason)}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// countSent counts from now on what is sent to work queues.
+func (h *lettered) countSent() *atomic.Int64 {
+	var sent atomic.Int64
+	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && !strings.Contains(*in.QueueUrl, "dead") {
+			sent.Add(int64(len(in.Entries)))
+		}
+		return next()
+	}
+	return &sent
+}
+
+// What fails again at once comes back to the dead letters while the redrive is under way: it is redriven once, and told of.
+func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 3, "corrupt: for now")
+		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
+		r, err := admin.New(failing).RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
+		// What comes back behind the last look is not told of: those who look side by side do not wait for one another.
+		if err != nil || failing.redriven != 3 || r.Done != 3 || r.TooRecent < 1 || r.TooRecent > 3 || !r.Complete {
+			t.Errorf("%d were redriven, %+v, %v", failing.redriven, r, err)
+		}
+		if left := h.left(ctx); left != 3 {
+			t.Errorf("%d are left", left)
+		}
+		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil || r.Done != 3 {
+			t.Errorf("the next redrive: %+v, %v", r, err)
+		}
+	})
+}
+
+// failingAgain is a hub in which everything that is redriven becomes a dead letter again.
+type failingAgain struct {
+	*dynamo.Provider
+
+	bury     func()
+	redriven int
+}
+
+func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	if p.redriven += len(letters); p.redriven > 100 {
+		return errors.New("it does not end")
+	}
+	if err := p.Provider.RedriveDeadLetters(ctx, queue, letters...); err != nil {
+		return err
+	}
+	time.Sleep(time.Second) // of virtual time
+	p.bury()
+	return nil
+}
+
+// A redrive that is bounded in time says that there may be more, and calls in a row get through, also past what they keep.
+func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
+	t.Parallel()
+	const letters = 800
+	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+		h.buryWork(ctx, letters, "poison: it dies")
+		h.buryWork(ctx, letters, "corrupt: for now")
+		sent := h.countSent()
+		count := h.fault
+		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			if _, receives := c.Input.(*sqs.ReceiveMessageInput); receives {
+				time.Sleep(time.Second) // of virtual time
+			}
+			return count(ctx, c, next)
+		}
+		began := time.Now()
+		for calls, complete := 1, false; !complete && calls < 7; calls++ {
+			r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second})
+			if err != nil || r.Complete && calls < 3 {
+				t.Errorf("call %d: %+v, %v", calls, r, err)
+			}
+			if complete = r.Complete; !complete && calls == 6 {
+				t.Error("six calls do not get through")
+			}
+		}
+		if sent.Load() != letters {
+			t.Errorf("%d of %d are redriven", sent.Load(), letters)
+		}
+		time.Sleep(3 * time.Minute) // of virtual time: what was looked at and left is visible again
+		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"}, 1000); err != nil || len(found.Items) != letters || !found.Complete {
+			t.Errorf("%d are left, %v", len(found.Items), err)
+		}
+		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", ReasonPrefix: "corrupt:", TimeLimit: 2 * time.Second}, 0); err != nil || found.Complete {
+			t.Errorf("a look of two seconds: %+v, %v", found, err)
+		}
+		_, err := h.DropDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", TimeLimit: -time.Second})
+		if wrong, refused := errors.AsType[*provider.FieldError](err); !refused || wrong.Field != "within" {
+			t.Errorf("less than no time: %v", err)
+		}
+	})
+}
+
+// What looks at many dead letters, and selects none, has no bodies of them in the end. It measures the heap, so it runs beside
+// no other test.
+//
+//nolint:paralleltest // the heap is that of all tests that run
+func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
+	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+		const letters, size = 1000, 200 << 10
+		many := &manyLetters{Provider: h.Provider, left: letters, size: size, before: heap()}
+		found, err := admin.New(many).DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "one"}, 10)
+		if err != nil || len(found.Items) > 0 || many.left > 0 {
+			t.Fatal(len(found.Items), many.left, err)
+		}
+		if many.held > letters*size/10 || many.released != letters {
+			t.Errorf("at the end of a look at %d dead letters of %d KB %d MB are held, and %d are released", letters, size>>10, many.held>>20, many.released)
+		}
+	})
+}
+
+// manyLetters is a hub with dead letters of a size, and measures what is held when they are released.
+type manyLetters struct {
+	*dynamo.Provider
+
+	left, size, released int
+	before, held         int64
+}
+
+func (p *manyLetters) DeadLetterQueues() []string { return []string{provider.QueueInbox} }
+
+func (p *manyLetters) ReceiveDeadLetters(context.Context, string, time.Duration) (some []provider.DeadLetter, _ error) {
+	for range min(10, p.left) {
+		p.left--
+		id := fmt.Sprint(p.left)
+		some = append(some, provider.DeadLetter{Queue: provider.QueueInbox, Record: provider.Record{ID: id, ReceiptHandle: id, Body: strings.Repeat("x", p.size)}})
+	}
+	return some, nil
+}
+
+func (p *manyLetters) ReleaseDeadLetters(_ context.Context, _ string, letters ...provider.DeadLetter) error {
+	p.held, p.released = heap()-p.before, len(letters)
+	return nil
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,158 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// emptied empties the queues of a restored hub.
+func (h *lost) emptied() {
+	h.t.Helper()
+	if _, err := h.PurgeQueues(h.ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	if n := h.Cloud.Schedules.Count(); n > 0 {
+		h.t.Errorf("%d schedules are left", n)
+	}
+}
+
+// Queues are emptied at rest alone: nothing is deleted while a message is handled, or a dead letter is left.
+func TestQueuesAreEmptiedAtRest(t *testing.T) {
+	t.Parallel()
+	withLetters(t, 2, func(ctx context.Context, h *lettered) {
+		h.bury(ctx, 1, "corrupt: for now")
+		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "1 dead letters") {
+			t.Errorf("with a dead letter: %v", err)
+		}
+		if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
+			t.Fatal(err)
+		}
+		records, err := h.Provider.FetchRecords(ctx, provider.QueueInbox)
+		if err != nil || len(records) == 0 {
+			t.Fatal(records, err)
+		}
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "queue inbox") {
+			t.Errorf("with a message in hand: %v", err)
+		}
+		_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
+		h.wantSum(ctx, 2)
+	})
+}
+
+// Schedules are deleted before the queues are emptied: one that fires meanwhile is of a history that is gone, and its timer has the number of a
+// timer of the new one.
+func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
+	t.Parallel()
+	fill := func(_ *lost, r *perdure.Registry) {
+		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			hours, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
+			if err != nil {
+				return "", err
+			}
+			began := ctx.Now()
+			err = perdure.Sleep(ctx, time.Duration(hours)*time.Hour)
+			return ctx.Now().Sub(began).Round(time.Hour).String(), err
+		})
+	}
+	onHub(t, simhub.Options{}, fill, func(h *lost) {
+		if _, err := h.Start(h.ctx, "waits", 0, client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Minute)
+		backup := h.Cloud.Table.Backup()
+		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil { // this future is lost
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, 30*time.Minute)
+		h.Close()
+		time.Sleep(20 * time.Minute)
+		h.Cloud.Table.Restore(backup)
+		hub, err := simhub.New(simhub.Options{Registry: func() *perdure.Registry { r := h.registry(true); fill(h, r); return r }(), On: h.Hub, BuildID: "mended"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Hub, h.Client, h.operator = hub, client.New(hub.Provider), admin.New(hub.Provider)
+		slow := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "DeleteSchedule" {
+				time.Sleep(20 * time.Minute) // there are many before this one
+			}
+			return next()
+		})
+		h.fault.Store(&slow)
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.fault.Store(nil)
+		h.wantNoTimers()
+		if err := h.RaiseEvent(h.ctx, "i", "e", 10); err != nil { // "those who sent it must send it again"
+			t.Fatal(err)
+		}
+		if _, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, 24*time.Hour)
+		if s, err := h.Status(h.ctx, "i"); err != nil || string(s.Output) != `"10h0m0s"` {
+			t.Errorf("the timer of 10 hours fired after %s, %s, %v; want 10h0m0s", s.Output, s.Status, err)
+		}
+	})
+}
+
+// SQS refuses a purge of a queue within a minute of another one, and deletes nothing: it is repeated until it is taken.
+func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		h.Close()
+		var mu sync.Mutex
+		purged := map[string]time.Time{}
+		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			if in, ok := c.Input.(*sqs.PurgeQueueInput); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				if at, ok := purged[*in.QueueUrl]; ok && time.Since(at) < time.Minute {
+					return &sqstypes.PurgeQueueInProgress{}
+				}
+				purged[*in.QueueUrl] = time.Now()
+			}
+			return next()
+		})
+		h.fault.Store(&fault)
+		if _, err := h.Provider.PurgeQueues(h.ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := h.Provider.HoldTimers(h.ctx, provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()}); err != nil { // a schedule fires
+			t.Fatal(err)
+		}
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.wantNoTimers()
+	})
+}
+
+// wantNoTimers looks into the timers queue.
+func (h *lost) wantNoTimers() {
+	h.t.Helper()
+	url := h.Provider.Config().TimersURL
+	out, err := h.Cloud.Queues.GetQueueAttributes(h.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" {
+		h.t.Errorf("the timers queue, which was emptied, has %s messages, %v; want 0", out.Attributes["ApproximateNumberOfMessages"], err)
+	}
+}

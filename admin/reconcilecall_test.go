@@ -1,0 +1,67 @@
+package admin_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// addCalls adds an orchestration that calls another twice, and one that takes calls, so many of them.
+func addCalls(_ *lost, r *perdure.Registry) {
+	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+		answers := ""
+		for n := range 2 {
+			v, err := perdure.CallUpdate[int](ctx, to, "add", n+1).Await(ctx)
+			switch {
+			case err == nil:
+				answers += fmt.Sprint(v, ", ")
+			case errors.Is(err, perdure.ErrInstanceNotFound):
+				answers += "absent, "
+			case errors.Is(err, perdure.ErrInstanceEnded):
+				answers += "over, "
+			}
+		}
+		return answers, nil
+	})
+	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, last int) (string, error) {
+		sum, taken := 0, 0
+		enough := perdure.CreateTimer(ctx, 365*24*time.Hour) // it ends with the last call, before whoever made that can make another
+		err := perdure.SetUpdateHandler(ctx, "add", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			sum += n
+			if taken++; taken == last {
+				enough.Cancel("it has taken all")
+			}
+			return sum, nil
+		}, perdure.Serialized())
+		if err == nil {
+			_, _ = enough.Await(ctx)
+		}
+		return fmt.Sprint(sum), err
+	})
+}
+
+// All queues are lost while a call is on its way, or its answer is: who has called is answered, and the call counts once.
+func TestWhatOneInstanceCallsSurvivesItsQueues(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"updateSent", "updateAnswered"} {
+		for _, tt := range []struct {
+			last        any
+			said, heard string
+		}{
+			{2, "1, 3, ", "3"},
+			{1, "1, over, ", "1"},
+			{nil, "absent, " + "absent, ", ""},
+		} {
+			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
+				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
+					t.Parallel()
+					onHub(t, simhub.Options{BatchSize: 1}, addCalls, func(h *lost) { h.overLoss(kind, "asks", "adds", tt.last, tt.said, tt.heard, ago) })
+				})
+			}
+		}
+	}
+}

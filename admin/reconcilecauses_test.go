@@ -1,0 +1,230 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// losing fails calls until all messages are lost, and then reconciles.
+func (h *lost) losing(kind string, input any, d time.Duration, fails func(c simaws.Call) bool) {
+	h.t.Helper()
+	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+		if fails(c) {
+			return errors.New("it failed")
+		}
+		return next()
+	})
+	h.fault.Store(&fault)
+	if _, err := h.Start(h.ctx, kind, input, client.WithInstanceID("i")); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ServeFor(h.ctx, d)
+	h.fault.Store(nil)
+	h.reconcileEmpty()
+}
+
+func (h *lost) reconcileEmpty() {
+	h.t.Helper()
+	time.Sleep(20 * time.Minute)
+	h.emptied()
+	if _, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ServeFor(h.ctx, 20*time.Minute)
+	if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
+		h.t.Errorf("it is %s, %v", s.Status, err)
+	}
+}
+
+// The cursor of a large turn says that SQS has taken what is in no queue any more.
+func TestCursorsOfWhatWasTakenAreForgotten(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		h.losing("fan", 1200, time.Second, func(c simaws.Call) bool {
+			batch, ok := c.Input.([]sqstypes.Message)
+			return ok && strings.Contains(*batch[0].Body, `"activityId"`)
+		})
+	})
+}
+
+// What past executions have started is not there yet.
+func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		h.losing("eternal", 3, 10*time.Minute, func(c simaws.Call) bool {
+			batch, ok := c.Input.([]sqstypes.Message)
+			return ok && strings.Contains(*batch[0].Body, `"kind":"start"`)
+		})
+		for n := range 4 {
+			if s, err := h.Status(h.ctx, fmt.Sprintf("loose-%d-of-i", n)); err != nil || s.Status != client.StatusCompleted {
+				t.Errorf("%d: %s, %v", n, s.Status, err)
+			}
+		}
+	})
+}
+
+// An instance is over by its history, and its status was never written.
+func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		h.losing("chain", 1, time.Minute, func(c simaws.Call) bool {
+			update, ok := c.Input.(*dynamodb.UpdateItemInput)
+			return ok && strings.Contains(*update.UpdateExpression, ":wm")
+		})
+	})
+}
+
+// The same with new queues, in which no message can lead back by its number.
+func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			if update, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*update.UpdateExpression, ":wm") {
+				return errors.New("it failed")
+			}
+			return next()
+		})
+		h.fault.Store(&fault)
+		if _, err := h.Start(h.ctx, "chain", 1, client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Minute)
+		h.fault.Store(nil)
+		h.Close()
+		h.begin("new-")
+		if _, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Minute)
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
+			t.Errorf("it is %s, %v", s.Status, err)
+		}
+	})
+}
+
+// A child's deletion has told the parent, and the message is lost: the parent has its answer once the deletion is finished.
+func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		if _, err := h.Start(h.ctx, "parent", 9, client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Second)
+		child := ""
+		for s, err := range h.List(h.ctx, client.ListQuery{Orchestration: "chain"}) {
+			if child = s.InstanceID; err != nil {
+				t.Fatal(err)
+			}
+		}
+		dying, stop := context.WithCancel(h.ctx)
+		told := false
+		fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := next()
+			if c.Operation == "UpdateItem" && told {
+				stop()
+			}
+			told = told || c.Operation == "SendMessageBatch"
+			return err
+		})
+		h.fault.Store(&fault)
+		_ = h.Purge(dying, child, client.Force())
+		if s, err := h.Status(h.ctx, child); err != nil || s.Status != client.StatusDeleting {
+			t.Fatalf("the child is %s, %v", s.Status, err)
+		}
+		h.fault.Store(nil)
+		time.Sleep(20 * time.Minute)
+		h.emptied()
+
+		slow := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "UpdateItem" || c.Operation == "TransactWriteItems" || c.Operation == "PutItem" {
+				time.Sleep(20 * time.Second)
+			}
+			return next()
+		})
+		h.fault.Store(&slow)
+		done := make(chan error)
+		go func() {
+			_, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
+			done <- err
+		}()
+		h.ServeFor(h.ctx, 10*time.Minute)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		h.fault.Store(nil)
+		h.ServeFor(h.ctx, 10*time.Minute)
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed {
+			t.Errorf("the parent is %s, %v", s.Status, err)
+		}
+	})
+}
+
+// A work queue that the hub has no more: its activity fails, where it would wait for ever.
+func TestWhatNoQueueTakesFails(t *testing.T) {
+	t.Parallel()
+	withLost(t, func(h *lost) {
+		if _, err := h.Start(h.ctx, "chain", 1, client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Second)
+		h.Close()
+		h.begin("new-")
+		delete(h.Provider.Config().WorkQueues, "default") // the map is the provider's own
+		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
+		if err != nil || so.RejectedOutputs != 1 {
+			t.Fatalf("%+v, %v", so, err)
+		}
+		h.ServeFor(h.ctx, time.Minute)
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "does not exist in hub") {
+			t.Errorf("it is %s, %+v, %v", s.Status, s.Failure, err)
+		}
+	})
+}
+
+// New queues, and the stack's one schedule group: a schedule of before has the name of a timer's own, and sends to the queue of before. It is
+// replaced.
+func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		if _, err := h.Start(h.ctx, "far", kinds["far"], client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, 20*time.Minute)
+		backup := h.Cloud.Table.Backup()
+		h.Close()
+		time.Sleep(20 * time.Minute)
+		h.Cloud.Table.Restore(backup)
+		hub, err := simhub.New(simhub.Options{Registry: h.registry(true), On: h.Hub, NewQueues: "new-", SameGroup: true, BuildID: "mended"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Hub, h.Client, h.operator = hub, client.New(hub.Provider), admin.New(hub.Provider)
+		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Failed > 0 {
+			t.Fatalf("%+v, %v", so, err)
+		}
+		for range 24 {
+			h.ServeFor(h.ctx, time.Hour)
+			if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
+			t.Errorf("a day later the timer of 3 hours has not fired: %s, %v; want Completed", s.Status, err)
+		}
+	})
+}

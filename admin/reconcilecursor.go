@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/provider"
+)
+
+// position is where a reconcile continues: at a page, and with instances of earlier pages that are not done. A few
+// instances that fail for hours therefore do not make the next call repeat all pages since.
+type position struct {
+	// Page is the cursor of a page. It is empty for the first page and, with PagesDone, if no page is left.
+	Page      string `json:"at,omitempty"`
+	PagesDone bool   `json:"over,omitempty"`
+	// Instances are the instances of earlier pages.
+	Instances []string `json:"also,omitempty"`
+}
+
+const (
+	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. If there are more, the
+	// position points to an earlier page instead.
+	maxPositionInstances = 20
+	// positionPrefix marks a position that is more than the cursor of a list, which has no dot.
+	positionPrefix = "reconcile."
+)
+
+// String returns the position as a cursor.
+func (p position) String() string {
+	if !p.PagesDone && len(p.Instances) == 0 {
+		return p.Page
+	}
+	doc, _ := json.Marshal(p) //nolint:errchkjson // strings: cannot fail
+	return positionPrefix + base64.RawURLEncoding.EncodeToString(doc)
+}
+
+func parsePosition(cursor string) (p position, err error) {
+	encoded, isPosition := strings.CutPrefix(cursor, positionPrefix)
+	if !isPosition {
+		return position{Page: cursor}, nil
+	}
+	doc, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil || json.Unmarshal(doc, &p) != nil || len(p.Instances) > maxPositionInstances ||
+		p.PagesDone && p.Page != "" {
+		return position{}, &provider.FieldError{Field: inputcheck.FieldCursor, Problem: "is not a cursor of Reconcile"}
+	}
+	return p, nil
+}
+
+// position returns where another call continues. It contains the instances of earlier pages that are not done, the
+// earliest first. If there are too many, it points to the first page with an instance that it does not contain.
+func (r *reconciler) position() position {
+	p := position{Page: r.pageCursor, PagesDone: r.pagesDone}
+	if !r.pagesDone && r.pageCursor == "" {
+		return p // the next call starts at the beginning
+	}
+
+	instances := slices.Sorted(maps.Keys(r.named)) // of the position at which this call started
+	var failed []failedInstance
+	for _, in := range slices.Concat(r.deferred, r.failed) {
+		if !r.named[in.instanceID] && (r.pagesDone || in.pageCursor != r.pageCursor) {
+			failed = append(failed, in)
+		}
+	}
+	slices.SortFunc(failed, func(a, b failedInstance) int {
+		return cmp.Or(cmp.Compare(a.page, b.page), strings.Compare(a.instanceID, b.instanceID))
+	})
+	if free := maxPositionInstances - len(instances); len(failed) > free {
+		first := failed[free]
+		p.Page, p.PagesDone = first.pageCursor, false
+		failed = slices.DeleteFunc(failed, func(in failedInstance) bool { return in.page >= first.page })
+	}
+	for _, in := range failed {
+		instances = append(instances, in.instanceID)
+	}
+	p.Instances = instances
+	return p
+}

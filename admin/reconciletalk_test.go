@@ -1,0 +1,93 @@
+package admin_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// addTalk adds an orchestration that tells another two words, and one that gathers words until it is told that this was the last.
+func addTalk(_ *lost, r *perdure.Registry) {
+	perdure.AddOrchestration(r, "says", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+		answers := ""
+		for _, word := range []string{"a", "z"} {
+			_, err := perdure.RaiseEvent(ctx, to, "word", word).Await(ctx)
+			switch {
+			case err == nil:
+				answers += "delivered, "
+			case errors.Is(err, perdure.ErrInstanceNotFound):
+				answers += "absent, "
+			case errors.Is(err, perdure.ErrInstanceEnded):
+				answers += "over, "
+			}
+		}
+		return answers, nil
+	})
+	perdure.AddOrchestration(r, "gathers", func(ctx *perdure.OrchestrationContext, last string) (string, error) {
+		for words := ""; ; {
+			word, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
+			if words += word; err != nil || word == last {
+				return words, err
+			}
+		}
+	})
+}
+
+// All queues are lost while an event is on its way, or its answer is: the sender is told what has become of it, and it counts once.
+func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"eventSent", "eventAnswered"} {
+		for _, tt := range []struct {
+			last        any
+			said, heard string
+		}{
+			{"z", "delivered, " + "delivered, ", "az"}, // it hears all
+			{"a", "delivered, over, ", "a"},            // it is over with what it has heard
+			{nil, "absent, " + "absent, ", ""},         // it is not there
+		} {
+			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
+				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
+					t.Parallel()
+					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) { h.overLoss(kind, "says", "gathers", tt.last, tt.said, tt.heard, ago) })
+				})
+			}
+		}
+	}
+}
+
+// overLoss loses all queues while what a sender has for a receiver, or its answer, is on its way; without an input there is no receiver.
+func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard string, ago time.Duration) {
+	h.t.Helper()
+	if last != nil {
+		if _, err := h.Start(h.ctx, receiver, last, client.WithInstanceID("c")); err != nil {
+			h.t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, time.Minute)
+	}
+	h.unheard(kind)
+	if _, err := h.Start(h.ctx, sender, "c", client.WithInstanceID("i")); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ServeFor(h.ctx, time.Minute)
+	h.fault.Store(nil)
+	time.Sleep(ago)
+	h.emptied()
+	if _, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ServeFor(h.ctx, 20*time.Minute)
+	for id, want := range map[string]string{"i": said, "c": heard} {
+		if want == "" {
+			continue
+		}
+		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprintf("%q", want) {
+			h.t.Errorf("%s is %s with %s, %v; want %q", id, s.Status, s.Output, err, want)
+		}
+	}
+}

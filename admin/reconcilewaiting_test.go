@@ -1,0 +1,194 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// hangSlow has calls hang that read the items of slow instances, until a time: they are not answered.
+func (h *lost) hangSlow(until time.Time) {
+	fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#slow-") && time.Now().Before(until) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return next()
+	})
+	h.fault.Store(&fault)
+}
+
+// A call is not answered: it holds its place for two minutes, and then its instance is set aside, and done when calls are answered again.
+func TestACallThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		h.many(1100, 3, 1050)
+		began := time.Now()
+		h.hangSlow(began.Add(20 * time.Minute))
+		var othersDone time.Duration
+		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Concurrency: 1, OnProgress: func(admin.ReconcileResult) { othersDone = time.Since(began) }})
+		if err != nil || so.Active != 1100 || so.Failed > 0 {
+			t.Errorf("%+v, %v", so, err)
+		}
+		if took := time.Since(began); othersDone > 10*time.Minute || took > time.Hour {
+			t.Errorf("the others are done after %v, and all after %v; want 10 minutes, and an hour", othersDone, took)
+		}
+	})
+}
+
+// A list that hangs is asked again.
+func TestAListThatHangsIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		h.many(3)
+		until := time.Now().Add(5 * time.Minute)
+		fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if in, ok := c.Input.(*dynamodb.QueryInput); ok && in.IndexName != nil && time.Now().Before(until) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return next()
+		})
+		h.fault.Store(&fault)
+		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 3 {
+			t.Errorf("%+v, %v", so, err)
+		}
+	})
+}
+
+// throttled throttles all calls from one moment to another, of every window.
+func (h *lost) throttled(windows ...time.Duration) {
+	began := time.Now()
+	fault := simaws.Interceptor(func(_ context.Context, _ simaws.Call, next func() error) error {
+		for i := 0; i < len(windows); i += 2 {
+			if so := time.Since(began); so >= windows[i] && so < windows[i+1] {
+				return simaws.Throttled()
+			}
+		}
+		return next()
+	})
+	h.fault.Store(&fault)
+}
+
+// All is throttled for an hour, and a minute after that for another: each success gives patience for an hour more. The wait is told about
+// once a minute.
+func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		h.many(600)
+		h.throttled(0, time.Hour, time.Hour+time.Minute, 2*time.Hour+time.Minute)
+		second := time.Now().Add(time.Hour + time.Minute)
+		var told []admin.Stall
+		pages := 0
+		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{
+			OnStall: func(w admin.Stall) { told = append(told, w) },
+			OnProgress: func(admin.ReconcileResult) {
+				if pages++; pages == 1 {
+					time.Sleep(time.Until(second))
+				}
+			},
+		})
+		if err != nil || so.Active != 600 {
+			t.Errorf("%+v, %v", so, err)
+		}
+		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute || told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
+			t.Errorf("told %d times, first %+v", len(told), told[0])
+		}
+	})
+}
+
+// Queues are emptied while all is throttled for an hour, and for another when two of three schedules are deleted: all goes, and the wait is told.
+func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		for _, id := range []string{"a", "b", "c"} {
+			if _, err := h.Start(h.ctx, "far", kinds["far"], client.WithInstanceID(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.ServeFor(h.ctx, 20*time.Minute)
+		h.Close()
+		time.Sleep(20 * time.Minute)
+		if err := h.RaiseEvent(h.ctx, "a", "e", 1); err != nil {
+			t.Fatal(err)
+		}
+		until := time.Now().Add(time.Hour)
+		deleted := 0
+		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			switch {
+			case time.Now().Before(until):
+				return simaws.Throttled()
+			case c.Operation == "DeleteSchedule":
+				if deleted++; deleted == 2 {
+					until = time.Now().Add(time.Hour)
+				}
+			}
+			return next()
+		})
+		h.fault.Store(&fault)
+		services := map[string]int{}
+		var so []int
+		emptied, err := h.PurgeQueues(h.ctx, admin.OnStall(func(w admin.Stall) { services[w.Service]++ }),
+			admin.OnProgress(func(e provider.QueuePurgeResult) { so = append(so, e.Schedules) }))
+		h.fault.Store(nil)
+		if err != nil || emptied.Schedules != 3 || emptied.Messages["inbox"] != 1 || h.Cloud.Schedules.Count() != 0 {
+			t.Errorf("%+v, %v; %d schedules are left", emptied, err, h.Cloud.Schedules.Count())
+		}
+		if services["SQS"] < 50 || services["Scheduler"]+services["SQS"] < 110 {
+			t.Errorf("it told of waiting for %v", services)
+		}
+		if !slices.Equal(so, []int{2, 3}) {
+			t.Errorf("it told of schedules %v, want 2 and 3", so)
+		}
+		h.wantNoTimers()
+	})
+}
+
+// A process deletes the schedules and dies, and the next one finds none. What one of them has sent meanwhile is emptied, too.
+func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
+	t.Parallel()
+	onHub(t, simhub.Options{}, nil, func(h *lost) {
+		if _, err := h.Start(h.ctx, "far", kinds["far"], client.WithInstanceID("i")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(h.ctx, 20*time.Minute)
+		h.Close()
+		time.Sleep(20 * time.Minute)
+		dying, die := context.WithCancel(h.ctx)
+		defer die()
+		var firing sync.WaitGroup
+		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if c.Operation == "DeleteSchedule" {
+				firing.Go(func() { // it was on its way
+					time.Sleep(40 * time.Second)
+					_ = h.Provider.HoldTimers(h.ctx, provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()})
+				})
+				die()
+			}
+			return err
+		})
+		h.fault.Store(&fault)
+		if _, err := h.PurgeQueues(dying); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
+			t.Fatal(err)
+		}
+		firing.Wait()
+		h.wantNoTimers()
+	})
+}

@@ -1,0 +1,270 @@
+// Package cancellog finds the cancellations of an execution, and how the cancelled work ended.
+package cancellog
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/perdure/perdure/client/internal/parallel"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Targets of a cancellation.
+const (
+	Instance         = "instance"
+	Activity         = "activity"
+	Timer            = "timer"
+	SubOrchestration = "sub_orchestration"
+)
+
+// Outcomes of a cancellation. The others are provider.CancelOutcome values and outcomes of package history.
+const (
+	TimerRemoved   = "never_fires"
+	Cancelled      = "cancelled"
+	Failed         = "failed"
+	NotCancellable = "refused"
+)
+
+// Cancellation is a cancelled part of an execution. Its fields are those of client.Cancellation.
+type Cancellation struct {
+	Target  string
+	ID      int64
+	Name    string
+	ChildID string
+
+	Reason      string
+	Message     string
+	RequestedBy string
+	DecidedAt   time.Time
+
+	SeenAt  time.Time
+	EndedAt time.Time
+	Outcome string
+	Error   *history.Failure
+}
+
+// Log is the cancellations of an execution in the order of their decisions.
+type Log struct {
+	StartedAt time.Time
+	Items     []Cancellation
+
+	indexes    map[int64]int // of the items, by the IDs of their targets
+	instance   int           // one more than the index of the instance's own cancellation; 0: none
+	activities int           // number of cancelled activities
+	scheduled  map[int64]history.Event
+	name       string
+}
+
+// Backend is the part of a provider that Read uses.
+type Backend interface {
+	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
+	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error]
+	ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error)
+}
+
+// Read reads the cancellations of an execution from its history and the records of its activities.
+func Read(ctx context.Context, hub Backend, of history.ExecutionRef) (*Log, error) {
+	l := &Log{}
+	for e, err := range hub.ReadHistory(ctx, of.InstanceID, of.ExecutionID, 0) {
+		if err != nil {
+			return l, err
+		}
+		l.add(&e)
+	}
+	if l.activities == 0 {
+		return l, nil
+	}
+	for r, err := range hub.ReadActivityRecords(ctx, of.ExecutionID) {
+		if err != nil {
+			return l, err
+		}
+		l.addRecord(&r)
+	}
+	return l, nil
+}
+
+// add adds the next event.
+func (l *Log) add(e *history.Event) {
+	switch e.Kind {
+	case history.OrchestrationStarted:
+		l.name = e.Name
+		l.StartedAt = e.Time
+		l.scheduled = map[int64]history.Event{}
+		l.indexes = map[int64]int{}
+	case history.ActivityScheduled, history.SubOrchestrationScheduled:
+		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID, Cancel: e.Cancel}
+	case history.TimerCreated:
+		if e.DisplayName() != "" {
+			l.scheduled[e.ID] = history.Event{Name: e.DisplayName()}
+		}
+	case history.CancelRequested:
+		if l.instance == 0 {
+			l.addDecision(e, e.ID, Instance)
+			l.instance = len(l.Items)
+		}
+	case history.ActivityCancelRequested:
+		l.addDecisions(e, Activity)
+	case history.TimerCancelled:
+		l.addDecisions(e, Timer)
+	case history.SubOrchestrationCancelRequested:
+		l.addDecisions(e, SubOrchestration)
+	default:
+		if !l.isInconclusive(e) {
+			l.addEnd(e)
+		}
+	}
+}
+
+func (l *Log) addDecisions(e *history.Event, target string) {
+	for _, id := range e.Sources() {
+		if _, exists := l.indexes[id]; !exists { // the first reason counts
+			l.addDecision(e, id, target)
+		}
+	}
+}
+
+func (l *Log) addDecision(e *history.Event, id int64, target string) {
+	c := Cancellation{
+		Target: target, ID: id, Name: l.scheduled[id].Name, ChildID: l.scheduled[id].InstanceID,
+		Reason: e.Reason, Message: e.Message, RequestedBy: e.RequestedBy, DecidedAt: e.Time,
+	}
+	switch target {
+	case Instance:
+		c.Name = l.name
+	case Timer:
+		c.Outcome = TimerRemoved
+		c.EndedAt = e.Time
+	case Activity:
+		l.activities++
+	}
+	l.indexes[id] = len(l.Items)
+	l.Items = append(l.Items, c)
+}
+
+// addEnd records how a cancelled target ended.
+func (l *Log) addEnd(e *history.Event) {
+	index, cancelled := l.indexes[e.SourceEventID]
+	if e.Kind.Terminal() {
+		index = l.instance - 1
+		cancelled = l.instance > 0
+	}
+	if !cancelled {
+		return
+	}
+
+	c := &l.Items[index]
+	switch e.Kind {
+	case history.ActivityCompleted, history.SubOrchestrationCompleted, history.OrchestrationCompleted:
+		c.Outcome = string(provider.OutcomeCompleted)
+	case history.ActivityFailed, history.OutputFailed:
+		c.Outcome = l.failureOutcome(e)
+	case history.OrchestrationCancelled:
+		c.Outcome = Cancelled
+	case history.SubOrchestrationCancelFailed:
+		if c.Outcome != "" {
+			return // the known outcome is more precise
+		}
+		c.Outcome = NotCancellable
+		c.Error = e.Error
+	case history.SubOrchestrationFailed:
+		c.Outcome = Failed
+		if e.Error != nil && e.Error.Type == history.TypeCancelled {
+			c.Outcome = Cancelled
+		}
+	case history.OrchestrationFailed, history.OrchestrationTerminated, history.OrchestrationContinuedAsNew:
+		c.Outcome = Failed
+	default:
+		return
+	}
+
+	c.EndedAt = e.Time
+	if e.Cancel != nil && e.Cancel.SeenAt != nil {
+		c.SeenAt = *e.Cancel.SeenAt
+	}
+}
+
+// isInconclusive reports whether an event is about an output that could not be sent and leaves open whether its activity
+// or child has started: the output may belong to a later attempt. For activities with WaitForCancellation, the event is
+// conclusive.
+func (l *Log) isInconclusive(e *history.Event) bool {
+	from := l.scheduled[e.SourceEventID]
+	return e.Kind == history.OutputFailed && (!from.WaitsForCancellation() || from.InstanceID != "")
+}
+
+// failureOutcome returns how a cancelled activity ended, by its failure in the history.
+func (l *Log) failureOutcome(e *history.Event) string {
+	if from := l.scheduled[e.SourceEventID]; !from.WaitsForCancellation() {
+		return string(provider.OutcomeStopped)
+	}
+	switch history.CancelOutcomeOf(e) {
+	case history.OutcomeNeverStarted:
+		return string(provider.OutcomeNeverStarted)
+	case history.OutcomeAbandoned:
+		return string(provider.OutcomeAbandoned)
+	case history.OutcomeWorkerLost:
+		return history.OutcomeWorkerLost
+	case history.OutcomeTimedOut:
+		return history.OutcomeTimedOut
+	default:
+		return string(provider.OutcomeStopped)
+	}
+}
+
+// addRecord adds the record of a worker, whose times are more precise than those of the history.
+func (l *Log) addRecord(r *provider.ActivityRecord) {
+	index, cancelled := l.indexes[r.ActivityID]
+	if !cancelled {
+		return
+	}
+	c := &l.Items[index]
+	if r.CancelOutcome == "" { // running, or its worker is lost. SeenAt is recorded with WaitForCancellation.
+		if c.SeenAt.IsZero() {
+			c.SeenAt = r.SeenAt
+		}
+		return
+	}
+	if r.CancelOutcome == provider.OutcomeNeverStarted && c.Outcome != "" {
+		return // of a delivery that found the activity cancelled; the history has the end of the earlier run
+	}
+
+	c.SeenAt = r.SeenAt
+	c.EndedAt = r.EndedAt
+	c.Outcome = string(r.CancelOutcome)
+}
+
+// AddChildOutcomes adds the outcomes of up to limit sub-orchestrations whose end the history does not contain. It reads
+// their instances.
+func AddChildOutcomes(ctx context.Context, hub Backend, executionID string, items []Cancellation, limit int) error {
+	var open []*Cancellation
+	for i := range items {
+		if c := &items[i]; c.Target == SubOrchestration && c.Outcome == "" && len(open) < limit {
+			open = append(open, c)
+		}
+	}
+	return parallel.Each(open, func(c *Cancellation) error {
+		in, err := hub.ReadInstance(ctx, c.ChildID)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+			return nil // never started, or purged
+		case err != nil:
+			return err
+		case in.Parent == nil || in.Parent.ExecutionID != executionID:
+			return nil // the ID belongs to another instance
+		}
+		switch in.Status {
+		case provider.StatusCompleted:
+			c.Outcome = string(provider.OutcomeCompleted)
+		case provider.StatusCancelled:
+			c.Outcome = Cancelled
+		case provider.StatusFailed, provider.StatusTerminated:
+			c.Outcome = Failed
+		default:
+			return nil // not ended
+		}
+		c.EndedAt = in.UpdatedAt
+		return nil
+	})
+}

@@ -1,0 +1,78 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/provider"
+)
+
+// Delays between two polls. Many orchestrations end within moments, so that the first delay is short.
+const (
+	FirstDelay = 20 * time.Millisecond
+	MaxDelay   = time.Second
+)
+
+// Waiter is client.Waiter.
+type Waiter interface {
+	WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error)
+}
+
+// UpdateWaiter is client.UpdateWaiter.
+type UpdateWaiter interface {
+	WaitUpdate(ctx context.Context, instanceID string, look func(ctx context.Context) (done bool, err error)) error
+}
+
+// WaitEnd waits until an instance has ended. If ctx ends first, it returns the last known state and an error.
+func (h *Hub) WaitEnd(ctx context.Context, instanceID string) (last provider.Instance, err error) {
+	if w := h.Waiter; w != nil {
+		if err := inputcheck.InstanceID(instanceID); err != nil {
+			return last, err
+		}
+		return w.WaitInstance(ctx, instanceID)
+	}
+	err = h.poll(ctx, func(ctx context.Context) (done bool, err error) {
+		in, err := h.Instance(ctx, instanceID)
+		if err != nil {
+			return false, err
+		}
+		last = in
+		return in.Status.Terminal(), nil
+	})
+	return last, err
+}
+
+// WaitUntil calls poll repeatedly until it reports done or returns an error. The backend may wait by itself.
+func (h *Hub) WaitUntil(
+	ctx context.Context, instanceID string, poll func(context.Context) (done bool, err error),
+) error {
+	if w := h.UpdateWaiter; w != nil {
+		return w.WaitUpdate(ctx, instanceID, poll)
+	}
+	return h.poll(ctx, poll)
+}
+
+func (h *Hub) poll(ctx context.Context, poll func(context.Context) (done bool, err error)) error {
+	for delay := FirstDelay; ; delay = min(2*delay, MaxDelay) {
+		if done, err := poll(ctx); done || err != nil {
+			return err
+		}
+		if err := h.Sleep(ctx, Jitter(delay)); err != nil {
+			return err
+		}
+	}
+}
+
+// Jitter returns a random duration between half of d and d, so that clients do not poll at the same moment.
+func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
+
+// WaitError returns the error of ctx once ctx has ended, whichever call noticed the end.
+func WaitError(ctx context.Context, instanceID string, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("instance %q: %w", instanceID, ended)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+)
+
+// suggestedDistance is the maximum number of letters by which a suggestion differs from the unknown command.
+const suggestedDistance = 2
+
+// WithSubcommands makes cmd a command with subcommands. An unknown subcommand is an error. In cobra, it would print the
+// help and exit with 0.
+func WithSubcommands(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance, cmd.DisableFlagsInUseLine = suggestedDistance, true
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return fmt.Errorf("unknown command %q%s; see %s --help", args[0], suggestion(cmd.SuggestionsFor(args[0])),
+			cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+func suggestion(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (did you mean " + strings.Join(names, " or ") + "?)"
+}
+
+// Names of arguments in usage lines.
+const (
+	ArgID   = "ID"
+	ArgName = "NAME"
+)
+
+// ClientCommand returns a command that opens the hub and calls run with its client.
+func (env *Env) ClientCommand(
+	use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error,
+) *cobra.Command {
+	return env.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
+		return run(ctx, h.Client, arg)
+	})
+}
+
+// AdminCommand returns a command that opens the hub and calls run with its admin client.
+func (env *Env) AdminCommand(
+	use, short string, argument string, run func(ctx context.Context, a *admin.Client, arg string) error,
+) *cobra.Command {
+	return env.HubCommand(use, short, argument, func(ctx context.Context, h Hub, arg string) error {
+		return run(ctx, h.Admin, arg)
+	})
+}
+
+// HubCommand returns a command that opens the hub and calls run with its clients.
+func (env *Env) HubCommand(
+	use, short string, argument string, run func(ctx context.Context, h Hub, arg string) error,
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, ValidArgsFunction: env.completeArgument(argument),
+		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, argument) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := env.OpenHub(cmd.Context(), env.HubName)
+			if err != nil {
+				return &OpenError{err}
+			}
+			if argument == "" {
+				return run(cmd.Context(), h, "")
+			}
+			return run(cmd.Context(), h, args[0])
+		},
+	}
+}
+
+// CheckArgs requires exactly one argument if it has a name, and none otherwise.
+func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
+	switch {
+	case argument == "" && len(args) > 0:
+		return fmt.Errorf("unexpected argument %q; see %s --help", args[0], cmd.CommandPath())
+	case argument != "" && len(args) == 0:
+		return fmt.Errorf("missing argument %s; usage: %s", argument, cmd.UseLine())
+	case len(args) > 1:
+		return fmt.Errorf("unexpected argument %q; see %s --help", args[1], cmd.CommandPath())
+	default:
+		return nil
+	}
+}
+
+// DeploymentTimeout limits the commands that change or read a deployment.
+const DeploymentTimeout = 5 * time.Minute
+
+// DeploymentCommand returns a command that calls run with the AWS resources of the hub.
+func (env *Env) DeploymentCommand(
+	use, short string, run func(ctx context.Context, h *hubadmin.Admin) error,
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, ValidArgsFunction: env.completeArgument(""),
+		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, "") },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := env.OpenDeployment(cmd.Context(), env.HubName)
+			if err != nil {
+				return &OpenError{err}
+			}
+			limited, cancel := context.WithTimeout(cmd.Context(), DeploymentTimeout)
+			defer cancel()
+			return run(limited, h)
+		},
+	}
+}

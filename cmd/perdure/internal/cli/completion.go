@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+)
+
+const (
+	// maxCompletions is the number of instances that a shell offers, the newest ones.
+	maxCompletions = 50
+	// completionTimeout limits the wait after the user has pressed Tab.
+	completionTimeout = 3 * time.Second
+)
+
+// completeArgument returns the completion of an argument: instance IDs for ArgID, and otherwise nothing. An argument is
+// never a file name.
+func (env *Env) completeArgument(argument string) cobra.CompletionFunc {
+	if argument != ArgID {
+		return cobra.NoFileCompletions
+	}
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ids, err := env.instanceIDs(cmd.Context())
+		if err != nil {
+			fmt.Fprintln(env.Stderr, term.OneLine(ErrorText(err, env.HubName)))
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func (env *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	h, err := env.OpenHub(ctx, env.HubName)
+	if err != nil {
+		return nil, &OpenError{err}
+	}
+	page, err := h.Client.ListPage(ctx, client.ListQuery{}, client.Paging{Limit: maxCompletions})
+	if err != nil {
+		return nil, err
+	}
+	var ids []cobra.Completion
+	for _, s := range page.Items {
+		if term.Clean(s.InstanceID) != s.InstanceID {
+			continue // an ID that a terminal cannot show cannot be typed either
+		}
+		description := term.Excerpt(s.Orchestration, term.MaxName) + ", " + string(s.Status)
+		ids = append(ids, cobra.CompletionWithDesc(s.InstanceID, description))
+	}
+	return ids, nil
+}
+
+// CompleteFlag registers the completion of a flag's value. Without words, nothing is offered.
+func CompleteFlag[T ~string](cmd *cobra.Command, flag string, words ...T) {
+	choices := make([]cobra.Completion, len(words))
+	for i, w := range words {
+		choices[i] = string(w)
+	}
+	complete := cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for an unknown flag
+}

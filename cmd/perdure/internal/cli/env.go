@@ -1,0 +1,123 @@
+// Package cli has the environment of a command: the hub, input and output, exit codes, error messages, and the parts
+// that commands have in common.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+)
+
+// Env is the environment of one invocation of the tool, with the global flags.
+type Env struct {
+	OpenHub        func(ctx context.Context, name string) (Hub, error)
+	OpenDeployment func(ctx context.Context, hub string) (*hubadmin.Admin, error)
+
+	Getenv func(string) string
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Interactive is true if Stderr is a terminal. Long operations then print their progress more often.
+	Interactive bool
+
+	Now       func() time.Time
+	Sleep     func(ctx context.Context, d time.Duration) error
+	NewTicker func(every time.Duration) (ticks <-chan time.Time, stop func())
+
+	// HubName and JSON are the global flags --hub and --json.
+	HubName string
+	JSON    bool
+}
+
+// Hub holds the clients of a hub.
+type Hub struct {
+	Client *client.Client
+	Admin  *admin.Client
+}
+
+// NewHub returns the clients of a provider's hub.
+func NewHub(p provider.Provider) Hub { return Hub{Client: client.New(p), Admin: admin.New(p)} }
+
+// DefaultHub is the name of the hub if none is set.
+const DefaultHub = "default"
+
+// Print writes text to stdout. A full disk or closed pipe must not look like success.
+func (env *Env) Print(text string) error {
+	if _, err := io.WriteString(env.Stdout, text); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// PrintJSON prints a document, such as the body of an HTTP API response.
+func (env *Env) PrintJSON(body any) error {
+	e := json.NewEncoder(env.Stdout)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(body); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
+// PrintAccepted prints the response of an accepted message with --json, and nothing without.
+func (env *Env) PrintAccepted(id string) error {
+	if env.JSON {
+		return env.PrintJSON(httpapi.AcceptedResponse{InstanceID: id})
+	}
+	return nil
+}
+
+// PrintResumed prints the result of resuming an instance. An instance that is not paused is not an error.
+func (env *Env) PrintResumed(id string, err error) error {
+	notPaused := errors.Is(err, client.ErrNotPaused)
+	switch {
+	case err != nil && !notPaused:
+		return err
+	case env.JSON:
+		return env.PrintJSON(httpapi.AcceptedResponse{InstanceID: id, NotPaused: notPaused})
+	case notPaused:
+		fmt.Fprintf(env.Stderr, "%s is not recorded as paused; a pause in flight is resumed\n", term.Clean(id))
+	}
+	return nil
+}
+
+// PrintCursor prints how to continue a list that has more rows.
+func (env *Env) PrintCursor(cursor string) {
+	if cursor != "" {
+		fmt.Fprintf(env.Stderr, "more rows available; repeat the command with --cursor %s\n", term.Clean(cursor))
+	}
+}
+
+// ErrNotConfirmed is the error of a command that was not confirmed.
+var ErrNotConfirmed = &Exit{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
+
+// Confirm asks the user on the terminal whether to run an operation.
+func (env *Env) Confirm(op provider.Operation) bool {
+	fmt.Fprintf(env.Stderr, "%s: continue? [yes/no] ", op)
+	answer, _ := bufio.NewReader(env.Stdin).ReadString('\n')
+	fmt.Fprintln(env.Stderr)
+	return strings.TrimSpace(answer) == "yes"
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

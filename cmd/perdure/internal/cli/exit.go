@@ -1,0 +1,35 @@
+package cli
+
+import "fmt"
+
+// Exit codes of wait, and of the commands that wait for an instance. Most commands have only the first two.
+const (
+	CodeOK        = 0
+	CodeError     = 1
+	CodeFailed    = 2
+	CodeCancelled = 3
+	CodeTimeout   = 4
+)
+
+// Exit is an error that sets the exit code. The text, if any, is printed on stderr.
+type Exit struct {
+	Code int
+	Text string
+}
+
+// Error implements error.
+func (e *Exit) Error() string { return e.Text }
+
+// Exitf returns an Exit with a formatted text.
+func Exitf(code int, format string, args ...any) *Exit {
+	return &Exit{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// OpenError reports that the hub could not be opened.
+type OpenError struct{ Cause error }
+
+// Error implements error.
+func (e *OpenError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *OpenError) Unwrap() error { return e.Cause }

@@ -1,0 +1,67 @@
+package describe
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/httpapi"
+)
+
+// MaxChildReads is the number of children whose status is read for one status.
+const MaxChildReads = 10
+
+// statusNotFound is the status of an instance that does not exist: its start has not been processed, or it was purged.
+const statusNotFound = "not found"
+
+// Children has the statuses of children, by instance ID, as texts.
+type Children map[string]string
+
+// text returns the status of a child, or a dash if it was not read.
+func (s Children) text(instanceID string) string { return term.OrDash(s[instanceID]) }
+
+// ReadChildren reads the statuses of the first children among the pending tasks, concurrently. It omits those that
+// cannot be read.
+func ReadChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) Children {
+	var ids []string
+	for _, x := range pendingItems(p) {
+		if x.Kind == client.PendingSubOrchestration && !x.NextAttemptAt.After(p.ReadAt) && len(ids) < MaxChildReads {
+			ids = append(ids, x.InstanceID)
+		}
+	}
+
+	texts := make([]string, len(ids))
+	var reads sync.WaitGroup
+	for i, id := range ids {
+		reads.Go(func() {
+			texts[i], _ = ReadStatus(ctx, cl, id)
+		})
+	}
+	reads.Wait()
+
+	children := Children{}
+	for i, id := range ids {
+		children[id] = texts[i]
+	}
+	return children
+}
+
+// ReadStatus returns the status of an instance as a text: statusNotFound if it does not exist, and "" with the
+// error if it cannot be read.
+func ReadStatus(ctx context.Context, cl *client.Client, instanceID string) (string, error) {
+	s, err := cl.Status(ctx, instanceID)
+	if errors.Is(err, client.ErrNotFound) {
+		return statusNotFound, nil
+	}
+	return string(s.Status), err
+}
+
+// pendingItems returns the pending tasks, or none if they are not known.
+func pendingItems(p *httpapi.Pending) []client.PendingItem {
+	if p == nil || p.Pending == nil {
+		return nil
+	}
+	return p.Items
+}

@@ -1,0 +1,14 @@
+package development
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestVetArguments(t *testing.T) {
+	t.Parallel()
+	got := vetArgs("/bin/perdure", "clock", false, true, nil)
+	if want := []string{"vet", "-vettool=/bin/perdure", "-perdure.disable=clock", "-perdure.warnings=false", "-json", "./..."}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

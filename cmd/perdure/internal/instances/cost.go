@@ -1,0 +1,53 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+)
+
+// Cost returns the command cost.
+func Cost(env *cli.Env) *cobra.Command {
+	cmd := env.AdminCommand("cost ID", "Estimate the cost of an instance", cli.ArgID,
+		func(ctx context.Context, a *admin.Client, id string) error {
+			cost, err := a.EstimateCost(ctx, id)
+			if err != nil {
+				return err
+			}
+			if env.JSON {
+				return env.PrintJSON(cost)
+			}
+			return env.Print(costText(&cost))
+		})
+	cmd.Long = cmd.Short + `.
+
+The estimate uses the history and AWS list prices. It assumes warm turns and no other load. Under load the
+same work costs less, because batches are shared. Cold turns cost more. It does not include the duration of
+activities, the calls that they make, child instances, client requests and logs. The command reads the whole
+history. Measured costs are in docs/operate/cost.md.`
+	cmd.Example = `  perdure cost order-7
+  perdure cost order-7 --json | jq .dollars`
+	return cmd
+}
+
+func costText(cost *admin.CostEstimate) string {
+	var b term.Labels
+	b.Line("Instance", cost.InstanceID)
+	million := cost.Dollars * 1e6
+	b.Line("Cost", fmt.Sprintf("$%.6f ($%.2f per million instances)", cost.Dollars, million))
+	b.Line("Executions", strconv.FormatInt(cost.Executions, 10))
+	b.Line("Turns", strconv.FormatInt(cost.Turns, 10))
+	b.Line("Activities", strconv.FormatInt(cost.Activities, 10))
+	b.Line("Prices", fmt.Sprintf("%s, %s, without free tiers", cost.Region, cost.AsOf))
+	t := term.Table{Header: []string{"ITEM", ">QUANTITY", ">DOLLARS", "UNIT"}}
+	for _, l := range cost.Lines {
+		t.Add(l.Item, strconv.FormatFloat(l.Quantity, 'g', 6, 64), fmt.Sprintf("%.8f", l.Dollars), l.Description)
+	}
+	return b.String() + "\n" + t.String()
+}

@@ -1,0 +1,96 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
+	"github.com/perdure/perdure/cmd/perdure/internal/flagvalue"
+	"github.com/perdure/perdure/httpapi"
+)
+
+// Update returns the command update.
+func Update(env *cli.Env) *cobra.Command {
+	update, input, updateID := "", cli.NoInput, ""
+	var timeout time.Duration
+	var cmd *cobra.Command
+	cmd = env.ClientCommand("update ID NAME [INPUT]", "Run an update handler", cli.ArgID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			payload, err := env.ReadInput(input)
+			if err != nil {
+				return err
+			}
+			var opts []client.UpdateOption
+			if cmd.Flags().Changed("update-id") {
+				opts = append(opts, client.WithUpdateID(updateID))
+			}
+			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
+			defer cancel()
+			result, err := cl.Update(limited, id, update, payload, opts...)
+			return printUpdated(env, httpapi.UpdateResponse{
+				InstanceID: id, Update: update, UpdateID: updateID, Result: result,
+			}, err)
+		})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 || len(args) > 3 {
+			return fmt.Errorf("expected 2 or 3 arguments; usage: %s", cmd.UseLine())
+		}
+		update = args[1]
+		if len(args) == 3 {
+			input = args[2]
+		}
+		return nil
+	}
+	cmd.Long = cmd.Short + `.
+
+NAME is an update handler of the instance's code. Its validator accepts or rejects the update, then the handler
+runs. The command waits for the result and prints it as JSON. INPUT is JSON, @FILE, or - for stdin (default:
+null). A paused or blocked instance processes the update when it continues. A repeated update with the same
+--update-id runs once and returns the same result, for 30 days.
+
+If --timeout expires first, the command exits with code 4 and the update continues.`
+	cmd.Example = `  perdure update order-7 address '{"street": "Main St 5"}'
+  perdure update order-7 approve --update-id approve-99 --timeout 30s`
+	cmd.Flags().StringVar(&updateID, "update-id", "", "ID of the update, for deduplication (default: generated)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, flagvalue.TimeoutUsage)
+	return cmd
+}
+
+// printUpdated prints the result of an update, or how to wait for an update that has no result yet.
+func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
+	text := string(u.Result)
+	e, ok := errors.AsType[*client.UpdateError](err)
+	switch {
+	case ok && e.Code == client.UpdatePending:
+		return stillUpdating(env, u, e, err)
+	case ok && e.Code == client.UpdateResultEncoded:
+		u.UpdateID, u.EncodedResult, text = e.UpdateID, e.EncodedResult, describe.EncodedPayload(e.EncodedResult)
+	case err != nil:
+		return err
+	}
+	if env.JSON {
+		return env.PrintJSON(u)
+	}
+	return env.Print(text + "\n")
+}
+
+// stillUpdating prints an update without a result with --json, and returns the error that says how to wait for it.
+func stillUpdating(env *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
+	if u.UpdateID, u.Status = e.UpdateID, e.Status; env.JSON {
+		if err := env.PrintJSON(u); err != nil {
+			return err
+		}
+	}
+	again := fmt.Sprintf("the instance is %s and the update continues; to wait for it, run "+
+		"perdure update %s %s --update-id %s", e.Status, e.InstanceID, e.Update, e.UpdateID)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &cli.Exit{Code: cli.CodeTimeout, Text: "timed out; " + again}
+	}
+	return &cli.Exit{Code: cli.CodeError, Text: "interrupted; " + again}
+}

@@ -1,0 +1,177 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/describe"
+	"github.com/perdure/perdure/cmd/perdure/internal/flagvalue"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// watchFlags are the flags of watch.
+type watchFlags struct{ timeout, interval time.Duration }
+
+// Watch returns the command watch.
+func Watch(env *cli.Env) *cobra.Command {
+	var f watchFlags
+	cmd := env.ClientCommand("watch ID", "Follow an instance's events", cli.ArgID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return watchInstance(ctx, env, cl, id, f)
+		})
+	cmd.Long = cmd.Short + `.
+
+The command prints events until the instance ends. It starts with the current execution and follows
+continue-as-new. With --json, each event is one line. The exit codes are those of perdure wait.`
+	cmd.Example = `  perdure watch order-7
+  perdure watch order-7 --timeout 10m --interval 5s
+  perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, flagvalue.TimeoutUsage)
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second,
+		"time between two reads of the history")
+	return cmd
+}
+
+func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id string, f watchFlags) error {
+	if f.interval <= 0 {
+		return &provider.FieldError{Field: "--interval", Problem: fmt.Sprintf("must be more than 0s, is %s", f.interval)}
+	}
+	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	w := &watcher{Env: env, client: cl, id: id}
+	end, err := w.follow(limited, f.interval)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return interrupted("watch", id)
+	case err != nil && limited.Err() != nil:
+		return timedOut(id, f.timeout)
+	case err != nil:
+		return err
+	}
+	if code := endCode(end); code != cli.CodeOK {
+		return &cli.Exit{Code: code}
+	}
+	return nil
+}
+
+// watcher prints the events of an instance as they are committed.
+type watcher struct {
+	*cli.Env
+
+	client    *client.Client
+	id        string
+	execution string // the current execution
+	log       *describe.EventLog
+	last      int64 // the ID of the last printed event
+}
+
+// follow prints events until the instance ends, and returns the kind of its last event.
+func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.Kind, error) {
+	s, err := w.client.Status(ctx, w.id)
+	if err != nil {
+		return "", err
+	}
+	w.begin(s.ExecutionID)
+	for {
+		end, err := w.printNew(ctx)
+		if err != nil || end != "" {
+			return end, err
+		}
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (w *watcher) begin(execution string) {
+	w.execution = execution
+	w.log = describe.NewEventLog(nil)
+	w.last = 0
+}
+
+// printNew prints the new events of the execution and of the executions that follow it. It returns the kind of the last
+// event if the instance has ended.
+func (w *watcher) printNew(ctx context.Context) (history.Kind, error) {
+	for {
+		events, err := w.unread(ctx)
+		if err != nil || len(events) == 0 {
+			return "", err
+		}
+		if err := w.show(events); err != nil {
+			return "", err
+		}
+		switch last := &events[len(events)-1]; {
+		case last.Kind == history.OrchestrationContinuedAsNew:
+			w.begin(last.ExecutionID)
+		case last.Kind.Terminal():
+			return last.Kind, nil
+		default:
+			w.last = last.ID
+			return "", nil
+		}
+	}
+}
+
+func (w *watcher) unread(ctx context.Context) ([]history.Event, error) {
+	var events []history.Event
+	for e, err := range w.client.History(ctx, w.id, client.WithExecutionID(w.execution), client.AfterEvent(w.last)) {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func (w *watcher) show(events []history.Event) error {
+	for i := range events {
+		w.log.Add(&events[i])
+	}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case w.JSON:
+			if err := w.PrintJSON(e); err != nil {
+				return err
+			}
+			continue
+		case e.ID == 1:
+			if err := w.Print(describe.ExecutionHeader(w.execution, e) + "\n"); err != nil {
+				return err
+			}
+		}
+		if err := w.Print(line(w.log.Row(e))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line formats a table row before the other rows are known. Its columns are wide enough for most rows.
+func line(cells []string) string {
+	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
+	return strings.TrimRight(s, " ") + "\n"
+}
+
+// endCode returns the exit code for the event that ended an instance.
+func endCode(end history.Kind) int {
+	switch end {
+	case history.OrchestrationCompleted:
+		return cli.CodeOK
+	case history.OrchestrationFailed:
+		return cli.CodeFailed
+	case history.OrchestrationCancelled, history.OrchestrationTerminated:
+		return cli.CodeCancelled
+	default:
+		return cli.CodeError
+	}
+}

@@ -1,0 +1,43 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/flagvalue"
+	"github.com/perdure/perdure/schedule"
+)
+
+func backfillCommand(env *cli.Env) *cobra.Command {
+	var from, to string
+	backfill := func(ctx context.Context, cl *client.Client, id string) error {
+		var w schedule.BackfillWindow
+		err := flagvalue.ParseTimes(
+			flagvalue.TimeFlag{Name: "--from", Value: from, Into: &w.From},
+			flagvalue.TimeFlag{Name: "--to", Value: to, Into: &w.To},
+		)
+		if err != nil {
+			return err
+		}
+		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {
+			return scheduleError(env, err)
+		}
+		return env.PrintAccepted(schedule.InstanceID(id))
+	}
+	cmd := env.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
+	cmd.Long = cmd.Short + `.
+
+Times that already have a run are skipped, so the command can be repeated. The runs execute one after
+another, or concurrently if the overlap policy allows it. Times that become due meanwhile run first. perdure
+schedule show lists the remaining backfills.`
+	cmd.Example = `  perdure schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z`
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "first time, RFC 3339")
+	flags.StringVar(&to, "to", "", "last time, RFC 3339, not in the future")
+	cli.CompleteFlag[string](cmd, "from")
+	cli.CompleteFlag[string](cmd, "to")
+	return cmd
+}

@@ -1,0 +1,27 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/schedule"
+)
+
+func pauseCommand(env *cli.Env) *cobra.Command {
+	cmd := messageCommand(env, "pause SCHEDULE", "Pause a schedule",
+		func(ctx context.Context, cl *client.Client, id, message string) error {
+			if err := cl.PauseSchedule(ctx, id, message); err != nil {
+				return scheduleError(env, err)
+			}
+			return env.PrintAccepted(schedule.InstanceID(id))
+		})
+	cmd.Long = cmd.Short + `.
+
+A paused schedule starts no runs at its times. A run in progress continues, and perdure schedule run starts
+one. If the instance of the schedule is paused, the pause takes effect when the instance is resumed.`
+	cmd.Example = `  perdure schedule pause nightly --message "for the migration"`
+	return cmd
+}

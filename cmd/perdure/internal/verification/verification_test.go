@@ -1,0 +1,47 @@
+package verification
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+)
+
+// Where the time is over while a service throttles, that is told: more time may not help.
+func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
+	t.Parallel()
+	v := New(&cli.Env{}, nil, "")
+	v.progress.SetRetry(errors.New("503 SlowDown"))
+	found := v.Result()
+	err := found.ExitError(Allowance{}, time.Minute, true)
+	if e, ok := errors.AsType[*cli.Exit](err); !ok || e.Code != cli.CodeTimeout || !strings.Contains(e.Text, "after 1m0s; retrying after 503 SlowDown; increase --timeout") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Of a thousand instances with other inputs, and of more, none hides one that would be blocked, or was not read.
+func TestVerifyKeepsWhatIsWorst(t *testing.T) {
+	t.Parallel()
+	v := New(&cli.Env{}, nil, "")
+	tell := func(n int, id string, o Outcome) {
+		for range n {
+			v.addFinding(&Finding{InstanceID: id, Outcome: o})
+		}
+	}
+	tell(maxFindings+1, "inputs", OutcomeOtherInputs)
+	tell(maxFindings-1, "unread", OutcomeUnread)
+	tell(1, "blocks", OutcomeWouldBlock)
+	found := v.Result().Findings
+	ids := slices.Compact(func() (ids []string) {
+		for i := range found {
+			ids = append(ids, found[i].InstanceID)
+		}
+		return ids
+	}())
+	if len(found) != maxFindings || !slices.Equal(ids, []string{"blocks", "unread"}) {
+		t.Errorf("%d findings, of %v", len(found), ids)
+	}
+}
