@@ -36,7 +36,7 @@ func (x *execution) conclude(e Ending) error {
 	if added {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
-		if e.Kind != history.OrchestrationContinuedAsNew { // which takes them over
+		if e.Kind != history.OrchestrationContinuedAsNew { // the next execution takes them over
 			ev.Callers = x.unansweredCallers()
 		}
 		if e.Kind == history.OrchestrationCancelled {
