@@ -40,7 +40,7 @@ type Interceptor struct {
 	// ended.
 	//
 	// Only the rest of the invocation waits for Tasks. It receives all tasks of a turn together, about 200 bytes each.
-	// With a Tasks interceptor, each instance in memory keeps about 200 bytes per open task.
+	// With an OnTasks interceptor, each instance in memory keeps about 200 bytes per open task.
 	//
 	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
 	// instance is terminated.

@@ -1,7 +1,7 @@
 // The view of an instance.
 
 const blockedAdvice = {
-  nondeterminism: 'Deploy the old code again, and register the new code under another version. If only an input differs, the code depends on map order, time or randomness: record such values with SideEffect. The instance continues once a build matches its history.',
+  nondeterminism: 'Deploy the old code again, and register the new code under another version. If only an input differs, the same build made both decisions, and the code depends on map order, time or randomness: record such values with SideEffect. The instance continues once a build matches its history.',
   unregistered: 'Deploy a build that registers this version of the orchestration. The instance then continues.',
   blocked_outside: 'The code waits for something other than a future of the engine. Fix the code location in the message, and deploy.',
   foreign_goroutine: 'The code calls the engine from its own goroutine. Use perdure.Go at the code location in the message, and deploy.',

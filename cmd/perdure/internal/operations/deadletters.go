@@ -178,7 +178,7 @@ content is in the history or was sent again. --force redrives them too, and an e
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false,
-		"inclusion of dead letters that are in the history or were sent again")
+		"also dead letters that are in the history or were sent again")
 	return cmd
 }
 

@@ -77,7 +77,7 @@ procedure is in docs/operate/runbooks.md.`
   perdure reconcile --after-restore --lookback 17d
   perdure reconcile --instance order-7 --instance order-8`
 	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
-		"deletion of all messages and timer schedules first, after a restore of the table")
+		"after a table restore: deletion of all messages and timer schedules first")
 	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
 		"maximum age of detached starts and events to send again, up to 28d")
 	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,
