@@ -28,8 +28,9 @@ func (x *Index) add(events []history.Event) {
 	if first.Kind != history.TurnStarted {
 		return
 	}
-	for i := range events[1:] {
-		if e := &events[i+1]; e.Kind == history.TurnStarted {
+	rest := events[1:]
+	for i := range rest {
+		if e := &rest[i]; e.Kind == history.TurnStarted {
 			x.seconds = append(x.seconds, turnStart{e.ID, e.Time.UnixMilli()})
 		}
 	}

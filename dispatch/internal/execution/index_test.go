@@ -15,8 +15,10 @@ func TestIndex_findsSegmentsAndTimes(t *testing.T) {
 	var x Index
 	x.add([]history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: at(1)}})
 	x.add([]history.Event{ // two turns in a segment
-		{ID: 2, Kind: history.TurnStarted, Time: at(2)}, {ID: 3, Kind: history.ActivityScheduled, Time: at(2)},
-		{ID: 4, Kind: history.TurnStarted, Time: at(3)}, {ID: 5, Kind: history.TimerCreated, Time: at(3)},
+		{ID: 2, Kind: history.TurnStarted, Time: at(2)},
+		{ID: 3, Kind: history.ActivityScheduled, Time: at(2)},
+		{ID: 4, Kind: history.TurnStarted, Time: at(3)},
+		{ID: 5, Kind: history.TimerCreated, Time: at(3)},
 	})
 	for id, want := range map[int64]struct{ segment, second int64 }{
 		1: {0, 1}, 2: {1, 2}, 3: {1, 2}, 4: {1, 3}, 5: {1, 3},

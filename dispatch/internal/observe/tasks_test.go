@@ -15,17 +15,19 @@ import (
 )
 
 // scheduled returns the observer of a session whose committed turn has scheduled n activities.
-func scheduled(t testing.TB, n int, interceptors ...perdure.Interceptor) (Turns, *execution.Execution, *provider.Turn) {
-	t.Helper()
+func scheduled(
+	tb testing.TB, n int, interceptors ...perdure.Interceptor,
+) (Turns, *execution.Execution, *provider.Turn) {
+	tb.Helper()
 	o := New(slog.New(slog.DiscardHandler), interceptors, nil)
 	at := time.Unix(0, 0)
 	read := &provider.Orchestration{Segments: []provider.Segment{{Events: []history.Event{
 		{ID: 1, Kind: history.OrchestrationStarted, Time: at},
 	}}}}
 	l := &execution.Loader{Registry: registry.New(), TracksTasks: o.TracksTasks()}
-	x, err := l.Load(t.Context(), read, read.State(history.TrackTimers), execution.ErrPaused)
+	x, err := l.Load(tb.Context(), read, read.State(history.TrackTimers), execution.ErrPaused)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	turn := &provider.Turn{Head: provider.Head{ExecutionID: "x"}, Events: make([]history.Event, n)}
 	for i := range turn.Events {

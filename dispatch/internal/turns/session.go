@@ -167,13 +167,6 @@ func (s *session) afterCommit(
 	s.inline.Committed(t)
 }
 
-// reset marks all unacknowledged messages as unconsumed.
-func (s *session) reset() {
-	s.queue.Reset()
-	s.absent, s.dispatched = false, provider.Head{}
-	s.attempts.Reset()
-}
-
 // discard ends the coroutines of the execution and its inline activities, because no commit confirms them (R6).
 func (s *session) discard() {
 	s.turn.takeAhead()
