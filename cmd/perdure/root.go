@@ -24,7 +24,7 @@ func run(ctx context.Context, env *cli.Env, args []string) int {
 
 	code := cli.CodeError
 	text := cli.ErrorText(err, env.HubName)
-	if e, ok := errors.AsType[*cli.Exit](err); ok {
+	if e, ok := errors.AsType[*cli.ExitError](err); ok {
 		code = e.Code
 		text = e.Text
 	}

@@ -102,7 +102,7 @@ func (env *Env) PrintCursor(cursor string) {
 }
 
 // ErrNotConfirmed is the error of a command that was not confirmed.
-var ErrNotConfirmed = &Exit{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
+var ErrNotConfirmed = &ExitError{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
 
 // Confirm asks the user on the terminal whether to run an operation.
 func (env *Env) Confirm(op provider.Operation) bool {

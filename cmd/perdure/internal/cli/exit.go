@@ -11,18 +11,18 @@ const (
 	CodeTimeout   = 4
 )
 
-// Exit is an error that sets the exit code. The text, if any, is printed on stderr.
-type Exit struct {
+// ExitError is an error that sets the exit code. The text, if any, is printed on stderr.
+type ExitError struct {
 	Code int
 	Text string
 }
 
 // Error implements error.
-func (e *Exit) Error() string { return e.Text }
+func (e *ExitError) Error() string { return e.Text }
 
-// Exitf returns an Exit with a formatted text.
-func Exitf(code int, format string, args ...any) *Exit {
-	return &Exit{Code: code, Text: fmt.Sprintf(format, args...)}
+// Exitf returns an ExitError with a formatted text.
+func Exitf(code int, format string, args ...any) *ExitError {
+	return &ExitError{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
 // OpenError reports that the hub could not be opened.

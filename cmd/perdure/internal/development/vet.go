@@ -74,7 +74,7 @@ func runVet(ctx context.Context, env *cli.Env, args []string) error {
 	cmd.Stdout, cmd.Stderr = env.Stdout, env.Stderr
 	err := cmd.Run()
 	if _, ran := errors.AsType[*exec.ExitError](err); ran {
-		return &cli.Exit{Code: cli.CodeError} // the go command has printed the error
+		return &cli.ExitError{Code: cli.CodeError} // the go command has printed the error
 	}
 	if err != nil {
 		return fmt.Errorf("run the go command: %w", err)

@@ -90,7 +90,7 @@ func stillUpdating(env *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError
 	again := fmt.Sprintf("the instance is %s and the update continues; to wait for it, run "+
 		"perdure update %s %s --update-id %s", e.Status, e.InstanceID, e.Update, e.UpdateID)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &cli.Exit{Code: cli.CodeTimeout, Text: "timed out; " + again}
+		return &cli.ExitError{Code: cli.CodeTimeout, Text: "timed out; " + again}
 	}
-	return &cli.Exit{Code: cli.CodeError, Text: "interrupted; " + again}
+	return &cli.ExitError{Code: cli.CodeError, Text: "interrupted; " + again}
 }

@@ -66,7 +66,7 @@ func waitForEnd(ctx context.Context, env *cli.Env, cl *client.Client, id string,
 		return err
 	}
 	if code := exitCode(s.Status); code != cli.CodeOK {
-		return &cli.Exit{Code: code}
+		return &cli.ExitError{Code: code}
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func interrupted(verb, id string) error {
 
 func timedOut(id string, timeout time.Duration) error {
 	text := fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout, id)
-	return &cli.Exit{Code: cli.CodeTimeout, Text: text}
+	return &cli.ExitError{Code: cli.CodeTimeout, Text: text}
 }
 
 // printAtTimeout prints the last status that was read before the timeout, with --json.

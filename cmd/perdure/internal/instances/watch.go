@@ -56,7 +56,7 @@ func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id stri
 		return err
 	}
 	if code := endCode(end); code != cli.CodeOK {
-		return &cli.Exit{Code: code}
+		return &cli.ExitError{Code: code}
 	}
 	return nil
 }

@@ -59,14 +59,14 @@ func verdictOf(found []hubadmin.Finding) error {
 	code := cli.CodeOK
 	for _, f := range found {
 		if !f.Unverified {
-			return &cli.Exit{Code: CodeProblems}
+			return &cli.ExitError{Code: CodeProblems}
 		}
 		code = CodeUnverified
 	}
 	if code == cli.CodeOK {
 		return nil
 	}
-	return &cli.Exit{Code: code}
+	return &cli.ExitError{Code: code}
 }
 
 func findingsText(found []hubadmin.Finding) string {

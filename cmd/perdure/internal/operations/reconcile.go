@@ -233,7 +233,7 @@ func (f *reconcileFlags) continueError(env *cli.Env, result admin.ReconcileResul
 	case err == nil:
 		return nil
 	case result.Cursor != "" && errors.Is(err, context.Canceled):
-		return &cli.Exit{Code: cli.CodeError, Text: "interrupted; continue with " + fromCursor}
+		return &cli.ExitError{Code: cli.CodeError, Text: "interrupted; continue with " + fromCursor}
 	case result.Cursor != "":
 		return cli.Exitf(cli.CodeError, "%v; continue with %s", err, fromCursor)
 	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || result.Failed == 0):

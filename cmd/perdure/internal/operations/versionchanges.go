@@ -100,7 +100,7 @@ func (n *changeCounts) exit() error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return &cli.Exit{Code: cli.CodeError, Text: strings.Join(lacks, "; ")}
+	return &cli.ExitError{Code: cli.CodeError, Text: strings.Join(lacks, "; ")}
 }
 
 // changeCounter reads the histories of instances and counts the versions of changes in them.

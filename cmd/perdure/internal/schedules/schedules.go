@@ -54,7 +54,7 @@ func scheduleError(env *cli.Env, err error) error {
 		return cli.Exitf(cli.CodeError, "schedule not found in hub %q; "+
 			"run perdure schedule list to see its schedules", env.HubName)
 	case errors.Is(err, client.ErrEnded):
-		return &cli.Exit{
+		return &cli.ExitError{
 			Code: cli.CodeError,
 			Text: "schedule has ended; see perdure schedule show, or create it again with perdure schedule put",
 		}

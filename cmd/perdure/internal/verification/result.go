@@ -69,7 +69,7 @@ func (v *Result) ExitError(allowed Allowance, timeout time.Duration, overdue boo
 		return cli.Exitf(cli.CodeTimeout, "%d of %d instances replayed after %s%s; "+
 			"increase --timeout or reduce --max-instances", v.Replayed, v.Chosen, timeout, v.retry)
 	case !allowed.allows(v.unread(), v.Replayed):
-		return &cli.Exit{Code: cli.CodeError, Text: v.unreadText()}
+		return &cli.ExitError{Code: cli.CodeError, Text: v.unreadText()}
 	}
 	return nil
 }
