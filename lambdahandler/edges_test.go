@@ -115,13 +115,15 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		hub, err := simhub.New(simhub.Options{Registry: greetings(),
+		hub, err := simhub.New(simhub.Options{
+			Registry: greetings(),
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				if c.Operation == "Query" && calls.Add(1)%3 == 0 {
 					return simaws.Throttled()
 				}
 				return next()
-			}})
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,6 +42,8 @@ func (s *Sweeper) recoverDeadLetter(ctx context.Context, m provider.DeadLettered
 // errUnreadable is the error of a record that this release cannot read.
 var errUnreadable = errors.New("record cannot be read")
 
+const attrInstance = "instance"
+
 // resend sends the content of a dead letter again, as a new message that SQS does not deduplicate with the original. It
 // returns a description of the new message and log attributes of its content.
 func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (became string, attrs []any, err error) {
@@ -54,7 +56,7 @@ func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (be
 		}
 		msg := items[0].Messages[0].Message
 		msg.Redrive = msg.Redrive.NextMoved(m.Record.ID, m.Record.SentAt)
-		attrs = []any{"instance", msg.InstanceID, "kind", msg.Kind}
+		attrs = []any{attrInstance, msg.InstanceID, "kind", msg.Kind}
 		return "the message is in the inbox again", attrs, s.provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
 		timers, bad := s.provider.DecodeTimers(records)
@@ -62,7 +64,7 @@ func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (be
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		timer := timers[0].Timer
-		attrs = []any{"instance", timer.InstanceID, "timerId", timer.TimerID}
+		attrs = []any{attrInstance, timer.InstanceID, "timerId", timer.TimerID}
 		return "the timer is scheduled again", attrs, s.provider.HoldTimers(ctx, timer)
 	default:
 		items, bad := s.provider.DecodeWorkItems(ctx, records)
@@ -71,7 +73,7 @@ func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (be
 		}
 		it := items[0].WorkItem
 		it.PossibleDuplicate, it.Redrive = true, it.Redrive.Next(m.Record.ID)
-		attrs = []any{"instance", it.InstanceID, "activity", it.Name, "activityId", it.ActivityID}
+		attrs = []any{attrInstance, it.InstanceID, "activity", it.Name, "activityId", it.ActivityID}
 		return "the work item is in its queue again", attrs, s.provider.PutWorkItems(ctx, it)
 	}
 }
