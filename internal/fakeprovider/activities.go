@@ -77,8 +77,11 @@ func (f *facts) put(n *provider.ActivityRecord) {
 	}
 	before := r
 	for _, t := range []struct{ to, from *time.Time }{
-		{&r.SeenAt, &n.SeenAt}, {&r.EndedAt, &n.EndedAt}, {&r.LastHeartbeatAt, &n.LastHeartbeatAt},
-		{&r.UnknownAt, &n.UnknownAt}, {&r.BegunAt, &n.BegunAt},
+		{&r.SeenAt, &n.SeenAt},
+		{&r.EndedAt, &n.EndedAt},
+		{&r.LastHeartbeatAt, &n.LastHeartbeatAt},
+		{&r.UnknownAt, &n.UnknownAt},
+		{&r.BegunAt, &n.BegunAt},
 	} {
 		if !t.from.IsZero() {
 			*t.to = *t.from
@@ -334,34 +337,54 @@ func (p *Provider) RetryActivities(
 	}
 	defer p.mu.Unlock()
 	_, _, conflict := p.headOf(q.InstanceID, q.Head)
-	f := p.factsOf(q.Head.ExecutionID)
 	var sends []attempt
 	exhausted := map[int64]bool{}
+	onlyRead := len(q.Due) == 0
 	out.Failed = make([]provider.RetryVerdict, len(q.Failed))
 	for i := range q.Failed {
 		o := &q.Failed[i]
-		r := p.retry(q.Head.ExecutionID, o.ActivityID)
-		isCurrent := r.Attempt == 0 || r.Attempt == o.Attempt
-		known := r.Attempt == o.Attempt+1 && r.Run == o.Run // the failure was reported before
-		switch {
-		case exhausted[o.ActivityID]:
-		case known:
-			out.Failed[i] = provider.RetryNext
-			sends = append(sends, attempt{r, o.Segment})
-		case isCurrent && o.RetryAt == nil:
-			out.Failed[i], exhausted[o.ActivityID] = provider.RetryExhausted, true
-		case isCurrent && conflict != nil:
-			return out, conflict
-		case isCurrent:
-			next := provider.ActivityRetry{
-				ActivityID: o.ActivityID, Attempt: o.Attempt + 1, Run: o.Run, At: *o.RetryAt, FailedAt: p.time(),
-				Error: o.Error.Truncate(maxRetryError, 0), Ended: cmp.Or(o.Ended, r.Ended),
-			}
-			f.retries[o.ActivityID] = next
-			out.Failed[i], out.Verified = provider.RetryNext, true
+		if exhausted[o.ActivityID] {
+			continue
+		}
+		verdict, next := p.judge(q.Head.ExecutionID, o)
+		if out.Failed[i] = verdict; verdict == provider.RetryNext && conflict == nil {
+			p.factsOf(q.Head.ExecutionID).retries[o.ActivityID] = next
 			sends = append(sends, attempt{next, o.Segment})
 		}
+		exhausted[o.ActivityID] = verdict == provider.RetryExhausted
+		onlyRead = onlyRead && verdict == provider.RetryExhausted
 	}
+	if !onlyRead && conflict != nil {
+		return provider.RetryResult{}, conflict
+	}
+	due, waiting := p.dueAttempts(q)
+	out.Waiting, out.Verified = waiting, !onlyRead
+	out.RejectedOutputs = p.sendAttempts(q, append(sends, due...))
+	return out, nil
+}
+
+// judge returns the verdict on a failure, and the attempt that is then the current one.
+func (p *Provider) judge(
+	executionID string, o *provider.ActivityOutcome,
+) (verdict provider.RetryVerdict, next provider.ActivityRetry) {
+	r := p.retry(executionID, o.ActivityID)
+	switch isCurrent := r.Attempt == 0 || r.Attempt == o.Attempt; {
+	case r.Attempt == o.Attempt+1 && r.Run == o.Run: // the failure was reported before
+		return provider.RetryNext, r
+	case isCurrent && o.RetryAt != nil:
+		return provider.RetryNext, provider.ActivityRetry{
+			ActivityID: o.ActivityID, Attempt: o.Attempt + 1, Run: o.Run, At: *o.RetryAt, FailedAt: p.time(),
+			Error: o.Error.Truncate(maxRetryError, 0), Ended: cmp.Or(o.Ended, r.Ended),
+		}
+	case isCurrent:
+		return provider.RetryExhausted, r
+	default:
+		return provider.RetryStale, r
+	}
+}
+
+// dueAttempts returns the due attempts to send, and the ones that are pending: one for each entry of q.Due, or nil.
+func (p *Provider) dueAttempts(q *provider.RetryRequest) (sends []attempt, waiting []provider.ActivityRetry) {
 	for i := range q.Due {
 		d := &q.Due[i]
 		r := p.retry(q.Head.ExecutionID, d.ActivityID)
@@ -369,23 +392,15 @@ func (p *Provider) RetryActivities(
 		switch {
 		case r.Attempt == 0 || d.Attempt > 0 && d.Attempt != r.Attempt && !again:
 		case r.Pending != nil && !again:
-			if out.Waiting == nil {
-				out.Waiting = make([]provider.ActivityRetry, len(q.Due))
+			if waiting == nil {
+				waiting = make([]provider.ActivityRetry, len(q.Due))
 			}
-			out.Waiting[i] = r
+			waiting[i] = r
 		default:
 			sends = append(sends, attempt{r, d.Segment})
 		}
 	}
-	onlyRead := len(q.Due) == 0 && !slices.ContainsFunc(out.Failed, func(v provider.RetryVerdict) bool {
-		return v != provider.RetryExhausted
-	})
-	if !onlyRead && conflict != nil {
-		return out, conflict
-	}
-	out.Verified = out.Verified || !onlyRead
-	out.RejectedOutputs = p.sendAttempts(q, sends)
-	return out, nil
+	return sends, waiting
 }
 
 // maxRetryError is the maximum size of the message of a stored failure.

@@ -53,7 +53,7 @@ func double(_ *perdure.OrchestrationContext, n int) (int, error) { return 2 * n,
 func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := fakeprovider.NewHub(time.Now, time.Minute) //nolint:forbidigo // the clock of the bubble
+		p := fakeprovider.NewHub(time.Now, time.Minute)
 		e := newEngine(t, p, minimal{Core: p})
 		id, err := e.client.Start(t.Context(), "order", 20)
 		if err != nil {

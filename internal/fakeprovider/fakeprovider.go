@@ -139,7 +139,7 @@ type decision struct {
 func (p *Provider) identity(instanceID string) *identity {
 	id := p.identities[instanceID]
 	if id == nil {
-		id = &identity{spent: map[string]bool{}, rejected: map[string]bool{}, events: provider.RejectedEvents{}}
+		id = &identity{spent: map[string]bool{}, rejected: map[string]bool{}}
 		p.identities[instanceID] = id
 	}
 	return id
@@ -171,12 +171,6 @@ func (x *execution) state(keep history.Tracking) *history.State {
 		s.Apply(x.segments[i].Events...)
 	}
 	return s
-}
-
-// ended reports whether the execution has ended.
-func (x *execution) ended() bool {
-	s := x.state(0)
-	return s.Ended()
 }
 
 // copyEvents returns a copy that shares only documents, which are never changed.

@@ -101,6 +101,9 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 	}
 }
 
+// fieldCursor is the name of a field in errors.
+const fieldCursor = "cursor"
+
 // The limits of pages.
 const (
 	defaultPage = 100
@@ -147,9 +150,9 @@ func parseCursor(cursor, filter string) (at time.Time, instanceID string, err er
 	n, bad := strconv.ParseInt(nanos, 10, 64)
 	switch {
 	case err != nil || strings.ContainsAny(cursor, "\r\n") || !hasPlace || !hasID || bad != nil || id == "":
-		return at, "", &provider.FieldError{Field: "cursor", Problem: "does not belong to a list of instances"}
+		return at, "", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to a list of instances"}
 	case quoted != strconv.Quote(filter):
-		return at, "", &provider.FieldError{Field: "cursor", Problem: "belongs to a list with another filter"}
+		return at, "", &provider.FieldError{Field: fieldCursor, Problem: "belongs to a list with another filter"}
 	}
 	return time.Unix(0, n).UTC(), id, nil
 }

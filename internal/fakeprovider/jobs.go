@@ -65,7 +65,7 @@ func (p *Provider) MatchInstances(
 	defer p.mu.Unlock()
 	at, err := strconv.Atoi(cmp.Or(from, "0"))
 	if err != nil {
-		return nil, "", &provider.FieldError{Field: "cursor", Problem: "does not belong to this list"}
+		return nil, "", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"}
 	}
 	all := p.selected(&provider.ListQuery{
 		Name: f.Orchestration, Version: f.Version, Parent: f.ParentID, Tags: f.Tags, StartedAfter: f.StartedAfter,

@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -187,6 +188,9 @@ func (id *identity) reject(sender *history.Parent) {
 	if !some {
 		r = history.Range{First: n, Last: n}
 	}
+	if id.events == nil {
+		id.events = provider.RejectedEvents{}
+	}
 	id.events[x] = history.Range{First: min(r.First, n), Last: max(r.Last, n)}
 	id.senders = append(slices.DeleteFunc(id.senders, func(o string) bool { return o == x }), x)
 	if len(id.senders) > maxSenders {
@@ -201,14 +205,7 @@ func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (p
 		return nil, err
 	}
 	defer p.mu.Unlock()
-	all := provider.RejectedEvents{}
-	for sender, r := range p.identity(instanceID).events {
-		all[sender] = r
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return all, nil
+	return maps.Clone(p.identity(instanceID).events), nil
 }
 
 // ReadInterruption implements provider.Orchestrations.

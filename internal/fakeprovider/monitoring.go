@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"context"
+	"maps"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -30,9 +31,7 @@ func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerR
 	}
 	defer p.mu.Unlock()
 	reports := map[string]provider.WorkerReport{}
-	for queue, r := range p.workers {
-		reports[queue] = r
-	}
+	maps.Copy(reports, p.workers)
 	if p.workers == nil && p.forClients {
 		reports[DefaultQueue] = provider.WorkerReport{Queue: DefaultQueue, SeenAt: p.now()}
 	}

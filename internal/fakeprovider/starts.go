@@ -32,7 +32,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	if s.RestartFrom != nil {
 		events = s.RestartFrom.InitialEvents(&in, s.TraceParent)
 	}
-	created, _, err := p.create(&in, provider.Segment{Events: events}, time.Time{})
+	created, err := p.create(&in, provider.Segment{Events: events}, time.Time{})
 	if err != nil {
 		return in, err
 	}
@@ -67,33 +67,22 @@ func firstEvents(in *provider.Instance, input history.Payload, trace history.Tra
 
 // create creates an instance with its first segment. If the same start has created the instance before, it returns that
 // instance. If the start must not create an instance, it changes in to the instance that has the ID.
-func (p *Provider) create(
-	in *provider.Instance, first provider.Segment, sentAt time.Time,
-) (there *instance, created bool, err error) {
+func (p *Provider) create(in *provider.Instance, first provider.Segment, sentAt time.Time) (*instance, error) {
 	id := p.identity(in.InstanceID)
-	brings := len(first.Events[0].Inputs) > 0
-	again := brings && id.watermark.Covers(first.Watermark) ||
-		!sentAt.IsZero() && len(id.spent) > 0 && sentAt.Before(id.purgedAt)
-	why := provider.ErrAlreadyExists
-	switch {
-	case id.instance != nil && id.instance.StartID == in.StartID:
-		return id.instance, false, nil
-	case id.spent[in.StartID], id.instance == nil && again:
-		why = provider.ErrPurged
-	case id.instance == nil && !id.rejected[in.StartID]:
-		why = nil
+	if id.instance != nil && id.instance.StartID == in.StartID {
+		return id.instance, nil
 	}
-	if why != nil {
-		*in, there = provider.Instance{InstanceID: in.InstanceID}, id.instance
+	if why := id.refusal(in.StartID, &first, sentAt); why != nil {
 		holder := provider.Instance{}
-		if there != nil {
-			*in, holder = there.Instance, there.Instance
+		if id.instance != nil {
+			holder = id.instance.Instance
 		}
-		err = fmt.Errorf("fake: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, why))
-		return there, false, err
+		err := fmt.Errorf("fake: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, why))
+		*in = holder
+		return nil, err
 	}
-	if _, err = storedEvents(in.InstanceID, first.Events); err != nil { // tests print the input as it was written
-		return nil, false, err
+	if _, err := storedEvents(in.InstanceID, first.Events); err != nil { // tests print the input as it was written
+		return nil, err
 	}
 	in.PurgedAt = id.purgedAt
 	if own := first.Watermark; own == (provider.Position{}) || id.watermark.Covers(own) {
@@ -101,11 +90,27 @@ func (p *Provider) create(
 	}
 	id.instance = &instance{Instance: *in, written: -1}
 	p.addExecution(id.instance, in.ExecutionID, "", first)
-	return id.instance, true, nil
+	return id.instance, nil
+}
+
+// refusal returns the reason why a start must not create an instance, or nil. first is the first segment of its
+// history, and sentAt is InboxMessage.PossibleDuplicateSentAt.
+func (id *identity) refusal(startID string, first *provider.Segment, sentAt time.Time) error {
+	brings := len(first.Events[0].Inputs) > 0
+	again := brings && id.watermark.Covers(first.Watermark) ||
+		!sentAt.IsZero() && len(id.spent) > 0 && sentAt.Before(id.purgedAt)
+	switch {
+	case id.spent[startID], id.instance == nil && again:
+		return provider.ErrPurged
+	case id.instance != nil, id.rejected[startID]:
+		return provider.ErrAlreadyExists
+	default:
+		return nil
+	}
 }
 
 // addExecution adds an execution and makes it the current one.
-func (p *Provider) addExecution(in *instance, executionID, previous string, first provider.Segment) *execution {
+func (p *Provider) addExecution(in *instance, executionID, previous string, first provider.Segment) {
 	first.Events = copyEvents(first.Events)
 	start := &first.Events[0]
 	x := &execution{
@@ -115,7 +120,6 @@ func (p *Provider) addExecution(in *instance, executionID, previous string, firs
 	p.executions[executionID] = x
 	in.executions = append(in.executions, x)
 	in.ExecutionID, in.ExecutionNumber = executionID, start.Number
-	return x
 }
 
 // CreateOrchestration implements provider.Orchestrations.
@@ -138,7 +142,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	for i := range first.Events[0].Inputs {
 		first.Events[0].Inputs[i].Time = now
 	}
-	there, _, err := p.create(&in, first, m.PossibleDuplicateSentAt)
+	there, err := p.create(&in, first, m.PossibleDuplicateSentAt)
 	if err != nil {
 		return nil, err
 	}

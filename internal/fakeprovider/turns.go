@@ -220,29 +220,10 @@ func (in *instance) show(s *history.Summary, now time.Time) {
 
 // sendOutputs sends the outputs of a segment, and returns those that can never be sent.
 func (p *Provider) sendOutputs(out provider.Outputs) (refused []provider.OutputFailure) {
-	refuse := func(id int64, errorType, format string, args ...any) {
-		refused = append(refused, provider.OutputFailure{EventID: id, Failure: history.Failure{
-			Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true,
-		}})
-	}
 	for i := range out.WorkItems {
 		w := &out.WorkItems[i]
-		w.Hub = hubName
-		w.Token = p.tokens.Sign(w)
-		body := encode(w)
-		q := p.queues[w.Queue]
-		base, exclusive := history.BaseQueue(w.Queue)
-		switch {
-		case q == nil && exclusive:
-			refuse(w.ActivityID, "ExclusiveQueueError",
-				"activity %q has an exclusive key, but queue %q has no FIFO queue", w.Name, base)
-		case q == nil || w.Queue == provider.QueueInbox || w.Queue == provider.QueueTimers:
-			refuse(w.ActivityID, "UnknownQueueError", "activity %q: work queue %q does not exist", w.Name, w.Queue)
-		case len(body) > maxBody:
-			refuse(w.ActivityID, history.TypePayloadTooLarge,
-				"activity %q: message of %d bytes exceeds the limit of %d bytes", w.Name, len(body), maxBody)
-		default:
-			q.send(p.now(), p.visibleAt(w), w.ExclusiveKey, body, workID(w))
+		if errorType, problem := p.sendWorkItem(w); errorType != "" {
+			refused = append(refused, refuse(w.ActivityID, errorType, fmt.Sprintf("activity %q: %s", w.Name, problem)))
 		}
 	}
 	for i := range out.Messages {
@@ -251,24 +232,59 @@ func (p *Provider) sendOutputs(out provider.Outputs) (refused []provider.OutputF
 		if m.Kind == provider.MessageStart || m.IsSent() {
 			m.SourceEventID = 0
 		}
-		n := len(encode(&m))
-		answers := m.Kind == provider.MessageChildOutcome || m.Kind == provider.MessageUpdateAnswered
-		switch {
-		case n > maxBody && answers: // the waiting caller must receive an outcome anyway
-			m.Result, m.Error = nil, &history.Failure{Type: history.TypePayloadTooLarge, NonRetryable: true}
-			m.Error.Message = fmt.Sprintf("message of %d bytes exceeds the limit of %d bytes", n, maxBody)
-			p.sendMessages(m)
-		case n > maxBody:
-			refuse(id, history.TypePayloadTooLarge, "message of %d bytes exceeds the limit of %d bytes", n, maxBody)
-		default:
-			p.sendMessages(m)
+		problem := tooLarge(encode(&m))
+		if isReply := m.Kind == provider.MessageChildOutcome ||
+			m.Kind == provider.MessageUpdateAnswered; isReply && problem != "" {
+			// the waiting caller must receive an outcome anyway
+			m.Result, m.Error = nil, &history.Failure{
+				Type: history.TypePayloadTooLarge, Message: problem, NonRetryable: true,
+			}
+			problem = ""
 		}
+		if problem != "" {
+			refused = append(refused, refuse(id, history.TypePayloadTooLarge, problem))
+			continue
+		}
+		p.sendMessages(m)
 	}
 	for i := range out.Timers {
 		p.sendTimer(&out.Timers[i])
 	}
 	p.putUpdateResults(out.UpdateResults)
 	return refused
+}
+
+func refuse(eventID int64, errorType, problem string) provider.OutputFailure {
+	return provider.OutputFailure{
+		EventID: eventID, Failure: history.Failure{Type: errorType, Message: problem, NonRetryable: true},
+	}
+}
+
+// tooLarge returns the problem of a body that no queue accepts, or an empty string.
+func tooLarge(body string) string {
+	if len(body) <= maxBody {
+		return ""
+	}
+	return fmt.Sprintf("message of %d bytes exceeds the limit of %d bytes", len(body), maxBody)
+}
+
+// sendWorkItem sends a work item. If no queue can ever accept it, it returns the type of the failure and the problem.
+func (p *Provider) sendWorkItem(w *provider.WorkItem) (errorType, problem string) {
+	w.Hub = hubName
+	w.Token = p.tokens.Sign(w)
+	body := encode(w)
+	q := p.queues[w.Queue]
+	base, exclusive := history.BaseQueue(w.Queue)
+	switch {
+	case q == nil && exclusive:
+		return "ExclusiveQueueError", fmt.Sprintf("it has an exclusive key, but queue %q has no FIFO queue", base)
+	case q == nil || w.Queue == provider.QueueInbox || w.Queue == provider.QueueTimers:
+		return "UnknownQueueError", fmt.Sprintf("work queue %q does not exist", w.Queue)
+	case tooLarge(body) != "":
+		return history.TypePayloadTooLarge, tooLarge(body)
+	}
+	q.send(p.now(), p.visibleAt(w), w.ExclusiveKey, body, workID(w))
+	return "", ""
 }
 
 // visibleAt returns the time at which a work item becomes visible. A FIFO queue cannot delay records.
@@ -496,7 +512,7 @@ func (p *Provider) BlockInstance(
 	in, err := p.instance(instanceID)
 	if err != nil || in.ExecutionID != executionID || in.Status.Terminal() ||
 		why == nil && in.Status == provider.StatusPaused {
-		return nil //nolint:nilerr // there is no instance to block
+		return nil
 	}
 	in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = p.time(), nil, why, buildID
 	in.Status = provider.StatusBlocked

@@ -96,10 +96,9 @@ func bundle(done []provider.CompletedWorkItem) (ms []provider.Message) {
 			n = 0
 		}
 		key := d.ExecutionID + string(kind)
-		if at, open := last[key]; !open || size[key]+n > most {
-			at = len(ms)
+		if _, open := last[key]; !open || size[key]+n > most {
+			last[key], size[key] = len(ms), 0
 			ms = append(ms, provider.Message{Kind: kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
-			last[key], size[key] = at, 0
 		}
 		m := &ms[last[key]]
 		size[key] += n

@@ -263,7 +263,11 @@ func massCancelFragmented(f *kit.Fixture) {
 func anyCancels(f *kit.Fixture) {
 	e := f.Start("a")
 	ids := []history.Range{
-		{First: 900, Last: 950}, one(7), {First: 100, Last: 163}, one(9), one(11), one(13), {First: 8000, Last: 8001},
+		{First: 900, Last: 950},
+		one(7),
+		{First: 100, Last: 163},
+		one(9), one(11), one(13),
+		{First: 8000, Last: 8001},
 		one(15),
 	}
 	e.Ack(recordTurn(e, cancels("requested", ids...), cancels("timeout", one(8), one(10))))

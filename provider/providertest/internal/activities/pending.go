@@ -102,8 +102,10 @@ func noCompletionTokens(f *kit.Fixture) {
 		InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: kit.Queue,
 	})
 	const at = 8 // one of the last characters, which belong to the signature
-	other := good[:len(good)-at] + map[bool]string{true: "B",
-		false: "A"}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
+	other := good[:len(good)-at] + map[bool]string{
+		true:  "B",
+		false: "A",
+	}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
 	for _, token := range []string{
 		"", ".", "c1", "c1..", ofWork, strings.Replace(ofWork, "w1.", "c1.", 1), good[:len(good)-1], good + "A", other,
 		strings.Replace(good, "c1.", "c2.", 1), strings.Repeat(good, 500), "\x00", " " + good,
@@ -381,7 +383,7 @@ func graceOfPending(f *kit.Fixture) {
 	if timers := f.DueTimers(); len(timers) > 0 {
 		f.T.Fatalf("%+v", timers)
 	}
-	e.Ack(cancelTurn(e.Execution, kit.TurnStarted(), cancelEvent(e.Execution, 3)))
+	e.Ack(cancelTurn(e.Execution, kit.TurnStarted(), cancelEvent(3)))
 	if timers := f.DueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 ||
 		!timers[0].WaitForCancellation {
 		f.T.Errorf("%+v", timers)

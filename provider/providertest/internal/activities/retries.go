@@ -214,7 +214,8 @@ func dueAttempt(f *kit.Fixture) {
 	r := provider.RetryRequest{
 		InstanceID: "a", Head: e.Head,
 		Due: []provider.DueAttempt{
-			{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 4, Attempt: 2, Segment: 1},
+			{ActivityID: 3, Attempt: 2, Segment: 1},
+			{ActivityID: 4, Attempt: 2, Segment: 1},
 			{ActivityID: 9, Attempt: 2, Segment: 1},
 		},
 	}

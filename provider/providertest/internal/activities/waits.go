@@ -140,7 +140,7 @@ func runEnded(f *kit.Fixture) {
 
 func runSeesCancel(f *kit.Fixture) {
 	e := awaited(f, "a")
-	t := e.Turn(cancelEvent(e, 3))
+	t := e.Turn(cancelEvent(3))
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
@@ -150,8 +150,8 @@ func runSeesCancel(f *kit.Fixture) {
 	}
 }
 
-// cancels returns the decision to cancel an activity.
-func cancelEvent(e *kit.Execution, id int64) history.Event {
+// cancelEvent returns the decision to cancel an activity.
+func cancelEvent(id int64) history.Event {
 	return history.Event{
 		Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested",
 		RequestedBy: history.RequestedByOrchestration,
@@ -171,7 +171,7 @@ func runOfDeleted(f *kit.Fixture) {
 func abandon(e *kit.Execution, waiting history.OpenItem) {
 	e.F.T.Helper()
 	e.Before().AddOpen(waiting)
-	t := e.Turn(cancelEvent(e, 3))
+	t := e.Turn(cancelEvent(3))
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := e.F.Provider.AckOrchestrationItem(e.F.Ctx(), t)
 	e.F.Must(err)

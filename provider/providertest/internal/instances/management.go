@@ -73,11 +73,11 @@ func newestFirst(f *kit.Fixture) {
 	f.WantEqual("in pages of 3", f.List(provider.ListQuery{Limit: 3}), want)
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{Limit: 1})
 	f.Must(err)
-	f.WantEqual("the newest", listed(f, page.Instances[0]), listed(f, f.Instance("i7")))
+	f.WantEqual("the newest", listed(page.Instances[0]), listed(f.Instance("i7")))
 }
 
 // listed returns the part of an instance that a list must contain. An index need not contain the StartID.
-func listed(f *kit.Fixture, in provider.Instance) provider.Instance {
+func listed(in provider.Instance) provider.Instance {
 	in.StartID = ""
 	return in
 }
@@ -259,9 +259,9 @@ func pendingInstances(f *kit.Fixture) {
 		got = append(got, in...)
 	}
 	for i := range got {
-		got[i] = listed(f, got[i])
+		got[i] = listed(got[i])
 	}
-	f.WantEqual("pending", got, []provider.Instance{listed(f, f.Instance("stuck"))})
+	f.WantEqual("pending", got, []provider.Instance{listed(f.Instance("stuck"))})
 	n := 0
 	for _, err := range f.Provider.PendingInstances(f.Ctx(), f.Now().Add(time.Second)) {
 		f.Must(err)

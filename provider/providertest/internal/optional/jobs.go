@@ -190,7 +190,8 @@ func filterEdges(f *kit.Fixture) {
 		{"a tag that is not there", provider.Filter{Tags: map[string]string{"other": ""}}, nil},
 		{"started then or later", provider.Filter{StartedAfter: all[2].CreatedAt}, []string{"i-2", "i-3"}},
 		{
-			"started a moment later", provider.Filter{StartedAfter: all[2].CreatedAt.Add(time.Millisecond)},
+			"started a moment later",
+			provider.Filter{StartedAfter: all[2].CreatedAt.Add(time.Millisecond)},
 			[]string{"i-3"},
 		},
 		{"started before", provider.Filter{StartedBefore: all[2].CreatedAt}, []string{"i-0", "i-1"}},
@@ -201,7 +202,8 @@ func filterEdges(f *kit.Fixture) {
 		},
 		{"ended before", provider.Filter{Statuses: over, UpdatedBefore: ended}, []string{"i-1"}},
 		{
-			"ended a moment earlier", provider.Filter{Statuses: over, UpdatedBefore: ended.Add(time.Millisecond)},
+			"ended a moment earlier",
+			provider.Filter{Statuses: over, UpdatedBefore: ended.Add(time.Millisecond)},
 			[]string{"i-1", "i-2"},
 		},
 		{

@@ -117,7 +117,8 @@ func messageFields(f *kit.Fixture) {
 	sent := []provider.Message{
 		{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: "x"},
 		{Kind: provider.MessageTimerFired, InstanceID: "a", ExecutionID: "x", Segment: 7, TimerID: 3, FireAt: &due},
-		{Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x", Segment: 1 << 40,
+		{
+			Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x", Segment: 1 << 40,
 			Outcomes: []provider.ActivityOutcome{
 				{ActivityID: 4, Attempt: 2, Result: history.Payload(`{"b":[1,2.50,"x"],"a":null}`)},
 				{
@@ -127,7 +128,8 @@ func messageFields(f *kit.Fixture) {
 						Cause: &history.Failure{Type: "C", Message: "c"},
 					},
 				},
-			}},
+			},
+		},
 	}
 	f.Enqueue(sent...)
 	got := f.Messages()
