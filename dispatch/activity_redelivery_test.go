@@ -211,13 +211,13 @@ func (tr *trial) settles(in provider.Instance) {
 	tr.turn(0)
 }
 
-// fails fails attempt 1 of activity #3.
+// fails reports a failure of attempt 1 of activity #3.
 func (tr *trial) fails(in provider.Instance) {
 	tr.tell(in, failed(3, 1, "r.1", time.Now()))
 	tr.wantSent(2)
 }
 
-// commits commits a turn with events.
+// commits creates a segment with events, as a turn does.
 func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 	tr.t.Helper()
 	item := &provider.OrchestrationItem{InstanceID: in.InstanceID}

@@ -63,7 +63,8 @@ func scenarios() []scenario {
 		{"tells-the-dead", "c", `"1 over"`, 2, nil},
 		{"calls", calling{To: "c", Calls: 2, tallying: tallying{Left: 2}}, `"[[0] [0 1]]"`, 2, nil},
 		{
-			"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}},
+			"calls",
+			calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}},
 			`"[[0] [0 1] [0 1 2]]"`, 2, nil,
 		},
 		{"calls", calling{To: "c", Calls: 2, ID: "u", tallying: tallying{Left: 1, Slow: true}}, `"[[0] [0]]"`, 2, nil},

@@ -32,7 +32,8 @@ const pages = 30
 func longPurges() map[string]longPurge {
 	big := string(encodedText(190 << 10)) // five of them fill a page
 	return map[string]longPurge{
-		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second,
+		"answers": {
+			service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second,
 			fill: func(ctx context.Context, h *hub, in provider.Instance) {
 				for n := range 5 * pages {
 					a := provider.UpdateResult{
@@ -43,8 +44,10 @@ func longPurges() map[string]longPurge {
 						h.t.Fatal(err)
 					}
 				}
-			}},
-		"segments": {service: "DynamoDB", deletes: "PutItem", takes: 10 * time.Second,
+			},
+		},
+		"segments": {
+			service: "DynamoDB", deletes: "PutItem", takes: 10 * time.Second,
 			fill: func(_ context.Context, h *hub, in provider.Instance) {
 				for n := range 5 * pages {
 					h.send(provider.Message{
@@ -54,8 +57,10 @@ func longPurges() map[string]longPurge {
 					})
 					h.turn(0)
 				}
-			}},
-		"payloads": {service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second,
+			},
+		},
+		"payloads": {
+			service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second,
 			fill: func(ctx context.Context, h *hub, in provider.Instance) {
 				for n := range provider.PayloadBatchSize * pages {
 					key := provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n))
@@ -63,7 +68,8 @@ func longPurges() map[string]longPurge {
 						h.t.Fatal(err)
 					}
 				}
-			}},
+			},
+		},
 	}
 }
 

@@ -250,7 +250,9 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
-			{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1", For: time.Second},
+			{Key: "a", Name: "a1"},
+			{Key: "a", Name: "a2"},
+			{Key: "b", Name: "b1", For: time.Second},
 			{Key: "a", Name: "a3"},
 		})
 		h.turn(0)
@@ -315,7 +317,9 @@ func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
 func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
 	t.Parallel()
 	all := []hold{
-		{Key: "a", Name: "a1"}, {Key: "a", Name: "a2", FailsTo: 2}, {Key: "b", Name: "b1"},
+		{Key: "a", Name: "a1"},
+		{Key: "a", Name: "a2", FailsTo: 2},
+		{Key: "b", Name: "b1"},
 		{Key: "a", Name: "a3", For: 5 * time.Second},
 	}
 	for _, after := range []bool{false, true} {
@@ -496,8 +500,10 @@ func TestR29_waitingActivityEnds_isNotRun(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
-			{Key: "a", Name: "a1", For: 20 * time.Second}, {Key: "a", Name: "a2", Short: 10 * time.Second},
-			{Key: "a", Name: "a3"}, {Key: "a", Name: "a4"},
+			{Key: "a", Name: "a1", For: 20 * time.Second},
+			{Key: "a", Name: "a2", Short: 10 * time.Second},
+			{Key: "a", Name: "a3"},
+			{Key: "a", Name: "a4"},
 		})
 		go func() {
 			time.Sleep(5 * time.Second)
@@ -592,7 +598,8 @@ func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
-			{Key: "a", Name: "a1", For: 2 * time.Second}, {Key: "a", Name: "a2", For: 2 * time.Second},
+			{Key: "a", Name: "a1", For: 2 * time.Second},
+			{Key: "a", Name: "a2", For: 2 * time.Second},
 			{Key: "b", Name: "b1", For: time.Second},
 		})
 		h.turn(0)

@@ -268,7 +268,8 @@ func TestRenewWorkItems_invalidArguments_areNamed(t *testing.T) {
 			"no token":      {time.Minute, []client.Lease{good, {ReceiptHandle: "r"}}, "leases[1].token"},
 			"no handle":     {time.Minute, []client.Lease{good, good, {Token: "t"}}, "leases[2].receiptHandle"},
 			"large handle": {
-				time.Minute, []client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}},
+				time.Minute,
+				[]client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}},
 				"leases[0].receiptHandle",
 			},
 		} {
