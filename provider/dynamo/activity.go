@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The attributes of an activity record. An attribute is missing until it is written.
@@ -36,20 +37,17 @@ const (
 	attrOverOf = "overOf"
 )
 
-// activitySK returns a sort key that sorts by activity ID.
-func activitySK(activityID int64) string { return numberedSK(skActivities, activityID) }
-
 // PutActivityRecords updates one item per record, concurrently.
 func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
 	puts := make([]func() error, len(records))
 	for i := range records {
 		puts[i] = func() error { return p.putActivityRecord(ctx, executionID, &records[i]) }
 	}
-	return together(puts...)
+	return awscall.Parallel(puts...)
 }
 
 func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r *provider.ActivityRecord) error {
-	in, err := activityUpdate(p.hub.Table, executionID, r)
+	in, err := activityUpdate(executionID, r)
 	if err == nil && in != nil {
 		_, err = p.putRecord(ctx, executionID, r.ActivityID, in)
 	}
@@ -59,12 +57,12 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 // putRecord updates an activity record. written is false if the condition failed.
 func (p *Provider) putRecord(ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput) (written bool, err error) {
 	in.ReturnValues = types.ReturnValueUpdatedOld
-	in.ExpressionAttributeNames["#ttl"] = attrTTL
-	in.ExpressionAttributeValues[":ttl"] = unix(p.now().Add(recordLife))
+	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
+	in.ExpressionAttributeValues[":ttl"] = table.Unix(p.now().Add(recordLife))
 	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #ttl = :ttl")
 
-	was, written, err := p.updateOld(ctx, in)
-	if written && was[attrTTL] == nil {
+	was, written, err := p.table.UpdateIf(ctx, "", in)
+	if written && was[table.AttrTTL] == nil {
 		err = p.takeBack(ctx, executionID, activityID)
 	}
 	return written, err
@@ -82,22 +80,6 @@ func ofActivity(executionID string, activityID int64, err error) error {
 // need records for less time. It covers items that takeBack should have deleted in a process that died.
 const recordLife = 400 * 24 * time.Hour
 
-// updateOld makes an update and returns the old values of the attributes that it sets. It writes nothing if the
-// condition fails, because the stored values are then more accurate.
-func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, written bool, err error) {
-	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
-		out, err := p.table.UpdateItem(ctx, in)
-		if err == nil {
-			was = out.Attributes
-		}
-		return err
-	})
-	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
-		return nil, false, nil
-	}
-	return was, err == nil, err
-}
-
 // takeBack deletes an activity record that was just created, if its instance is deleted. A deletion marks the cancel
 // record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the record finds
 // the mark.
@@ -106,14 +88,14 @@ func (p *Provider) takeBack(ctx context.Context, executionID string, activityID 
 	if err != nil || !seal.Of(activityID).Deleted {
 		return err
 	}
-	return p.remove(ctx, "", executionID, activitySK(activityID))
+	return p.table.DeleteItem(ctx, "", table.ExecutionKey(executionID, table.ActivitySK(activityID)))
 }
 
 // activityUpdate returns the update that sets a record's fields, or nil if there are none.
-func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dynamodb.UpdateItemInput, error) {
+func activityUpdate(executionID string, r *provider.ActivityRecord) (*dynamodb.UpdateItemInput, error) {
 	in := &dynamodb.UpdateItemInput{
-		TableName: &table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(r.ActivityID))},
-		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: item{},
+		Key:                      table.ExecutionKey(executionID, table.ActivitySK(r.ActivityID)),
+		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: table.Item{},
 	}
 	var sets []string
 	set := func(name, value string) {
@@ -121,7 +103,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 			return
 		}
 		in.ExpressionAttributeNames["#"+name] = name
-		in.ExpressionAttributeValues[":"+name] = str(value)
+		in.ExpressionAttributeValues[":"+name] = table.Str(value)
 		sets = append(sets, "#"+name+" = :"+name)
 	}
 
@@ -136,8 +118,8 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 	if r.InvocationTimeoutAttempt > 0 {
 		in.ExpressionAttributeNames["#"+attrRunOutOf] = attrRunOutOf
 		in.ExpressionAttributeNames["#"+attrRunOuts] = attrRunOuts
-		in.ExpressionAttributeValues[":"+attrRunOutOf] = num(int64(r.InvocationTimeoutAttempt))
-		in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.InvocationTimeouts))
+		in.ExpressionAttributeValues[":"+attrRunOutOf] = table.Num(int64(r.InvocationTimeoutAttempt))
+		in.ExpressionAttributeValues[":"+attrRunOuts] = table.Num(int64(r.InvocationTimeouts))
 		sets = append(sets, "#"+attrRunOutOf+" = :"+attrRunOutOf, "#"+attrRunOuts+" = :"+attrRunOuts)
 	}
 
@@ -148,7 +130,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 		}
 		set(attrPending, string(doc))
 		in.ExpressionAttributeNames["#"+attrPendingOf] = attrPendingOf
-		in.ExpressionAttributeValues[":"+attrPendingOf] = num(int64(r.PendingAttempt))
+		in.ExpressionAttributeValues[":"+attrPendingOf] = table.Num(int64(r.PendingAttempt))
 		sets = append(sets, "#"+attrPendingOf+" = :"+attrPendingOf)
 	}
 
@@ -165,17 +147,17 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 	return in, nil
 }
 
-// formatSome is like formatTime but returns an empty string for the zero time.
+// formatSome is like FormatTime but returns an empty string for the zero time.
 func formatSome(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return formatTime(t)
+	return table.FormatTime(t)
 }
 
 // ReadActivityRecord reads one item.
 func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
-	it, err := p.getExecutionItem(ctx, executionID, activitySK(activityID))
+	it, err := p.table.GetExecutionItem(ctx, executionID, table.ActivitySK(activityID))
 	if err != nil || len(it) == 0 {
 		return provider.ActivityRecord{ActivityID: activityID}, err
 	}
@@ -185,9 +167,9 @@ func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, a
 // ReadActivityRecords queries the activity records of an execution page by page.
 func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
 	return func(yield func(provider.ActivityRecord, error) bool) {
-		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
-		in.ExpressionAttributeValues[":sk"] = str(skActivities)
-		for page, err := range p.query(ctx, "", in) {
+		in := table.SegmentsQuery(executionID, provider.Strong)
+		in.ExpressionAttributeValues[":sk"] = table.Str(table.SKActivities)
+		for page, err := range p.table.Query(ctx, "", in) {
 			if err != nil {
 				yield(provider.ActivityRecord{}, err)
 				return
@@ -201,33 +183,33 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 	}
 }
 
-func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
+func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 	r := provider.ActivityRecord{
-		CancelOutcome: provider.CancelOutcome(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild),
-		InvocationTimeoutAttempt: int(getNumber(it, attrRunOutOf)), InvocationTimeouts: int(getNumber(it, attrRunOuts)),
-		PendingAttempt: int(getNumber(it, attrPendingOf)), HeartbeatAttempt: int(getNumber(it, attrBeatOf)), TimedOutAttempt: int(getNumber(it, attrOverOf)),
+		CancelOutcome: provider.CancelOutcome(table.GetString(it, attrEnd)), UnknownBuild: table.GetString(it, attrUnknownBuild),
+		InvocationTimeoutAttempt: int(table.GetNumber(it, attrRunOutOf)), InvocationTimeouts: int(table.GetNumber(it, attrRunOuts)),
+		PendingAttempt: int(table.GetNumber(it, attrPendingOf)), HeartbeatAttempt: int(table.GetNumber(it, attrBeatOf)), TimedOutAttempt: int(table.GetNumber(it, attrOverOf)),
 	}
-	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
+	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKActivities), 10, 64)
 	r.ActivityID = id
 
-	if details := getString(it, attrDetails); details != "" {
+	if details := table.GetString(it, attrDetails); details != "" {
 		r.Details = json.RawMessage(details)
 	}
 	for name, at := range map[string]*time.Time{
 		attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.LastHeartbeatAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
 	} {
-		text := getString(it, name)
+		text := table.GetString(it, name)
 		if text == "" || err != nil {
 			continue
 		}
-		*at, err = time.Parse(timeFormat, text)
+		*at, err = time.Parse(table.TimeFormat, text)
 	}
-	if doc := getString(it, attrPending); doc != "" && err == nil {
+	if doc := table.GetString(it, attrPending); doc != "" && err == nil {
 		r.Pending = &provider.PendingAttempt{}
 		err = json.Unmarshal([]byte(doc), r.Pending)
 	}
 	if err != nil {
-		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)
+		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), err)
 	}
 	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/internal/asking"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // QueryInstance implements provider.Querier. It invokes the hub's orchestrator function, which has the code, and waits
@@ -28,7 +29,7 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	}
 
 	var out *lambda.InvokeOutput
-	err = call(ctx, "Lambda.Invoke", q.InstanceID, func() (err error) {
+	err = awscall.Do(ctx, "Lambda.Invoke", q.InstanceID, func() (err error) {
 		out, err = p.functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.hub.Orchestrator, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: body})
 		return err
 	})

@@ -11,13 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // attentionQuery returns a query of a partition of the attention index, sorted by the time of the last change.
 func (p *Provider) attentionQuery(partition string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
-		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(partition)},
+		IndexName:              aws.String(table.IndexByAttention),
+		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: table.Item{":kind": table.Str(partition)},
 	}
 }
 
@@ -28,15 +30,15 @@ type place struct {
 }
 
 // after returns the index key to start after, or nil for the beginning.
-func (a place) after(partition string) item {
+func (a place) after(partition string) table.Item {
 	if a.Key == "" {
 		return nil
 	}
-	return item{attrAttention: str(partition), attrUpdated: str(a.Updated), attrPK: str(a.Key), attrSK: str(skInstance)}
+	return table.Item{table.AttrAttention: table.Str(partition), table.AttrUpdated: table.Str(a.Updated), table.AttrPK: table.Str(a.Key), table.AttrSK: table.Str(table.SKInstance)}
 }
 
-func placeOf(it item) place {
-	return place{Updated: getString(it, attrUpdated), Key: getString(it, attrPK)}
+func placeOf(it table.Item) place {
+	return place{Updated: table.GetString(it, table.AttrUpdated), Key: table.GetString(it, table.AttrPK)}
 }
 
 // instancesAtOnce is the number of instances that the sweeper or a list reads or writes concurrently. Each one is in
@@ -45,9 +47,9 @@ const instancesAtOnce = 64
 
 // getAll reads the instances that an index returned, with strong consistency, because the index contains only their
 // keys and may be stale. It omits instances that no longer exist.
-func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs []error) {
+func (p *Provider) getAll(ctx context.Context, named []table.Item) (items []table.Item, errs []error) {
 	var mu sync.Mutex
-	found := make([]item, len(named))
+	found := make([]table.Item, len(named))
 	reads := make([]func() error, len(named))
 	for i, it := range named {
 		reads[i] = func() error {
@@ -62,7 +64,7 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 		}
 	}
 
-	_ = atOnce(instancesAtOnce, reads)
+	_ = awscall.ParallelN(instancesAtOnce, reads)
 	for _, it := range found {
 		if len(it) > 0 {
 			items = append(items, it)
@@ -72,10 +74,10 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 }
 
 // readAll reads the instances that an index returned, and returns those that still have the status.
-func (p *Provider) readAll(ctx context.Context, named []item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
+func (p *Provider) readAll(ctx context.Context, named []table.Item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
 	items, errs := p.getAll(ctx, named)
 	for _, it := range items {
-		if getString(it, attrStatus) != string(status) {
+		if table.GetString(it, table.AttrStatus) != string(status) {
 			continue
 		}
 		in, err := decodeInstance(it)
@@ -88,9 +90,9 @@ func (p *Provider) readAll(ctx context.Context, named []item, status provider.Ru
 	return found, errs
 }
 
-func instanceIDOf(it item) string {
-	pk := getString(it, attrPK)
-	return pk[min(len(idPrefix), len(pk)):]
+func instanceIDOf(it table.Item) string {
+	pk := table.GetString(it, table.AttrPK)
+	return pk[min(len(table.IDPrefix), len(pk)):]
 }
 
 // handOut yields errors, and then the found instances if there are any.
@@ -160,7 +162,7 @@ func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func
 		in        *dynamodb.QueryInput
 	}
 	var turns []query
-	for i, partition := range partitionsOf(attentionBlocked) {
+	for i, partition := range partitionsOf(table.AttentionBlocked) {
 		in := p.attentionQuery(partition)
 		in.Limit = aws.Int32(blockedAtOnce)
 		in.ExclusiveStartKey = mark.place(i).after(partition)
@@ -170,7 +172,7 @@ func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func
 	for len(turns) > 0 {
 		q := turns[0]
 		turns = turns[1:]
-		page, err := p.queryPage(ctx, "", q.in)
+		page, err := p.table.QueryPage(ctx, "", q.in)
 		if err == nil {
 			if q.in.ExclusiveStartKey != nil {
 				turns = append(turns, q)
@@ -190,9 +192,9 @@ func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func
 }
 
 // blockedElsewhere returns the instances that another build has blocked.
-func blockedElsewhere(page []item, build string) (elsewhere []item) {
+func blockedElsewhere(page []table.Item, build string) (elsewhere []table.Item) {
 	for _, it := range page {
-		if getString(it, attrBlockedBy) != build {
+		if table.GetString(it, table.AttrBlockedBy) != build {
 			elsewhere = append(elsewhere, it)
 		}
 	}
@@ -201,7 +203,7 @@ func blockedElsewhere(page []item, build string) (elsewhere []item) {
 
 // passed stores that the round has passed a page of a partition, and other changes of the mark. It writes nothing if
 // nothing changed.
-func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int, page []item, through bool) error {
+func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int, page []table.Item, through bool) error {
 	if len(page) == 0 && mark.stored && (mark.Through || !through) {
 		return nil
 	}
@@ -220,7 +222,7 @@ const deletingFor = 2 * time.Minute
 // deletion that fails or crashes its process does not delay the others.
 func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
-		before := formatTime(p.now().Add(-deletingFor))
+		before := table.FormatTime(p.now().Add(-deletingFor))
 		var begun place
 		if err := p.readMark(ctx, dutyDeleting, &begun); err != nil {
 			yield(nil, err)
@@ -237,14 +239,14 @@ func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.I
 
 // walkDeleting searches the entries between two positions.
 func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield func([]provider.Instance, error) bool) (goOn bool) {
-	in := p.attentionQuery(attentionDeleting)
+	in := p.attentionQuery(table.AttentionDeleting)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = str(upTo.Updated)
+	in.ExpressionAttributeValues[":before"] = table.Str(upTo.Updated)
 	in.Limit = aws.Int32(deletingAtOnce)
-	in.ExclusiveStartKey = behind.after(attentionDeleting)
+	in.ExclusiveStartKey = behind.after(table.AttentionDeleting)
 
 	for {
-		page, err := p.queryPage(ctx, "", in)
+		page, err := p.table.QueryPage(ctx, "", in)
 		if err == nil && len(page) > 0 {
 			err = p.putMark(ctx, dutyDeleting, placeOf(page[len(page)-1]))
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // pendingSampled is the number of pending instances that oldestPending reads from each end of the attention index.
@@ -16,7 +18,7 @@ const pendingSampled = 32
 // CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
 // pending instances, it reads up to 64 of them.
 func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
-	err = together(
+	err = awscall.Parallel(
 		func() (err error) {
 			a.Blocked, err = p.countBlocked(ctx, provider.MaxAttention)
 			return err
@@ -35,7 +37,7 @@ func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCoun
 // countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
 // all of them, because earlier releases stored them there. Of any other partition it reads at most twice its share.
 func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
-	partitions := partitionsOf(attentionBlocked)
+	partitions := partitionsOf(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
 	counting := make([]func() error, len(partitions))
 	for i, partition := range partitions {
@@ -43,14 +45,14 @@ func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
 			in := p.attentionQuery(partition)
 			in.Limit = aws.Int32(int32(most))
 			if i > 0 {
-				in.Limit = aws.Int32(int32(most*2/shards + 1))
+				in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
 			}
-			page, err := p.queryPage(ctx, "", in)
+			page, err := p.table.QueryPage(ctx, "", in)
 			counts[i] = len(page)
 			return err
 		}
 	}
-	err := together(counting...)
+	err := awscall.Parallel(counting...)
 	all := 0
 	for _, n := range counts {
 		all += n
@@ -60,11 +62,11 @@ func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
 
 // countDeleting counts the deletions without recent progress, on one page of the index.
 func (p *Provider) countDeleting(ctx context.Context) (int, error) {
-	in := p.attentionQuery(attentionDeleting)
+	in := p.attentionQuery(table.AttentionDeleting)
 	in.Limit = aws.Int32(provider.MaxAttention)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = str(formatTime(p.now().Add(-deletingFor)))
-	page, err := p.queryPage(ctx, "", in)
+	in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(p.now().Add(-deletingFor)))
+	page, err := p.table.QueryPage(ctx, "", in)
 	return len(page), err
 }
 
@@ -72,23 +74,23 @@ func (p *Provider) countDeleting(ctx context.Context) (int, error) {
 // time between two checks doubles, so an instance that has waited for long is at the end of the index, or at its
 // beginning shortly before its check.
 func (p *Provider) oldestPending(ctx context.Context) (oldest time.Time, err error) {
-	named := map[string]item{}
+	named := map[string]table.Item{}
 	for _, forward := range []bool{true, false} {
-		in := p.attentionQuery(attentionPending)
+		in := p.attentionQuery(table.AttentionPending)
 		in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-		in.ExpressionAttributeValues[":before"] = str(formatTime(p.now().Add(wakeLatest)))
+		in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(p.now().Add(wakeLatest)))
 		in.ScanIndexForward = aws.Bool(forward)
 		in.Limit = aws.Int32(pendingSampled)
-		page, err := p.queryPage(ctx, "", in)
+		page, err := p.table.QueryPage(ctx, "", in)
 		if err != nil {
 			return time.Time{}, err
 		}
 		for _, it := range page {
-			named[getString(it, attrPK)] = it
+			named[table.GetString(it, table.AttrPK)] = it
 		}
 	}
 
-	sample := make([]item, 0, len(named))
+	sample := make([]table.Item, 0, len(named))
 	for _, it := range named {
 		sample = append(sample, it)
 	}

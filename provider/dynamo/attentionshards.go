@@ -8,6 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
@@ -16,17 +19,17 @@ import (
 
 // partitionOf returns the partition of a blocked instance in the attention index.
 func partitionOf(instanceID string) string {
-	if shard := shardOf(instanceID); shard != "0" {
-		return attentionBlocked + "#" + shard
+	if shard := table.ShardOf(instanceID); shard != "0" {
+		return table.AttentionBlocked + "#" + shard
 	}
-	return attentionBlocked
+	return table.AttentionBlocked
 }
 
 // partitionsOf returns the partitions of a kind in the attention index.
 func partitionsOf(kind string) []string {
 	partitions := []string{kind}
-	if kind == attentionBlocked {
-		for shard := 1; shard < shards; shard++ {
+	if kind == table.AttentionBlocked {
+		for shard := 1; shard < table.Shards; shard++ {
 			partitions = append(partitions, kind+"#"+strconv.Itoa(shard))
 		}
 	}
@@ -35,28 +38,28 @@ func partitionsOf(kind string) []string {
 
 // attentive is an entry of the attention index, and the number of its partition.
 type attentive struct {
-	item
+	table.Item
 
 	partition int
 }
 
 // newestAttentive merges the partitions of a kind after a cursor, the latest change first. next is the cursor of the
 // rest of the list, or nil at the end. Entries with the same time are sorted by partition, and then as in the index.
-func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, c cursor) (named []item, next *attentive, err error) {
+func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, c cursor) (named []table.Item, next *attentive, err error) {
 	partitions := partitionsOf(kind)
-	pages := make([][]item, len(partitions))
+	pages := make([][]table.Item, len(partitions))
 	more := make([]bool, len(partitions))
 	reads := make([]func() error, len(partitions))
 	for i, partition := range partitions {
 		reads[i] = func() (err error) {
 			in := p.latestOf(partition, i, c)
 			in.Limit = aws.Int32(int32(limit))
-			pages[i], err = p.queryPage(ctx, "", in)
+			pages[i], err = p.table.QueryPage(ctx, "", in)
 			more[i] = in.ExclusiveStartKey != nil
 			return err
 		}
 	}
-	if err := together(reads...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return nil, nil, err
 	}
 
@@ -67,12 +70,12 @@ func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, 
 		}
 	}
 	slices.SortStableFunc(all, func(a, b attentive) int {
-		return cmp.Compare(getString(b.item, attrUpdated), getString(a.item, attrUpdated))
+		return cmp.Compare(table.GetString(b.Item, table.AttrUpdated), table.GetString(a.Item, table.AttrUpdated))
 	})
 	goesOn := len(all) > limit || slices.Contains(more, true)
 	all = all[:min(limit, len(all), wholeUpTo(all, pages, more, limit))]
 	for _, a := range all {
-		named = append(named, a.item)
+		named = append(named, a.Item)
 	}
 	if goesOn && len(all) > 0 {
 		next = &all[len(all)-1]
@@ -82,7 +85,7 @@ func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, 
 
 // wholeUpTo returns the number of entries without gaps: up to the last entry of a page that ended early, as pages of a
 // query do at 1 MB.
-func wholeUpTo(all []attentive, pages [][]item, more []bool, limit int) int {
+func wholeUpTo(all []attentive, pages [][]table.Item, more []bool, limit int) int {
 	whole := len(all)
 	for i, page := range pages {
 		if !more[i] || len(page) >= limit {
@@ -116,6 +119,6 @@ func (p *Provider) latestOf(partition string, number int, c cursor) *dynamodb.Qu
 		upTo = " AND updated < :before"
 	}
 	in.KeyConditionExpression = aws.String(*in.KeyConditionExpression + upTo)
-	in.ExpressionAttributeValues[":before"] = str(c.Before)
+	in.ExpressionAttributeValues[":before"] = table.Str(c.Before)
 	return in
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // birth is an instance to create, with the beginning of its history.
@@ -53,7 +54,7 @@ func (b *birth) bringsAt() []history.Event {
 }
 
 // mayFollow reports whether the existing item is a tombstone that the start may replace.
-func mayFollow(old item, b *birth) bool {
+func mayFollow(old table.Item, b *birth) bool {
 	return isTombstone(old) && !mayNeverStart(old, b.StartID) && !mayHaveTaken(old, b)
 }
 
@@ -65,8 +66,8 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 	if err != nil {
 		return provider.Instance{}, nil, err
 	}
-	n := newborn{p: p, in: &in, first: b.segment(), put: &types.Put{TableName: &p.hub.Table, Item: it}}
-	create(n.put)
+	n := newborn{p: p, in: &in, first: b.segment(), put: &types.Put{Item: it}}
+	table.RequireAbsent(n.put)
 
 	write := n.segmentFirst
 	if b.isKnown() {
@@ -76,7 +77,7 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 		write = n.unlessTaken(write)
 	}
 	for err = write(ctx); err != nil; err = n.bothAtOnce(ctx) {
-		old, refused := refusedItem(err, 0)
+		old, refused := table.FailedItem(err, 0)
 		switch {
 		case !refused:
 			return provider.Instance{}, nil, err
@@ -94,8 +95,8 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 
 // refusal returns the result of a write that failed because of the existing item old. If the same start created the
 // instance before, it returns that instance. Otherwise it returns an error, and the existing instance if there is one.
-func (b *birth) refusal(old item) (there provider.Instance, err error) {
-	own := getString(old, attrStartID) == b.StartID
+func (b *birth) refusal(old table.Item) (there provider.Instance, err error) {
+	own := table.GetString(old, table.AttrStartID) == b.StartID
 	if own && !isDeleting(old) {
 		return decodeInstance(old)
 	}
@@ -109,7 +110,7 @@ func (b *birth) refusal(old item) (there provider.Instance, err error) {
 
 // holderOf returns the instance that has an ID. It returns a zero Instance for a tombstone and for an item that cannot
 // be read. A read of the instance reports that error.
-func holderOf(it item) provider.Instance {
+func holderOf(it table.Item) provider.Instance {
 	if isTombstone(it) {
 		return provider.Instance{}
 	}
@@ -143,23 +144,20 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 		return n.bothAtOnce(ctx)
 	}
 
-	nonce := getString(parts[0], attrNonce)
+	nonce := table.GetString(parts[0], table.AttrNonce)
 	err = n.p.putSegment(ctx, n.in.InstanceID, parts)
-	old, taken := refusedItem(err, 0)
+	old, taken := table.FailedItem(err, 0)
 	switch {
-	case taken && getString(old, attrNonce) != nonce: // otherwise the response to an earlier try was lost
+	case taken && table.GetString(old, table.AttrNonce) != nonce: // otherwise the response to an earlier try was lost
 		return n.bothAtOnce(ctx)
 	case err != nil && !taken:
 		return err
 	}
 	n.nonce = nonce
 
-	return call(ctx, "DynamoDB.PutItem", n.in.InstanceID, func() error {
-		_, err := n.p.table.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName: n.put.TableName, Item: n.put.Item, ConditionExpression: n.put.ConditionExpression,
-			ReturnValuesOnConditionCheckFailure: n.put.ReturnValuesOnConditionCheckFailure,
-		})
-		return err
+	return n.p.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
+		TableName: n.put.TableName, Item: n.put.Item, ConditionExpression: n.put.ConditionExpression,
+		ReturnValuesOnConditionCheckFailure: n.put.ReturnValuesOnConditionCheckFailure,
 	})
 }
 
@@ -185,24 +183,21 @@ func (n *newborn) bothAtOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.p.transact(ctx, n.in.InstanceID, writes)
+	return n.p.table.Transact(ctx, n.in.InstanceID, writes)
 }
 
 // takeBack replaces the first segment of an instance that was not created, because old has its ID, by a stub, which
 // expires. It is best effort: if it fails, an unused item remains.
-func (n *newborn) takeBack(ctx context.Context, old item) {
+func (n *newborn) takeBack(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as
 	// new.
-	mine := getString(old, attrExecution) == n.in.ExecutionID || getString(old, attrOldest) == n.in.ExecutionID
+	mine := table.GetString(old, table.AttrExecution) == n.in.ExecutionID || table.GetString(old, table.AttrOldest) == n.in.ExecutionID
 	if n.nonce == "" || mine {
 		return
 	}
-	_ = call(ctx, "DynamoDB.PutItem", n.in.InstanceID, func() error {
-		_, err := n.p.table.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName: &n.p.hub.Table, Item: n.p.stub(n.in.ExecutionID, 0), ConditionExpression: aws.String("#nonce = :nonce"),
-			ExpressionAttributeNames: map[string]string{"#nonce": attrNonce}, ExpressionAttributeValues: item{":nonce": str(n.nonce)},
-		})
-		return err
+	_ = n.p.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
+		Item: n.p.stub(n.in.ExecutionID, 0), ConditionExpression: aws.String("#nonce = :nonce"),
+		ExpressionAttributeNames: map[string]string{"#nonce": table.AttrNonce}, ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
 	})
 }
 
@@ -212,7 +207,7 @@ func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first prov
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-	return append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...), nil
+	return append([]types.TransactWriteItem{{Put: put}}, table.Puts(parts)...), nil
 }
 
 // later returns the watermark at a start: that of the last incarnation of the ID, or the position of the start message
@@ -232,17 +227,17 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // encodeStart returns the items of an execution's first segment, with its instance and the previous execution.
-func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]item, error) {
+func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]table.Item, error) {
 	parts, err := encodeSegment(executionID, rand.Text(), s)
 	if err != nil {
 		return nil, err
 	}
-	parts[0][attrInstance] = str(instanceID)
+	parts[0][table.AttrInstance] = table.Str(instanceID)
 	if previous != "" {
-		parts[0][attrPrevious] = str(previous)
+		parts[0][table.AttrPrevious] = table.Str(previous)
 	}
 	if oldest := provider.OldestReferencedExecution(&s.Events[0]); oldest != "" {
-		parts[0][attrRefs] = str(oldest)
+		parts[0][table.AttrRefs] = table.Str(oldest)
 	}
 	return parts, nil
 }

@@ -3,6 +3,8 @@ package dynamo
 import (
 	"maps"
 	"time"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // blockedRound is the shortest time of a round through the blocked instances. It doubles with each round for the same
@@ -112,7 +114,7 @@ func (m blockedMark) pass(partition int, at place) blockedMark {
 		m.At = at
 		return m
 	}
-	more := make([]place, shards-1)
+	more := make([]place, table.Shards-1)
 	copy(more, m.More)
 	more[partition-1] = at
 	m.More = more

@@ -15,21 +15,18 @@ import (
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-const (
-	pkHub      = "hub"
-	skBuilds   = "b#"
-	attrBuild  = "build"
-	attrFirst  = "first"
-	buildsLive = time.Minute // the time for which the builds are cached
-)
+// buildsLive is the time for which the builds are cached.
+const buildsLive = time.Minute
 
 // PutBuild writes the item of a build and the time of its report. The build that reported last counts as the deployed
 // one. PutBuild reads the signing keys concurrently, because a process that reports a build also sends work items. If
 // that read fails, PutBuild only logs the error, and the first send repeats the read.
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
-	return together(
+	return awscall.Parallel(
 		func() error {
 			if _, err := p.signer(ctx); err != nil {
 				p.log.WarnContext(ctx, "signing key read failed, the first send retries it",
@@ -47,55 +44,49 @@ func (p *Provider) putBuild(ctx context.Context, b provider.Build) error {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: buildKey(b.ID),
+		Key:                       buildKey(b.ID),
 		UpdateExpression:          aws.String("SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)"),
-		ExpressionAttributeNames:  map[string]string{"#build": attrBuild, "#created": attrCreated, "#first": attrFirst},
-		ExpressionAttributeValues: item{":doc": str(string(doc)), ":reported": str(formatTime(p.now()))},
+		ExpressionAttributeNames:  map[string]string{"#build": table.AttrBuild, "#created": table.AttrCreated, "#first": table.AttrFirst},
+		ExpressionAttributeValues: table.Item{":doc": table.Str(string(doc)), ":reported": table.Str(table.FormatTime(p.now()))},
 	}
-	return call(ctx, "DynamoDB.UpdateItem", "", func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	})
+	return p.table.Update(ctx, "", in)
 }
 
-func buildKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skBuilds + id)} }
+func buildKey(id string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKBuilds + id)}
+}
 
 // ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
 func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
-	in := &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: buildKey(id), ConsistentRead: aws.Bool(true)}
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
-		out, err = p.table.GetItem(ctx, in)
-		return err
-	})
+	found, err := p.table.Get(ctx, "", buildKey(id), provider.Strong)
 	switch {
 	case err != nil:
 		return provider.Build{}, err
-	case len(out.Item) == 0:
+	case len(found) == 0:
 		return provider.Build{}, fmt.Errorf("dynamo: build %q: %w", id, provider.ErrNotFound)
 	}
 	var b provider.Build
-	if err := json.Unmarshal([]byte(getString(out.Item, attrBuild)), &b); err != nil {
+	if err := json.Unmarshal([]byte(table.GetString(found, table.AttrBuild)), &b); err != nil {
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
 	// a build of an earlier release has none
-	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst))
-	b.LastReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
+	b.FirstReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrFirst))
+	b.LastReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrCreated))
 	return b, nil
 }
 
 // LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
 // build has reported.
 func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
-	in := hubQuery(p.hub.Table, skBuilds)
+	in := table.HubQuery(table.SKBuilds)
 	in.ConsistentRead = aws.Bool(true)
-	items, err := p.queryAll(ctx, "", in)
+	items, err := p.table.QueryAll(ctx, "", in)
 	if err != nil {
 		return provider.Build{}, err
 	}
-	latest := item{}
+	latest := table.Item{}
 	for _, it := range items {
-		if getString(it, attrCreated) > getString(latest, attrCreated) {
+		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
 			latest = it
 		}
 	}
@@ -104,8 +95,8 @@ func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 			provider.ErrNotFound)
 	}
 	var b provider.Build
-	if err := json.Unmarshal([]byte(getString(latest, attrBuild)), &b); err != nil {
-		return b, fmt.Errorf("dynamo: build %s: %w", getString(latest, attrSK), err)
+	if err := json.Unmarshal([]byte(table.GetString(latest, table.AttrBuild)), &b); err != nil {
+		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(latest, table.AttrSK), err)
 	}
 	return b, nil
 }
@@ -234,15 +225,6 @@ func (b *builds) has(name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-// hubQuery returns a query of the hub's own items by the prefix of their sort keys.
-func hubQuery(table, sk string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		TableName:                 &table,
-		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: item{valuePK: str(pkHub), valueSK: str(sk)},
-	}
-}
-
 // read makes the read l.
 func (b *builds) read(ctx context.Context, p *Provider, l *buildsLook) error {
 	found, err := p.readBuilds(ctx)
@@ -259,22 +241,22 @@ func (b *builds) read(ctx context.Context, p *Provider, l *buildsLook) error {
 }
 
 func (p *Provider) readBuilds(ctx context.Context) (found buildsRead, err error) {
-	in := hubQuery(p.hub.Table, skBuilds)
+	in := table.HubQuery(table.SKBuilds)
 	in.ConsistentRead = aws.Bool(true)
 
-	latest := item{}
-	for page, err := range p.query(ctx, "", in) {
+	latest := table.Item{}
+	for page, err := range p.table.Query(ctx, "", in) {
 		if err != nil {
 			return found, err
 		}
 		for _, it := range page {
-			if getString(it, attrCreated) > getString(latest, attrCreated) {
+			if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
 				latest = it
 			}
 
 			var build provider.Build
-			if err := json.Unmarshal([]byte(getString(it, attrBuild)), &build); err != nil {
-				return found, fmt.Errorf("dynamo: build %s: %w", getString(it, attrSK), err)
+			if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &build); err != nil {
+				return found, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
 			}
 			if found.names == nil {
 				found.names = map[string][]string{}
@@ -284,6 +266,6 @@ func (p *Provider) readBuilds(ctx context.Context) (found buildsRead, err error)
 			}
 		}
 	}
-	found.latest = strings.TrimPrefix(getString(latest, attrSK), skBuilds)
+	found.latest = strings.TrimPrefix(table.GetString(latest, table.AttrSK), table.SKBuilds)
 	return found, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // fakeBuilds is a table with builds in it and nothing else.
@@ -25,7 +26,7 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 	b.reads++
 	out := &dynamodb.QueryOutput{}
 	for _, doc := range b.docs {
-		out.Items = append(out.Items, item{attrSK: str("b#1"), attrBuild: str(doc)})
+		out.Items = append(out.Items, table.Item{table.AttrSK: table.Str("b#1"), table.AttrBuild: table.Str(doc)})
 	}
 	return out, nil
 }
@@ -33,7 +34,7 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 // clocked is a provider on these builds and a clock that stands still.
 func clocked(b *fakeBuilds, q *fakeQueues) (p *Provider, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p = &Provider{table: b, queues: q, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
+	p = &Provider{table: table.New(b, "t"), queues: q, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
 	return p, func(d time.Duration) { now = now.Add(d) }
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // slowBuilds is a table with builds, of which a read takes a while.
@@ -34,7 +35,7 @@ func (b *slowBuilds) Query(ctx context.Context, _ *dynamodb.QueryInput, _ ...fun
 	if b.fails != nil {
 		return nil, b.fails
 	}
-	return &dynamodb.QueryOutput{Items: []item{{attrSK: str("b#1"), attrBuild: str(`{"orchestrations":{"order":["1.0.0"]}}`)}}}, nil
+	return &dynamodb.QueryOutput{Items: []table.Item{{table.AttrSK: table.Str("b#1"), table.AttrBuild: table.Str(`{"orchestrations":{"order":["1.0.0"]}}`)}}}, nil
 }
 
 // onSlowBuilds runs f in a bubble, on a provider with slow builds.
@@ -42,7 +43,7 @@ func onSlowBuilds(t *testing.T, takes time.Duration, f func(ctx context.Context,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBuilds{takes: takes}
-		p := &Provider{table: b, now: time.Now, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
+		p := &Provider{table: table.New(b, "t"), now: time.Now, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
 		f(t.Context(), b, func(ctx context.Context, name string) error { return p.builds.known(ctx, p, name, "") })
 	})
 }

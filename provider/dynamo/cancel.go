@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // attrCancels holds the decisions of an item in readable form.
@@ -31,7 +32,7 @@ const decidedLimit = 900
 // Longer messages are replaced by the mark of a truncated message; the history has the whole message. A block that
 // exceeds its limit is not written, and readers read its turns instead.
 const (
-	recordLimit         = 768 << 10 // compressed; turnLimit and a block also fit in a transaction of 4 MB
+	recordLimit         = 768 << 10 // compressed; TurnLimit and a block also fit in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
 	recordMessageKept   = 32 // the size of the mark of a truncated message
 	blockLimit          = 64 << 10
@@ -51,39 +52,35 @@ type cancelEntry struct {
 // encodeDecided returns the items of a turn's decisions, and of the block that the turn completes. It returns none for
 // a turn without decisions. The items do not depend on earlier decisions, so their cost is that of their own content,
 // and no earlier decision can be lost.
-func encodeDecided(t *provider.Turn) ([]item, error) {
+func encodeDecided(t *provider.Turn) ([]table.Item, error) {
 	sequence := t.Head.Segment + 1
-	items, err := encodePart(t.Head.ExecutionID, decidedSK(sequence), t.Cancels)
+	items, err := encodePart(t.Head.ExecutionID, table.CancelDecisionsSK(sequence), t.Cancels)
 	if err == nil && len(items) > 0 && t.CancelsAfter != nil {
-		items[0][attrAfter] = num(*t.CancelsAfter)
+		items[0][attrAfter] = table.Num(*t.CancelsAfter)
 	}
 	if err != nil || t.CancelBlock == nil {
 		return items, err
 	}
 
-	block, err := encodePart(t.Head.ExecutionID, blockSK(sequence), t.CancelBlock.Cancels)
+	block, err := encodePart(t.Head.ExecutionID, table.CancelBlockSK(sequence), t.CancelBlock.Cancels)
 	if err != nil || len(block) != 1 || sizeOfCancels(block[0]) > blockLimit {
 		return items, nil //nolint:nilerr // nothing depends on the block
 	}
-	block[0][attrAfter] = num(t.CancelBlock.After)
+	block[0][attrAfter] = table.Num(t.CancelBlock.After)
 	return append(items, block[0]), nil
 }
 
 // sizeOfCancels returns the size of the decisions in an item.
-func sizeOfCancels(it item) int {
-	if b, ok := it[attrZstd].(*types.AttributeValueMemberB); ok {
+func sizeOfCancels(it table.Item) int {
+	if b, ok := it[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 		return len(b.Value)
 	}
-	return len(getString(it, attrCancels))
+	return len(table.GetString(it, attrCancels))
 }
-
-// decidedSK and blockSK return sort keys that sort by segment.
-func decidedSK(sequence int64) string { return numberedSK(skDecided, sequence) }
-func blockSK(sequence int64) string   { return numberedSK(skBlocks, sequence) }
 
 // encodePart returns one item with decisions, or several if they are large. The keys of further items sort after that
 // of the first one and before any other key.
-func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error) {
+func encodePart(executionID, sk string, cancels provider.Cancels) ([]table.Item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
 	}
@@ -91,26 +88,26 @@ func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error
 	if err != nil {
 		return nil, err
 	}
-	first := item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}
+	first := table.ExecutionKey(executionID, sk)
 	if len(doc) <= decidedLimit {
-		first[attrCancels] = str(string(doc))
-		return []item{first}, nil
+		first[attrCancels] = table.Str(string(doc))
+		return []table.Item{first}, nil
 	}
-	packed := compressor.EncodeAll(doc, nil)
+	packed := table.Compress(doc)
 	if len(packed) > recordLimit {
 		if open := allFrom(cancels); open != nil {
 			return encodePart(executionID, sk, open)
 		}
 		return nil, tooManyCancels(len(cancels), len(packed))
 	}
-	items := []item{first}
-	for at := 0; at < len(packed); at += partLimit {
+	items := []table.Item{first}
+	for at := 0; at < len(packed); at += table.PartLimit {
 		if at > 0 {
-			items = append(items, item{attrPK: str(executionPK(executionID)), attrSK: str(fmt.Sprintf("%s#%03d", sk, len(items)))})
+			items = append(items, table.Item{table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(fmt.Sprintf("%s#%03d", sk, len(items)))})
 		}
-		items[len(items)-1][attrZstd] = &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]}
+		items[len(items)-1][table.AttrZstd] = &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]}
 	}
-	first[attrParts] = num(int64(len(items)))
+	first[table.AttrParts] = table.Num(int64(len(items)))
 	return items, nil
 }
 
@@ -146,35 +143,33 @@ func encodeEntries(cancels provider.Cancels) ([]byte, error) {
 }
 
 // encodeSeal returns the items of c.
-func encodeSeal(executionID string, cancels provider.Cancels) ([]item, error) {
+func encodeSeal(executionID string, cancels provider.Cancels) ([]table.Item, error) {
 	doc, err := encodeEntries(cancels)
 	if err != nil {
 		return nil, err
 	}
-	c := item{attrPK: str(executionPK(executionID)), attrSK: str(skCancels)}
+	c := table.ExecutionKey(executionID, table.SKCancelMark)
 	if len(doc) <= sealLimit {
-		c[attrCancels] = str(string(doc))
-		return []item{c}, nil
+		c[attrCancels] = table.Str(string(doc))
+		return []table.Item{c}, nil
 	}
-	items := []item{c}
-	packed := compressor.EncodeAll(doc, nil)
+	items := []table.Item{c}
+	packed := table.Compress(doc)
 	if len(packed) > recordLimit {
 		if open := allFrom(cancels); open != nil {
 			return encodeSeal(executionID, open)
 		}
 		return nil, tooManyCancels(len(cancels), len(packed))
 	}
-	for at := 0; at < len(packed); at += partLimit {
-		items = append(items, item{
-			attrPK: str(executionPK(executionID)), attrSK: str(sealPartSK(len(items) - 1)),
-			attrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]},
+	for at := 0; at < len(packed); at += table.PartLimit {
+		items = append(items, table.Item{
+			table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.CancelMarkPartSK(len(items) - 1)),
+			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
 		})
 	}
-	c[attrParts] = num(int64(len(items) - 1))
+	c[table.AttrParts] = table.Num(int64(len(items) - 1))
 	return items, nil
 }
-
-func sealPartSK(n int) string { return fmt.Sprintf("%s#%03d", skCancels, n) }
 
 // The approximate size of a stored range in bytes, and the number of bits of a byte.
 const (
@@ -220,7 +215,7 @@ func (e *cancelEntry) cancel() provider.ActivityCancel {
 func decodeCancels(executionID, sk string, doc []byte) (provider.Cancels, error) {
 	var entries []cancelEntry
 	if err := json.Unmarshal(doc, &entries); err != nil {
-		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, executionPK(executionID), sk, err)
+		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.ExecutionPK(executionID), sk, err)
 	}
 	cancels := make(provider.Cancels, len(entries))
 	for i := range entries {

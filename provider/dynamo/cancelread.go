@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 const (
@@ -46,7 +45,7 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	for try := 1; ; try++ {
 		var lacks bool
 		cancels, next, lacks, err = p.readCancels(ctx, executionID, max(from, 0), provider.Strong)
-		_, torn := errors.AsType[*tornError](err)
+		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case (torn || lacks) && try < strongTries:
 		case torn:
@@ -61,7 +60,7 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 // missing decision, it reads again with strong consistency.
 func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	cancels, next, lacks, err := p.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
-	if _, torn := errors.AsType[*tornError](err); torn || lacks {
+	if _, torn := errors.AsType[*table.TornError](err); torn || lacks {
 		return p.ReadCancels(ctx, executionID, from)
 	}
 	return cancels, next, err
@@ -113,15 +112,15 @@ func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
 // latestDecided reads the decisions of the last turns with decisions, and c. all is true if there are no other
 // decisions from that segment on.
 func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []decided, seal provider.Cancels, all bool, err error) {
-	in := p.between(executionID, decidedSK(from), skCancels)
+	in := p.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
 	in.ConsistentRead = aws.Bool(c == provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(mostDecided)
-	items, err := p.queryPage(ctx, "", in)
+	items, err := p.table.QueryPage(ctx, "", in)
 	if err != nil || len(items) == 0 {
 		return nil, nil, true, err
 	}
-	if getString(items[0], attrSK) == skCancels {
+	if table.GetString(items[0], table.AttrSK) == table.SKCancelMark {
 		if seal, err = p.decodeSeal(ctx, executionID, items[0]); err != nil {
 			return nil, nil, false, err
 		}
@@ -132,16 +131,16 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 	all = in.ExclusiveStartKey == nil
 	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
 	if !all && len(items) > 0 {
-		cut := sequenceOf(items[0], skDecided)
-		items = slices.DeleteFunc(items, func(it item) bool { return sequenceOf(it, skDecided) == cut })
+		cut := table.SequenceOf(items[0], table.SKCancelDecisions)
+		items = slices.DeleteFunc(items, func(it table.Item) bool { return table.SequenceOf(it, table.SKCancelDecisions) == cut })
 	}
-	latest, err = decodeDecided(executionID, skDecided, items)
+	latest, err = decodeDecided(executionID, table.SKCancelDecisions, items)
 	return latest, seal, all, err
 }
 
 // decidedBefore prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
 func (p *Provider) decidedBefore(ctx context.Context, executionID string, from int64, latest []decided) (whole []decided, err error) {
-	blocks, err := p.decidedIn(ctx, executionID, skBlocks, from, lastSequence)
+	blocks, err := p.decidedIn(ctx, executionID, table.SKCancelBlocks, from, table.MaxSequence)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +150,7 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 		if next > until {
 			return nil
 		}
-		some, err := p.decidedIn(ctx, executionID, skDecided, next, until)
+		some, err := p.decidedIn(ctx, executionID, table.SKCancelDecisions, next, until)
 		whole = append(whole, some...)
 		return err
 	}
@@ -163,7 +162,7 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 		next = b.sequence + 1
 	}
 
-	until := int64(lastSequence)
+	until := int64(table.MaxSequence)
 	if len(latest) > 0 {
 		until = latest[0].sequence - 1
 	}
@@ -173,13 +172,10 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 	return append(whole, slices.DeleteFunc(latest, func(d decided) bool { return d.sequence < next })...), nil
 }
 
-// lastSequence is the greatest segment number that a key can contain.
-const lastSequence = 9_999_999_999
-
 // decidedIn reads all decisions with a key prefix between two segments.
 func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, first, last int64) ([]decided, error) {
-	in := p.between(executionID, numberedSK(prefix, first), numberedSK(prefix, last)+"#~")
-	items, err := p.queryAll(ctx, "", in)
+	in := p.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
+	items, err := p.table.QueryAll(ctx, "", in)
 	if err != nil {
 		return nil, err
 	}
@@ -188,32 +184,22 @@ func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, fi
 
 func (p *Provider) between(executionID, first, last string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
-		ExpressionAttributeValues: item{valuePK: str(executionPK(executionID)), valueSK: str(first), ":last": str(last)},
+		ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(table.ExecutionPK(executionID)), table.ValueSK: table.Str(first), ":last": table.Str(last)},
 	}
-}
-
-// sequenceOf returns the segment in an item's key, or -1 if there is none.
-func sequenceOf(it item, prefix string) int64 {
-	digits, _, _ := strings.Cut(strings.TrimPrefix(getString(it, attrSK), prefix), "#")
-	sequence, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return -1
-	}
-	return sequence
 }
 
 // decodeDecided decodes items that are sorted by key.
-func decodeDecided(executionID, prefix string, items []item) ([]decided, error) {
+func decodeDecided(executionID, prefix string, items []table.Item) ([]decided, error) {
 	all := make([]decided, 0, len(items))
 	for len(items) > 0 {
-		n := max(int(getNumber(items[0], attrParts)), 1)
-		d := decided{after: unchained, sequence: sequenceOf(items[0], prefix)}
+		n := max(int(table.GetNumber(items[0], table.AttrParts)), 1)
+		d := decided{after: unchained, sequence: table.SequenceOf(items[0], prefix)}
 		if items[0][attrAfter] != nil {
-			d.after = getNumber(items[0], attrAfter)
+			d.after = table.GetNumber(items[0], attrAfter)
 		}
 
-		sk := getString(items[0], attrSK)
+		sk := table.GetString(items[0], table.AttrSK)
 		doc, err := documentOf(items[:min(n, len(items))], sk, n)
 		if err != nil {
 			return nil, err
@@ -231,27 +217,27 @@ func decodeDecided(executionID, prefix string, items []item) ([]decided, error) 
 }
 
 // documentOf joins the items of one key.
-func documentOf(parts []item, sk string, n int) ([]byte, error) {
-	if doc := getString(parts[0], attrCancels); doc != "" {
+func documentOf(parts []table.Item, sk string, n int) ([]byte, error) {
+	if doc := table.GetString(parts[0], attrCancels); doc != "" {
 		return []byte(doc), nil
 	}
 
 	var packed bytes.Buffer
 	for i, part := range parts {
-		if i > 0 && getString(part, attrSK) != fmt.Sprintf("%s#%03d", sk, i) {
-			return nil, &tornError{fmt.Sprintf("item %s instead of part %d of %s", getString(part, attrSK), i, sk)}
+		if i > 0 && table.GetString(part, table.AttrSK) != fmt.Sprintf("%s#%03d", sk, i) {
+			return nil, table.NewTornError("item %s instead of part %d of %s", table.GetString(part, table.AttrSK), i, sk)
 		}
-		if b, ok := part[attrZstd].(*types.AttributeValueMemberB); ok {
+		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 			packed.Write(b.Value)
 		}
 	}
 	if len(parts) < n {
-		return nil, &tornError{fmt.Sprintf("%d of %d parts of %s exist", len(parts), n, sk)}
+		return nil, table.NewTornError("%d of %d parts of %s exist", len(parts), n, sk)
 	}
 	if packed.Len() == 0 {
 		return nil, nil
 	}
-	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
+	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: %w: item %s: %w", provider.ErrCorrupt, sk, err)
 	}
@@ -260,21 +246,21 @@ func documentOf(parts []item, sk string, n int) ([]byte, error) {
 
 // readSeal reads c, which marks a deleted instance. In earlier releases it contains the whole record.
 func (p *Provider) readSeal(ctx context.Context, executionID string) (provider.Cancels, error) {
-	c, err := p.getExecutionItem(ctx, executionID, skCancels)
+	c, err := p.table.GetExecutionItem(ctx, executionID, table.SKCancelMark)
 	if err != nil || len(c) == 0 {
 		return nil, err
 	}
 	return p.decodeSeal(ctx, executionID, c)
 }
 
-func (p *Provider) decodeSeal(ctx context.Context, executionID string, c item) (_ provider.Cancels, err error) {
-	doc := []byte(getString(c, attrCancels))
-	if parts := int(getNumber(c, attrParts)); parts > 0 {
+func (p *Provider) decodeSeal(ctx context.Context, executionID string, c table.Item) (_ provider.Cancels, err error) {
+	doc := []byte(table.GetString(c, attrCancels))
+	if parts := int(table.GetNumber(c, table.AttrParts)); parts > 0 {
 		if doc, err = p.readSealParts(ctx, executionID, parts); err != nil {
 			return nil, err
 		}
 	}
-	return decodeCancels(executionID, skCancels, doc)
+	return decodeCancels(executionID, table.SKCancelMark, doc)
 }
 
 // readSealParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A
@@ -282,31 +268,17 @@ func (p *Provider) decodeSeal(ctx context.Context, executionID string, c item) (
 func (p *Provider) readSealParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
 	var packed bytes.Buffer
 	for n := range parts {
-		part, err := p.getExecutionItem(ctx, executionID, sealPartSK(n))
+		part, err := p.table.GetExecutionItem(ctx, executionID, table.CancelMarkPartSK(n))
 		if err != nil {
 			return nil, err
 		}
-		if b, ok := part[attrZstd].(*types.AttributeValueMemberB); ok {
+		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 			packed.Write(b.Value)
 		}
 	}
-	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
+	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {
-		return nil, &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: fmt.Errorf("item %s %s: %w", executionPK(executionID), skCancels, err)}
+		return nil, &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: fmt.Errorf("item %s %s: %w", table.ExecutionPK(executionID), table.SKCancelMark, err)}
 	}
 	return doc, nil
-}
-
-func (p *Provider) getExecutionItem(ctx context.Context, executionID, sk string) (item, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}, ConsistentRead: aws.Bool(true),
-		})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out.Item, nil
 }

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,9 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
-
-const notExists = "attribute_not_exists(" + attrPK + ")"
 
 // AckOrchestrationItem commits a turn by creating its segment, and then sends the outputs of the segment.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
@@ -56,11 +54,11 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 		return nil
 	}
 
-	old, refused := refusedItem(err, 0)
+	old, refused := table.FailedItem(err, 0)
 	switch {
-	case !refused && !conditionFailed(err):
+	case !refused && !table.ConditionFailed(err):
 		return err
-	case refused && getString(old, attrNonce) == nonce:
+	case refused && table.GetString(old, table.AttrNonce) == nonce:
 		return nil // the segment is this turn's own: the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
@@ -68,36 +66,33 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 }
 
 // putSegment writes a segment's items: with PutItem if there is one, otherwise in a transaction.
-func (p *Provider) putSegment(ctx context.Context, instanceID string, items []item) error {
+func (p *Provider) putSegment(ctx context.Context, instanceID string, items []table.Item) error {
 	if len(items) == 1 {
 		in := &dynamodb.PutItemInput{
-			TableName: &p.hub.Table, Item: items[0], ConditionExpression: aws.String(notExists),
+			Item: items[0], ConditionExpression: aws.String(table.NotExists),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}
-		return call(ctx, "DynamoDB.PutItem", instanceID, func() error {
-			_, err := p.table.PutItem(ctx, in)
-			return err
-		})
+		return p.table.Put(ctx, instanceID, in)
 	}
-	writes := p.puts(items)
-	create(writes[0].Put)
-	return p.transact(ctx, instanceID, writes)
+	writes := table.Puts(items)
+	table.RequireAbsent(writes[0].Put)
+	return p.table.Transact(ctx, instanceID, writes)
 }
 
 // putBoth writes an execution's last segment, the first segment of the next execution, and the instance's current
 // execution in one transaction, so that an instance always has exactly one current execution (R3).
-func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) error {
+func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []table.Item) error {
 	next, err := encodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: next execution: %w", t.InstanceID, err)
 	}
-	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB per transaction
+	if len(items)+len(next) > table.TurnLimit/table.PartLimit+1 { // 4 MB per transaction
 		return fmt.Errorf("dynamo: instance %q: %w: the state for the next execution is too large", t.InstanceID,
 			provider.ErrTooLarge)
 	}
 
-	writes := p.puts(append(items, next...))
-	create(writes[0].Put)
+	writes := table.Puts(append(items, next...))
+	table.RequireAbsent(writes[0].Put)
 
 	_, after := t.Summaries()
 	u := projection{instanceID: t.InstanceID}
@@ -105,39 +100,5 @@ func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) 
 	u.status = provider.StatusRunning
 	writes = append(writes, types.TransactWriteItem{Update: p.beginSuccessor(t, u)})
 
-	return p.transact(ctx, t.InstanceID, writes)
-}
-
-func (p *Provider) puts(items []item) []types.TransactWriteItem {
-	writes := make([]types.TransactWriteItem, len(items))
-	for n, it := range items {
-		writes[n].Put = &types.Put{TableName: &p.hub.Table, Item: it}
-	}
-	return writes
-}
-
-// create adds the condition that the item does not exist to a put of a transaction.
-func create(put *types.Put) {
-	put.ConditionExpression = aws.String(notExists)
-	put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-}
-
-// transact writes a transaction.
-//
-// The SDK adds a ClientRequestToken to an input without one, so every try of this call has the same token. For ten
-// minutes DynamoDB responds to a repetition of a completed transaction with success
-// (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html). Each try is encoded
-// again, and DynamoDB does not document whether another order of a map's entries makes it another request. A request
-// that is rejected as a different one is repeated without the token. The conditions then report the existing items, as
-// for a try by another process.
-func (p *Provider) transact(ctx context.Context, instanceID string, writes []types.TransactWriteItem) error {
-	in := &dynamodb.TransactWriteItemsInput{TransactItems: writes}
-	return call(ctx, "DynamoDB.TransactWriteItems", instanceID, func() error {
-		_, err := p.table.TransactWriteItems(ctx, in)
-		if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](err); ok {
-			in.ClientRequestToken = nil
-			_, err = p.table.TransactWriteItems(ctx, in)
-		}
-		return err
-	})
+	return p.table.Transact(ctx, t.InstanceID, writes)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // errNoTime reports that the invocation is about to end.
@@ -28,7 +29,7 @@ const (
 	cursorRefusals = 300 << 10
 	// cursorLife is the maximum time after which a message can refer to its segment: 14 days in the queue, and 14 days
 	// in the dead-letter queue.
-	cursorLife = tombstoneLife
+	cursorLife = table.TombstoneLifetime
 	// keepTime limits the write of the cursor after the context of the sends has ended. Two such writes take less than
 	// the reserve of an invocation.
 	keepTime = 800 * time.Millisecond
@@ -55,23 +56,19 @@ func cursorOf(x provider.Origin, s provider.Segment) sendCursor {
 	return sendCursor{instanceID: x.InstanceID, executionID: x.ExecutionID, sequence: s.Sequence, last: s.Events[len(s.Events)-1].ID}
 }
 
-func (c *sendCursor) key() item {
-	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(cursorSK(c.sequence))}
+func (c *sendCursor) key() table.Item {
+	return table.ExecutionKey(c.executionID, table.CursorSK(c.sequence))
 }
 
 // readCursor reads the cursor of a segment with strong consistency. It changes nothing if there is no cursor.
 func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", c.instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: c.key(), ConsistentRead: aws.Bool(true)})
-		return err
-	})
+	found, err := p.table.Get(ctx, c.instanceID, c.key(), provider.Strong)
 	if err != nil {
 		return err
 	}
-	c.upTo = getNumber(out.Item, attrUpTo)
-	c.run = max(c.run, getString(out.Item, attrTakenBy))
-	if doc := getString(out.Item, attrSendRefused); doc != "" {
+	c.upTo = table.GetNumber(found, attrUpTo)
+	c.run = max(c.run, table.GetString(found, attrTakenBy))
+	if doc := table.GetString(found, attrSendRefused); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &c.refused); err != nil {
 			return fmt.Errorf("dynamo: instance %q: rejected outputs of segment %d: %w", c.instanceID, c.sequence, err)
 		}
@@ -92,23 +89,20 @@ func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
 	defer stop()
 
 	it := c.key()
-	it[attrUpTo] = num(c.reached)
-	it[attrTTL] = unix(p.now().Add(cursorLife))
+	it[attrUpTo] = table.Num(c.reached)
+	it[table.AttrTTL] = table.Unix(p.now().Add(cursorLife))
 	if c.run != "" {
-		it[attrTakenBy] = str(c.run)
+		it[attrTakenBy] = table.Str(c.run)
 	}
 	if len(c.refused) > 0 {
-		it[attrSendRefused] = str(string(refused))
+		it[attrSendRefused] = table.Str(string(refused))
 	}
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String("(attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached) AND " + writtenByNoLater),
-		ExpressionAttributeValues: item{":reached": num(c.reached), valueRun: str(cmp.Or(c.run, noRun))},
+		Item: it, ConditionExpression: aws.String("(attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached) AND " + writtenByNoLater),
+		ExpressionAttributeValues: table.Item{":reached": table.Num(c.reached), valueRun: table.Str(cmp.Or(c.run, noRun))},
 	}
-	err := call(ctx, "DynamoDB.PutItem", c.instanceID, func() error {
-		_, err := p.table.PutItem(ctx, in)
-		return err
-	})
-	if _, ahead := refusedItem(err, 0); err != nil && !ahead {
+	err := p.table.Put(ctx, c.instanceID, in)
+	if _, ahead := table.FailedItem(err, 0); err != nil && !ahead {
 		p.log.WarnContext(ctx, "dispatch cursor write failed, some outputs may be sent again",
 			"event", logevent.DispatchCursorWriteFailed, "instance", c.instanceID, "upTo", c.reached, "error", err)
 		return

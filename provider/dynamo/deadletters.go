@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 const (
@@ -66,7 +68,7 @@ func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Messa
 	url := p.hub.DeadLetters[queue]
 	in := receiveLetters(url, lookHides)
 	var out *sqs.ReceiveMessageOutput
-	err := call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
 		out, err = p.queues.ReceiveMessage(ctx, in)
 		return err
 	})
@@ -92,7 +94,7 @@ func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 // The copy has a message group of its own, because it is not processed any more. In its instance's group it would block
 // later dead letters.
 func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
-	kept := digest("kept", m.Record.ID)
+	kept := table.Digest("kept", m.Record.ID)
 	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // deathbed is the last execution of an instance, as read by a deletion. If the history is damaged, it is the readable
@@ -103,25 +104,25 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 	d.head = provider.Head{ExecutionID: in.ExecutionID, Segment: -1}
 	d.over = in.Status.Terminal()
 
-	query := keysOf(segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong))
+	query := keysOf(table.SegmentsQuery(in.ExecutionID, provider.Strong))
 	first := true
-	for page, err := range p.query(ctx, in.InstanceID, query) {
+	for page, err := range p.table.Query(ctx, in.InstanceID, query) {
 		if err != nil {
 			return nil, err
 		}
 		for _, it := range page {
 			if first {
-				d.previous = getString(it, attrPrevious)
+				d.previous = table.GetString(it, table.AttrPrevious)
 				first = false
 			}
 
-			sequence, part, err := parseSegmentSK(getString(it, attrSK))
+			sequence, part, err := table.ParseSegmentSK(table.GetString(it, table.AttrSK))
 			if err != nil {
 				continue // such an item is no obstacle
 			}
 			d.head.Segment = max(d.head.Segment, sequence)
-			if wm := getString(it, attrWM); part == 0 && wm != "" {
-				d.head.Watermark = provider.Position{Inbox: getString(it, attrInbox), Sequence: wm}
+			if wm := table.GetString(it, table.AttrWM); part == 0 && wm != "" {
+				d.head.Watermark = provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: wm}
 			}
 		}
 	}
@@ -143,18 +144,18 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
 	in.ExpressionAttributeNames = map[string]string{
-		"#sk": attrSK, "#stub": attrStub, "#wm": attrWM, "#inbox": attrInbox, "#previous": attrPrevious, "#ttl": attrTTL,
+		"#sk": table.AttrSK, "#stub": table.AttrStub, "#wm": table.AttrWM, "#inbox": table.AttrInbox, "#previous": table.AttrPrevious, "#ttl": table.AttrTTL,
 	}
 	return in
 }
 
 // segmentAt reads one segment. It returns an empty segment if the segment cannot be read.
 func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
-	parts, err := p.queryAll(ctx, "", in)
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
+	parts, err := p.table.QueryAll(ctx, "", in)
 	if err != nil {
 		return provider.Segment{}, err
 	}
@@ -162,8 +163,8 @@ func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence i
 }
 
 // wholeSegment decodes a segment if all its parts exist. Otherwise it returns an empty segment.
-func wholeSegment(sequence int64, parts []item) provider.Segment {
-	if len(parts) == 0 || getNumber(parts[0], attrParts) != int64(len(parts)) {
+func wholeSegment(sequence int64, parts []table.Item) provider.Segment {
+	if len(parts) == 0 || table.GetNumber(parts[0], table.AttrParts) != int64(len(parts)) {
 		return provider.Segment{}
 	}
 	s, err := decodeSegment(sequence, parts)
@@ -240,11 +241,11 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 	d.apply(in.ExecutionID, end)
 
 	if end.Sequence < unsent {
-		start, err := p.getExecutionItem(ctx, in.ExecutionID, segmentSK(0, 0))
+		start, err := p.table.GetExecutionItem(ctx, in.ExecutionID, table.SegmentSK(0, 0))
 		if err != nil {
 			return nil, err
 		}
-		d.previous = getString(start, attrPrevious)
+		d.previous = table.GetString(start, table.AttrPrevious)
 	}
 	return d, nil
 }
@@ -285,7 +286,7 @@ func (p *Provider) lastSegment(ctx context.Context, executionID string) (provide
 	if err != nil || len(parts) == 0 {
 		return provider.Segment{}, err
 	}
-	sequence, _, err := parseSegmentSK(getString(parts[0], attrSK))
+	sequence, _, err := table.ParseSegmentSK(table.GetString(parts[0], table.AttrSK))
 	if err != nil {
 		return provider.Segment{}, nil //nolint:nilerr // damaged: nothing can be read
 	}

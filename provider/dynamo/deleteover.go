@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // mostErased is the maximum number of an execution's items that are erased in one transaction of up to 100 writes.
@@ -16,19 +17,19 @@ const mostErased = 90
 
 // deleteOver deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and a
 // large one step by step.
-func (p *Provider) deleteOver(ctx context.Context, it item) error {
-	id := getString(it, attrPK)[len(idPrefix):]
-	payloads, err := p.hasPayloads(ctx, getString(it, attrExecution))
+func (p *Provider) deleteOver(ctx context.Context, it table.Item) error {
+	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
+	payloads, err := p.hasPayloads(ctx, table.GetString(it, table.AttrExecution))
 	if err != nil {
 		return err
 	}
 	// otherwise there are items to erase, and another call must be able to continue the deletion
-	if it[attrAnswered] == nil && !payloads {
+	if it[table.AttrHasUpdateResults] == nil && !payloads {
 		if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
 			return err
 		}
 	}
-	return unlessNone(p.deleteLife(ctx, id, getString(it, attrStartID), false))
+	return unlessNone(p.deleteLife(ctx, id, table.GetString(it, table.AttrStartID), false))
 }
 
 // unlessNone returns err unless it is ErrNotFound.
@@ -43,14 +44,14 @@ func unlessNone(err error) error {
 // committed. It sends nothing, because a terminal status is written only after all outputs were accepted (R9). It
 // supports instances with one execution, few items and no large payloads. For other instances, and if the instance has
 // changed since it was read, it does nothing.
-func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
-	executionID := getString(it, attrExecution)
-	all := keysOf(everything(p.hub.Table, executionID))
+func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table.Item) (done bool, err error) {
+	executionID := table.GetString(it, table.AttrExecution)
+	all := keysOf(everything(executionID))
 	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
 	all.ExpressionAttributeNames["#cancels"] = attrCancels
-	all.ExpressionAttributeNames["#parts"] = attrParts
+	all.ExpressionAttributeNames["#parts"] = table.AttrParts
 	all.Limit = aws.Int32(mostErased + 1)
-	items, err := p.queryPage(ctx, instanceID, all)
+	items, err := p.table.QueryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {
 		return false, err
 	}
@@ -67,29 +68,29 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 		return false, nil //nolint:nilerr // too large: delete step by step
 	}
 
-	ttl := unix(now.Add(tombstoneLife))
-	record[0][attrTTL] = ttl
+	ttl := table.Unix(now.Add(table.TombstoneLifetime))
+	record[0][table.AttrTTL] = ttl
 	for sequence := range rest.last + 1 {
 		record = append(record, p.stub(executionID, sequence))
 	}
 
-	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, p.puts(record)...)
+	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, table.Puts(record)...)
 	for _, sk := range rest.decided {
 		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
 	}
 	for _, sk := range rest.others {
 		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
+			Key: table.ExecutionKey(executionID, sk),
 		}})
 	}
 	if len(writes) > 100 { //nolint:mnd // DynamoDB's limit: a damaged history may lack many segments
 		return false, nil
 	}
 
-	switch err := p.transact(ctx, instanceID, writes); {
+	switch err := p.table.Transact(ctx, instanceID, writes); {
 	case err == nil:
 		return true, nil
-	case conditionFailed(err):
+	case table.ConditionFailed(err):
 		return false, nil
 	default:
 		return false, err
@@ -98,16 +99,16 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 
 // tombstoneAtOnce returns the write that replaces an instance by a tombstone, on condition that the instance has not
 // changed.
-func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedBy string) *types.Put {
+func (p *Provider) tombstoneAtOnce(it table.Item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
-		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
-		ExpressionAttributeNames: map[string]string{"#was": attrStatus, nameRefused: attrRefused},
-		ExpressionAttributeValues: item{
-			":x": it[attrExecution], ":was": it[attrStatus], ":start": it[attrStartID],
+		Item:                     p.tombstoneOf(it),
+		ExpressionAttributeNames: map[string]string{"#was": table.AttrStatus, table.NameRejectedCount: table.AttrRejectedCount},
+		ExpressionAttributeValues: table.Item{
+			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],
 		},
 	}
 	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) AND attribute_not_exists(answered) AND "
-	if refused := it[attrRefused]; refused != nil {
+	if refused := it[table.AttrRejectedCount]; refused != nil {
 		condition += "#refused = :refused"
 		put.ExpressionAttributeValues[":refused"] = refused
 	} else {
@@ -116,25 +117,25 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedB
 	put.ConditionExpression = &condition
 
 	if purgedBy != "" {
-		put.Item[attrPurgedBy] = str(purgedBy)
+		put.Item[table.AttrPurgedBy] = table.Str(purgedBy)
 	}
 	if watermark != (provider.Position{}) {
-		put.Item[attrInbox] = str(watermark.Inbox)
-		put.Item[attrWM] = str(watermark.Sequence)
+		put.Item[table.AttrInbox] = table.Str(watermark.Inbox)
+		put.Item[table.AttrWM] = table.Str(watermark.Sequence)
 	}
 	return put
 }
 
 // sealOf finds c among an execution's items. readable is false if c has parts or is damaged.
-func sealOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
+func sealOf(executionID string, items []table.Item) (cancels provider.Cancels, readable bool) {
 	for _, it := range items {
-		if getString(it, attrSK) != skCancels {
+		if table.GetString(it, table.AttrSK) != table.SKCancelMark {
 			continue
 		}
-		if getNumber(it, attrParts) > 0 || !json.Valid([]byte(getString(it, attrCancels))) {
+		if table.GetNumber(it, table.AttrParts) > 0 || !json.Valid([]byte(table.GetString(it, attrCancels))) {
 			return nil, false
 		}
-		cancels, err := decodeCancels(executionID, skCancels, []byte(getString(it, attrCancels)))
+		cancels, err := decodeCancels(executionID, table.SKCancelMark, []byte(table.GetString(it, attrCancels)))
 		return cancels, err == nil
 	}
 	return nil, true

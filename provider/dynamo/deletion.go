@@ -13,14 +13,15 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // deleteTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
 // another process deletes it too.
 const deleteTries = 10
 
-func isDeleting(it item) bool {
-	_, deleting := it[attrDeleting]
+func isDeleting(it table.Item) bool {
+	_, deleting := it[table.AttrDeleting]
 	return deleting
 }
 
@@ -36,7 +37,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, force bool) error {
 	for range deleteTries {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
-		switch start := getString(it, attrStartID); {
+		switch start := table.GetString(it, table.AttrStartID); {
 		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
 			return nil // another process has finished the deletion
 		case err != nil:
@@ -61,7 +62,7 @@ func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, forc
 var errGoOn = errors.New("dynamo: instance has changed")
 
 // condemn ends a running instance and marks it as Deleting.
-func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
+func (p *Provider) condemn(ctx context.Context, it table.Item, force bool) error {
 	in, err := decodeInstance(it)
 	if err != nil {
 		return err
@@ -82,9 +83,9 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-	err = p.transact(ctx, in.InstanceID, writes)
+	err = p.table.Transact(ctx, in.InstanceID, writes)
 	// a turn was committed, or another process has marked the instance, or the response to this write was lost
-	if conditionFailed(err) {
+	if table.ConditionFailed(err) {
 		return errGoOn
 	}
 	return err
@@ -94,7 +95,7 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 // cancel record, and the mark.
 func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *deathbed) ([]types.TransactWriteItem, error) {
 	now := p.now().UTC()
-	var items []item
+	var items []table.Item
 	if !d.over {
 		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.DeletionEvents(d.cancels(), d.state.LastID, now)}
 		end := &fence.Events[len(fence.Events)-1]
@@ -111,19 +112,19 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 		return nil, err
 	}
 
-	writes := p.puts(append(items, record...))
+	writes := table.Puts(append(items, record...))
 	if !d.over {
-		create(writes[0].Put)
+		table.RequireAbsent(writes[0].Put)
 	}
 
 	mark := p.markDeleting(in, d.head.Watermark, now)
 	if by := purger(ctx); by != "" {
-		alsoSet(mark, attrPurgedBy, by)
+		alsoSet(mark, table.AttrPurgedBy, by)
 	}
 	// the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their
 	// receiver
 	if in.Status.Terminal() {
-		alsoSet(mark, attrErasing, in.ExecutionID)
+		alsoSet(mark, table.AttrErasing, in.ExecutionID)
 	}
 	if d.outstandingUnread {
 		at, err := encodeOutstanding(d.head.Segment+1, nil)
@@ -145,12 +146,12 @@ func purger(ctx context.Context) string {
 // alsoSet adds an attribute to an update.
 func alsoSet(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
-	u.ExpressionAttributeValues[":"+attribute] = str(value)
+	u.ExpressionAttributeValues[":"+attribute] = table.Str(value)
 }
 
 // deletedCancels returns the items that mark the cancel record of a deleted instance. The decisions of turns stay. An
 // unreadable record of the previous release is replaced.
-func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]item, error) {
+func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]table.Item, error) {
 	before, err := p.readSeal(ctx, executionID)
 	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return nil, err
@@ -162,14 +163,14 @@ func (p *Provider) deletedCancels(ctx context.Context, executionID string, now t
 // It stores the watermark for the tombstone, because the segment that contains it will be erased.
 func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
 	return &types.Update{
-		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
+		Key: table.InstanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
 			" REMOVE blockedBy, diagnosis, paused, due"),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
-		ExpressionAttributeNames: map[string]string{nameStatus: attrStatus},
-		ExpressionAttributeValues: item{
-			":status": str(string(provider.StatusDeleting)), ":since": str(formatTime(now)), ":attention": str(attentionDeleting),
-			":wm": str(watermark.Sequence), ":inbox": str(watermark.Inbox), ":x": str(in.ExecutionID),
+		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus},
+		ExpressionAttributeValues: table.Item{
+			":status": table.Str(string(provider.StatusDeleting)), ":since": table.Str(table.FormatTime(now)), ":attention": table.Str(table.AttentionDeleting),
+			":wm": table.Str(watermark.Sequence), ":inbox": table.Str(watermark.Inbox), ":x": table.Str(in.ExecutionID),
 		},
 	}
 }
@@ -177,13 +178,13 @@ func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Positi
 // finishDeletion continues the deletion of a marked instance. It erases the newest execution first, because messages
 // name it, and its start names the previous one. Of each execution it erases the start first, so that readers find no
 // history after the first write instead of a part.
-func (p *Provider) finishDeletion(ctx context.Context, it item) error {
+func (p *Provider) finishDeletion(ctx context.Context, it table.Item) error {
 	in, err := decodeInstance(it)
 	if err != nil {
 		return err
 	}
 
-	at := getString(it, attrErasing)
+	at := table.GetString(it, table.AttrErasing)
 	if at == "" {
 		if err := p.sendEnd(ctx, &in); err != nil {
 			return err
@@ -204,7 +205,7 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 			return err
 		}
 		// the executions before the oldest one are already erased (R21)
-		if previous == "" || at == getString(it, attrOldest) {
+		if previous == "" || at == table.GetString(it, table.AttrOldest) {
 			if err := p.eraseAnswers(ctx, it, progress); err != nil {
 				return err
 			}
@@ -220,42 +221,36 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 // moveOn stores the execution that is erased next, which also records progress, so that another call continues there.
 func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to string) error {
 	update := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
+		Key:                       table.InstanceKey(in.InstanceID),
 		UpdateExpression:          aws.String("SET updated = :moved, erasing = :to"),
 		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
-		ExpressionAttributeValues: item{":moved": str(formatTime(p.now())), ":to": str(to), ":x": str(in.ExecutionID)},
+		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(p.now())), ":to": table.Str(to), ":x": table.Str(in.ExecutionID)},
 	}
 	if from != "" {
 		update.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :from")
-		update.ExpressionAttributeValues[":from"] = str(from)
+		update.ExpressionAttributeValues[":from"] = table.Str(from)
 	}
-	err := call(ctx, "DynamoDB.UpdateItem", in.InstanceID, func() error {
-		_, err := p.table.UpdateItem(ctx, update)
-		return err
-	})
-	if _, overtaken := refusedItem(err, 0); overtaken {
+	err := p.table.Update(ctx, in.InstanceID, update)
+	if _, overtaken := table.FailedItem(err, 0); overtaken {
 		return errGoOn
 	}
 	return err
 }
 
 // bury replaces an instance without remaining items by a tombstone.
-func (p *Provider) bury(ctx context.Context, it item, last string) error {
+func (p *Provider) bury(ctx context.Context, it table.Item, last string) error {
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
+		Item:                      p.tombstoneOf(it),
 		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)"),
-		ExpressionAttributeValues: item{":x": it[attrExecution], ":last": str(last)},
+		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
 	}
-	if refused := it[attrRefused]; refused != nil {
+	if refused := it[table.AttrRejectedCount]; refused != nil {
 		in.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused")
 		in.ExpressionAttributeValues[":refused"] = refused
 	}
-	err := call(ctx, "DynamoDB.PutItem", getString(it, attrPK)[len(idPrefix):], func() error {
-		_, err := p.table.PutItem(ctx, in)
-		return err
-	})
+	err := p.table.Put(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], in)
 	// a start was rejected in the meantime, or another process was faster
-	if _, changed := refusedItem(err, 0); changed {
+	if _, changed := table.FailedItem(err, 0); changed {
 		return errGoOn
 	}
 	return err

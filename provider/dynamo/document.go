@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // ReadDocument reads a document from the segment that contains it. It caches the segment: segments never change, and
@@ -44,7 +45,7 @@ func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at hist
 	}
 	for try, c := 1, provider.Eventual; ; try, c = try+1, provider.Strong {
 		s, size, err := p.readSegment(ctx, at.ExecutionID, at.Segment, c)
-		_, torn := errors.AsType[*tornError](err)
+		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && try > strongTries:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err)
@@ -60,20 +61,20 @@ func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at hist
 
 // readSegment reads one segment, and returns the size of its events.
 func (p *Provider) readSegment(ctx context.Context, executionID string, sequence int64, c provider.Consistency) (s provider.Segment, size int, err error) {
-	in := segmentsQuery(p.hub.Table, executionID, c)
+	in := table.SegmentsQuery(executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
-	items, err := p.queryAll(ctx, "", in)
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
+	items, err := p.table.QueryAll(ctx, "", in)
 	switch {
 	case err != nil:
 		return s, 0, err
-	case len(items) == 0 || isStub(items[0]):
+	case len(items) == 0 || table.IsStub(items[0]):
 		return s, 0, provider.ErrNotFound
 	}
-	if n := getNumber(items[0], attrParts); n != int64(len(items)) {
-		return s, 0, &tornError{fmt.Sprintf("item %s has %d parts, but %d exist", getString(items[0], attrSK), n,
-			len(items))}
+	if n := table.GetNumber(items[0], table.AttrParts); n != int64(len(items)) {
+		return s, 0, table.NewTornError("item %s has %d parts, but %d exist", table.GetString(items[0], table.AttrSK), n,
+			len(items))
 	}
 	doc, err := segmentDocument(sequence, items)
 	if err != nil {
@@ -87,5 +88,5 @@ func (p *Provider) readSegment(ctx context.Context, executionID string, sequence
 const documentCache = 16 << 20
 
 func segmentKey(at history.DataLocation) string {
-	return at.ExecutionID + " " + segmentSK(at.Segment, 0)
+	return at.ExecutionID + " " + table.SegmentSK(at.Segment, 0)
 }

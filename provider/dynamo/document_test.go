@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // Erasing past executions requires knowing what is still referred to.
@@ -30,8 +31,8 @@ func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, there := items[0][attrRefs]; getString(items[0], attrRefs) != want || there != (want != "") {
-			t.Errorf("refs is %v, want %q", items[0][attrRefs], want)
+		if _, there := items[0][table.AttrRefs]; table.GetString(items[0], table.AttrRefs) != want || there != (want != "") {
+			t.Errorf("refs is %v, want %q", items[0][table.AttrRefs], want)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // Due dates are stored as days in UTC. Retention needs no finer resolution, and even months have few enough days to
@@ -28,7 +30,7 @@ func dueKey(instanceID string, at time.Time) string {
 	if whole.Before(at) {
 		whole = whole.Add(day)
 	}
-	return whole.Format(dayFormat) + "#" + shardOf(instanceID)
+	return whole.Format(dayFormat) + "#" + table.ShardOf(instanceID)
 }
 
 // isDue reports whether a key of the index is of today or of an earlier day.
@@ -40,7 +42,9 @@ func isDue(key string, now time.Time) bool {
 // their turns consumed can be redelivered, or recovered from a dead-letter queue, and the history then determines the
 // outputs to send again (R4, R13). A past execution is therefore not erased while a queue may hold such a message. An
 // instance that has ended has sent all outputs (R9), and needs no such time.
-func pastRetention(retention time.Duration) time.Duration { return max(retention, tombstoneLife) }
+func pastRetention(retention time.Duration) time.Duration {
+	return max(retention, table.TombstoneLifetime)
+}
 
 // dutyRetention is the name of the stored position: the day before which nothing is due.
 const dutyRetention = "retention"
@@ -107,21 +111,21 @@ func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield f
 
 // dueOn yields the due instances of a day. It returns their number, and whether the caller wants more.
 func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, error) bool) (found int, more bool, err error) {
-	heads := make([][]item, shards)
-	queries := make([]*dynamodb.QueryInput, shards)
-	reads := make([]func() error, shards)
-	for shard := range shards {
+	heads := make([][]table.Item, table.Shards)
+	queries := make([]*dynamodb.QueryInput, table.Shards)
+	reads := make([]func() error, table.Shards)
+	for shard := range table.Shards {
 		queries[shard] = &dynamodb.QueryInput{
-			TableName: &p.hub.Table, IndexName: aws.String(indexByDue), Limit: aws.Int32(duePage),
+			IndexName: aws.String(table.IndexByDue), Limit: aws.Int32(duePage),
 			KeyConditionExpression:    aws.String("due = :due"),
-			ExpressionAttributeValues: item{":due": str(at.Format(dayFormat) + "#" + strconv.Itoa(shard))},
+			ExpressionAttributeValues: table.Item{":due": table.Str(at.Format(dayFormat) + "#" + strconv.Itoa(shard))},
 		}
 		reads[shard] = func() (err error) {
-			heads[shard], err = p.queryPage(ctx, "", queries[shard])
+			heads[shard], err = p.table.QueryPage(ctx, "", queries[shard])
 			return err
 		}
 	}
-	if err := together(reads...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return 0, true, err
 	}
 
@@ -129,14 +133,14 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 		for {
 			for _, it := range page {
 				found++
-				if id := getString(it, attrPK); !yield(id[min(len(idPrefix), len(id)):], nil) {
+				if id := table.GetString(it, table.AttrPK); !yield(id[min(len(table.IDPrefix), len(id)):], nil) {
 					return found, false, nil
 				}
 			}
 			if queries[shard].ExclusiveStartKey == nil {
 				break
 			}
-			if page, err = p.queryPage(ctx, "", queries[shard]); err != nil {
+			if page, err = p.table.QueryPage(ctx, "", queries[shard]); err != nil {
 				return found, true, err
 			}
 		}
@@ -165,9 +169,9 @@ func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provi
 		return provider.RetentionResult{}, unlessNone(err)
 	}
 	switch {
-	case isDeleting(it) || !isDue(getString(it, attrDue), p.now()):
+	case isDeleting(it) || !isDue(table.GetString(it, table.AttrDue), p.now()):
 		return provider.RetentionResult{}, nil // another process deletes it, or the index is behind
-	case provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
+	case provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
 		if err := p.deleteOver(ctx, it); err != nil {
 			return provider.RetentionResult{}, p.postpone(ctx, it,
 				fmt.Errorf("dynamo: instance %q: delete after retention: %w", instanceID, err))
@@ -184,11 +188,11 @@ func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provi
 
 // postpone moves an instance whose deletion failed, and should not be repeated soon, to tomorrow, so that searches do
 // not start at its due day each time. It returns the failure.
-func (p *Provider) postpone(ctx context.Context, it item, failure error) error {
+func (p *Provider) postpone(ctx context.Context, it table.Item, failure error) error {
 	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
 		return failure
 	}
-	id := getString(it, attrPK)[len(idPrefix):]
-	tomorrow := item{":again": str(dueKey(id, p.now().Add(time.Second)))}
+	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
+	tomorrow := table.Item{":again": table.Str(dueKey(id, p.now().Add(time.Second)))}
 	return errors.Join(failure, p.setDue(ctx, it, "SET due = :again", tomorrow))
 }

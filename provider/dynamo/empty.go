@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // queueAdmin and scheduleAdmin contain the calls for operators. *sqs.Client and *scheduler.Client implement them, and
@@ -68,12 +69,12 @@ func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.Queue
 	for _, url := range p.workingQueues() {
 		purges = append(purges, func() error { return p.purge(ctx, url) })
 	}
-	return out, together(purges...)
+	return out, awscall.Parallel(purges...)
 }
 
 // countAtRestSoon is countAtRest with a time limit.
 func (p *Provider) countAtRestSoon(ctx context.Context, messages map[string]int) error {
-	limited, stop := context.WithTimeout(ctx, answerTime)
+	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
 	defer stop()
 	return p.countAtRest(limited, messages)
 }
@@ -119,7 +120,7 @@ func (p *Provider) purge(ctx context.Context, url string) error {
 		return fmt.Errorf("dynamo: SQS.PurgeQueue: %w", errNoAdmin)
 	}
 	for try := 1; ; try++ {
-		err := answered(ctx, "SQS.PurgeQueue", func(ctx context.Context) error {
+		err := awscall.DoWithTimeout(ctx, "SQS.PurgeQueue", func(ctx context.Context) error {
 			_, err := admin.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &url})
 			return err
 		})
@@ -141,7 +142,7 @@ func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int
 	in := &scheduler.ListSchedulesInput{GroupName: &p.hub.ScheduleGroup}
 	for {
 		var out *scheduler.ListSchedulesOutput
-		err := answered(ctx, "Scheduler.ListSchedules", func(ctx context.Context) (err error) {
+		err := awscall.DoWithTimeout(ctx, "Scheduler.ListSchedules", func(ctx context.Context) (err error) {
 			out, err = admin.ListSchedules(ctx, in)
 			return err
 		})
@@ -160,7 +161,7 @@ func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int
 				return err
 			}
 		}
-		err = together(deletions...)
+		err = awscall.Parallel(deletions...)
 		if n := deleted.Load(); n > 0 {
 			tell(int(n))
 		}
@@ -174,21 +175,11 @@ func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int
 }
 
 func (p *Provider) deleteNamed(ctx context.Context, name *string) error {
-	return answered(ctx, "Scheduler.DeleteSchedule", func(ctx context.Context) error {
+	return awscall.DoWithTimeout(ctx, "Scheduler.DeleteSchedule", func(ctx context.Context) error {
 		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: name, GroupName: &p.hub.ScheduleGroup})
 		if _, gone := errors.AsType[*schedulertypes.ResourceNotFoundException](err); gone {
 			return nil
 		}
 		return err
 	})
-}
-
-// answerTime limits a call for an operator, who has no invocation that ends.
-const answerTime = time.Minute
-
-// answered is call with a time limit. A call that times out may still succeed.
-func answered(ctx context.Context, op string, f func(ctx context.Context) error) error {
-	limited, stop := context.WithTimeout(ctx, answerTime)
-	defer stop()
-	return call(limited, op, "", func() error { return f(limited) })
 }

@@ -10,20 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
-
-func isStub(it item) bool {
-	_, stub := it[attrStub]
-	return stub
-}
-
-// unlessDeleted returns the items of a history, or none if its start is a stub.
-func unlessDeleted(items []item) []item {
-	if len(items) > 0 && isStub(items[0]) {
-		return nil
-	}
-	return items
-}
 
 // erase replaces an execution's segments by stubs and returns the previous execution. A segment's key is never free, so
 // a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
@@ -34,20 +23,20 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
 		return "", err
 	}
-	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
+	start, err := p.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	if err != nil {
 		return "", err
 	}
-	previous = getString(start, attrPrevious)
-	if !isStub(start) {
+	previous = table.GetString(start, table.AttrPrevious)
+	if !table.IsStub(start) {
 		stub := p.stub(executionID, 0)
 		switch {
 		case next != "":
-			stub[attrNext] = str(next)
+			stub[table.AttrNext] = table.Str(next)
 		case previous != "":
-			stub[attrPrevious] = str(previous)
+			stub[table.AttrPrevious] = table.Str(previous)
 		}
-		if err := p.overwrite(ctx, instanceID, stub); err != nil {
+		if err := p.table.PutItem(ctx, instanceID, stub); err != nil {
 			return "", err
 		}
 	}
@@ -60,7 +49,7 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 // eraseRest erases everything after the start page by page, and reads only keys.
 func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string, progress *progress) error {
 	due := int64(1) // the next segment that needs a stub
-	for page, err := range p.query(ctx, instanceID, keysOf(everything(p.hub.Table, executionID))) {
+	for page, err := range p.table.Query(ctx, instanceID, keysOf(everything(executionID))) {
 		if err != nil {
 			return err
 		}
@@ -68,7 +57,7 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 		for _, it := range page {
 			writes = append(writes, p.erasures(ctx, instanceID, executionID, it, &due)...)
 		}
-		err := together(writes...)
+		err := awscall.Parallel(writes...)
 		if err == nil {
 			err = progress.goesOn(ctx)
 		}
@@ -82,32 +71,32 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 // erasures returns the writes that erase an item: stubs for a segment and for missing segments before it in a damaged
 // history, and a deletion for all other items, such as activity records, crash markers and further parts. The cancel
 // record gets a TTL instead.
-func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it item, due *int64) (writes []func() error) {
-	sk := getString(it, attrSK)
+func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it table.Item, due *int64) (writes []func() error) {
+	sk := table.GetString(it, table.AttrSK)
 	switch {
-	case isSeal(sk), isDecided(sk) && it[attrTTL] != nil:
+	case table.IsCancelMark(sk), table.IsCancelDecision(sk) && it[table.AttrTTL] != nil:
 		return nil
-	case isDecided(sk):
+	case table.IsCancelDecision(sk):
 		return []func() error{func() error { return p.expireDecided(ctx, instanceID, executionID, sk) }}
 	}
-	sequence, part, err := parseSegmentSK(sk)
-	if !strings.HasPrefix(sk, skSegments) || err != nil || part > 0 {
-		return []func() error{func() error { return p.remove(ctx, instanceID, executionID, sk) }}
+	sequence, part, err := table.ParseSegmentSK(sk)
+	if !strings.HasPrefix(sk, table.SKSegments) || err != nil || part > 0 {
+		return []func() error{func() error { return p.table.DeleteItem(ctx, instanceID, table.ExecutionKey(executionID, sk)) }}
 	}
 	for ; *due <= sequence; *due++ {
-		if *due < sequence || !isStub(it) {
+		if *due < sequence || !table.IsStub(it) {
 			stub := p.stub(executionID, *due)
-			writes = append(writes, func() error { return p.overwrite(ctx, instanceID, stub) })
+			writes = append(writes, func() error { return p.table.PutItem(ctx, instanceID, stub) })
 		}
 	}
 	return writes
 }
 
 // everything returns a query of all items with an execution's key.
-func everything(table, executionID string) *dynamodb.QueryInput {
-	all := segmentsQuery(table, executionID, provider.Strong)
+func everything(executionID string) *dynamodb.QueryInput {
+	all := table.SegmentsQuery(executionID, provider.Strong)
 	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
-	all.ExpressionAttributeValues[":sk"] = str(" ") // sorts before every key
+	all.ExpressionAttributeValues[":sk"] = table.Str(" ") // sorts before every key
 	return all
 }
 
@@ -122,18 +111,18 @@ type remains struct {
 	watermark provider.Position
 }
 
-func remainsOf(items []item) remains {
+func remainsOf(items []table.Item) remains {
 	r := remains{stubs: map[int64]bool{}}
 	for _, it := range items {
-		sk := getString(it, attrSK)
-		if isDecided(sk) {
+		sk := table.GetString(it, table.AttrSK)
+		if table.IsCancelDecision(sk) {
 			r.decided = append(r.decided, sk)
 		}
-		if isSeal(sk) || isDecided(sk) {
+		if table.IsCancelMark(sk) || table.IsCancelDecision(sk) {
 			continue
 		}
-		sequence, part, err := parseSegmentSK(sk)
-		if !strings.HasPrefix(sk, skSegments) || err != nil {
+		sequence, part, err := table.ParseSegmentSK(sk)
+		if !strings.HasPrefix(sk, table.SKSegments) || err != nil {
 			r.others = append(r.others, sk)
 			continue
 		}
@@ -142,52 +131,41 @@ func remainsOf(items []item) remains {
 			r.others = append(r.others, sk)
 			continue
 		}
-		r.stubs[sequence] = isStub(it)
+		r.stubs[sequence] = table.IsStub(it)
 		if sequence == 0 {
-			r.previous = getString(it, attrPrevious)
+			r.previous = table.GetString(it, table.AttrPrevious)
 		}
-		if wm := getString(it, attrWM); wm != "" {
-			r.watermark = provider.Position{Inbox: getString(it, attrInbox), Sequence: wm}
+		if wm := table.GetString(it, table.AttrWM); wm != "" {
+			r.watermark = provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: wm}
 		}
 	}
 	return r
 }
 
 // stub returns the item that replaces a segment.
-func (p *Provider) stub(executionID string, sequence int64) item {
+func (p *Provider) stub(executionID string, sequence int64) table.Item {
 	now := p.now()
-	return item{
-		attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(sequence, 0)),
-		attrStub: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)),
+	return table.Item{
+		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, 0)),
+		table.AttrStub: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)),
 	}
-}
-
-// isSeal reports whether a sort key belongs to c or to a part of it.
-func isSeal(sk string) bool { return sk == skCancels || strings.HasPrefix(sk, skCancels+"#") }
-
-// isDecided reports whether a sort key belongs to the decisions of a turn or a block.
-func isDecided(sk string) bool {
-	return strings.HasPrefix(sk, skDecided) || strings.HasPrefix(sk, skBlocks)
 }
 
 // lasting returns the update that sets the TTL of a turn's decisions, which is the maximum lifetime of a message.
 func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *types.Update {
 	return &types.Update{
-		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
+		Key:                      table.ExecutionKey(executionID, sk),
 		UpdateExpression:         aws.String("SET #ttl = :ttl"),
-		ExpressionAttributeNames: map[string]string{"#ttl": attrTTL}, ExpressionAttributeValues: item{":ttl": ttl},
+		ExpressionAttributeNames: map[string]string{"#ttl": table.AttrTTL}, ExpressionAttributeValues: table.Item{":ttl": ttl},
 	}
 }
 
 // expireDecided makes that update separately.
 func (p *Provider) expireDecided(ctx context.Context, instanceID, executionID, sk string) error {
-	u := p.lasting(executionID, sk, unix(p.now().Add(tombstoneLife)))
-	return call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
-		_, err := p.table.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
-			ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-		})
-		return err
+	u := p.lasting(executionID, sk, table.Unix(p.now().Add(table.TombstoneLifetime)))
+	return p.table.Update(ctx, instanceID, &dynamodb.UpdateItemInput{
+		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
+		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
 	})
 }
 
@@ -198,50 +176,31 @@ func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID stri
 	if err != nil {
 		return err
 	}
-	ttl := unix(now.Add(tombstoneLife))
+	ttl := table.Unix(now.Add(table.TombstoneLifetime))
 	for _, it := range record {
-		it[attrTTL] = ttl
+		it[table.AttrTTL] = ttl
 	}
 	if len(record) == 1 {
-		return p.overwrite(ctx, instanceID, record[0])
+		return p.table.PutItem(ctx, instanceID, record[0])
 	}
-	return p.transact(ctx, instanceID, p.puts(record))
-}
-
-func (p *Provider) overwrite(ctx context.Context, instanceID string, it item) error {
-	return call(ctx, "DynamoDB.PutItem", instanceID, func() error {
-		_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
-		return err
-	})
-}
-
-func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk string) error {
-	return p.removeItem(ctx, instanceID, item{attrPK: str(executionPK(executionID)), attrSK: str(sk)})
-}
-
-// removeItem deletes an item of the instance if it exists.
-func (p *Provider) removeItem(ctx context.Context, instanceID string, key item) error {
-	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
-		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
-		return err
-	})
+	return p.table.Transact(ctx, instanceID, table.Puts(record))
 }
 
 // tombstoneOf returns the tombstone of an instance. It contains the starts that may never succeed, including the
 // instance's own (R10), and the watermark (R3).
-func (p *Provider) tombstoneOf(it item) item {
+func (p *Provider) tombstoneOf(it table.Item) table.Item {
 	now := p.now()
-	lives := append(livesOf(it), str(getString(it, attrStartID)))
-	t := item{
-		attrDeleted: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)), attrRefused: num(getNumber(it, attrRefused)),
-		attrPast: it[attrPast], attrLives: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-pastStarts):]},
-		attrWM: it[attrWM], attrInbox: it[attrInbox], attrPK: it[attrPK], attrSK: it[attrSK], attrPurgedBy: it[attrPurgedBy],
+	lives := append(livesOf(it), table.Str(table.GetString(it, table.AttrStartID)))
+	t := table.Item{
+		table.AttrTombstone: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)), table.AttrRejectedCount: table.Num(table.GetNumber(it, table.AttrRejectedCount)),
+		table.AttrRejectedStarts: it[table.AttrRejectedStarts], table.AttrDeletedStarts: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-pastStarts):]},
+		table.AttrWM: it[table.AttrWM], table.AttrInbox: it[table.AttrInbox], table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], table.AttrPurgedBy: it[table.AttrPurgedBy],
 	}
 	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
 	return t
 }
 
 // watermarkOf returns the watermark of an ended instance or a tombstone.
-func watermarkOf(it item) provider.Position {
-	return provider.Position{Inbox: getString(it, attrInbox), Sequence: getString(it, attrWM)}
+func watermarkOf(it table.Item) provider.Position {
+	return provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: table.GetString(it, table.AttrWM)}
 }

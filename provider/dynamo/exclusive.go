@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // Work items with an exclusive key are in a FIFO queue, in the message group of their key. SQS delivers the next
@@ -19,7 +20,7 @@ func workID(w *provider.WorkItem) string {
 	if w.Redrive != nil {
 		parts = append(parts, w.Redrive.Record, strconv.Itoa(w.Redrive.Times))
 	}
-	return digest(parts...)
+	return table.Digest(parts...)
 }
 
 // longestAhead is the maximum time until an attempt is due if its queue cannot delay messages: its worker waits that

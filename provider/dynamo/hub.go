@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
@@ -104,7 +105,7 @@ func defaults() settings {
 // of builds, keys and segments.
 type Provider struct {
 	hub       HubConfig
-	table     TableAPI
+	table     *table.Table
 	queues    QueueAPI
 	schedules ScheduleAPI
 	functions FunctionAPI
@@ -150,7 +151,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 
 	clients = withoutRetries(clients)
 	p := &Provider{
-		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
+		hub: hub, table: table.New(clients.Table, hub.Table), queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
 		longestDelay: s.LongestDelay, lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
 		scheduled: newLRU[scheduledWork](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
@@ -41,7 +42,7 @@ func inboxEntry(m *provider.Message) (entry, error) {
 	}
 	// the queue must not drop it as a duplicate of the original; repetitions of one recovery are one message
 	if m.Redrive != nil {
-		e.dedup = digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
+		e.dedup = table.Digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
 	}
 	return e, nil
 }
@@ -56,26 +57,26 @@ func dedupID(m *provider.Message) string {
 		return firedID(m)
 	case provider.MessageEventRaised:
 		if m.EventID != "" {
-			return digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
+			return table.Digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
 		}
 	case provider.MessageEventSent, provider.MessageUpdateSent:
-		return digest(string(m.Kind), m.InstanceID, provider.StartID(m.Parent.ExecutionID, m.Parent.EventID))
+		return table.Digest(string(m.Kind), m.InstanceID, provider.StartID(m.Parent.ExecutionID, m.Parent.EventID))
 	case provider.MessageEventAnswered:
 		return answerID(m)
 	case provider.MessageStart:
-		return digest(string(m.Kind), m.InstanceID, m.StartID)
+		return table.Digest(string(m.Kind), m.InstanceID, m.StartID)
 	case provider.MessageChildOutcome, provider.MessageCancelChildOutcome, provider.MessageUpdateAnswered:
-		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
+		return table.Digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
 	case provider.MessageCancel:
 		if m.Parent != nil {
-			return digest(string(m.Kind), m.InstanceID, m.StartID)
+			return table.Digest(string(m.Kind), m.InstanceID, m.StartID)
 		}
 	case provider.MessageExecutionSuspended, provider.MessageExecutionResumed:
 		if m.EventID != "" {
-			return digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
+			return table.Digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
 		}
 	case provider.MessageUpdate:
-		return digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
+		return table.Digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:
 	}
 	return rand.Text()
@@ -89,9 +90,9 @@ func firedID(m *provider.Message) string {
 		parts = append(parts, strconv.Itoa(m.Attempt))
 	}
 	if m.Attempt > 0 && m.FireAt != nil {
-		parts = append(parts, formatTime(*m.FireAt))
+		parts = append(parts, table.FormatTime(*m.FireAt))
 	}
-	return digest(parts...)
+	return table.Digest(parts...)
 }
 
 // outcomesID is dedupID for a message that reports outcomes of activities.
@@ -104,7 +105,7 @@ func outcomesID(m *provider.Message) string {
 		}
 		parts = append(parts, strconv.FormatInt(o.ActivityID, 10), run)
 	}
-	return digest(parts...)
+	return table.Digest(parts...)
 }
 
 // answerID is dedupID for a response to events.
@@ -113,7 +114,7 @@ func answerID(m *provider.Message) string {
 	for _, r := range m.SourceEventIDs {
 		parts = append(parts, strconv.FormatInt(r.First, 10), strconv.FormatInt(r.Last, 10))
 	}
-	return digest(parts...)
+	return table.Digest(parts...)
 }
 
 // DecodeOrchestrationItems groups inbox records by instance. It returns a record as unreadable if the record is not in
@@ -169,7 +170,7 @@ func (p *Provider) ofHub(name *string) error {
 
 // DeadLetter copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
-	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
+	return p.putDead(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
 }
 
 // putDead sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if that is

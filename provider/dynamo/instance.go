@@ -13,32 +13,28 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// timeFormat has a fixed width, so that texts sort by time.
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
-func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
-
-func instanceItem(in provider.Instance) (item, error) {
-	it := instanceKey(in.InstanceID)
-	it["name"] = str(in.Name)
-	it[attrStatus] = str(string(in.Status))
-	it[attrStartID] = str(in.StartID)
-	it[attrExecution] = str(in.ExecutionID)
-	it["number"] = num(in.ExecutionNumber)
-	it[attrShard] = str(shardOf(in.InstanceID))
-	it[attrCreated] = str(createdKey(in))
-	it[attrUpdated] = str(formatTime(in.UpdatedAt))
+func instanceItem(in provider.Instance) (table.Item, error) {
+	it := table.InstanceKey(in.InstanceID)
+	it["name"] = table.Str(in.Name)
+	it[table.AttrStatus] = table.Str(string(in.Status))
+	it[table.AttrStartID] = table.Str(in.StartID)
+	it[table.AttrExecution] = table.Str(in.ExecutionID)
+	it["number"] = table.Num(in.ExecutionNumber)
+	it[table.AttrShard] = table.Str(table.ShardOf(in.InstanceID))
+	it[table.AttrCreated] = table.Str(createdKey(in))
+	it[table.AttrUpdated] = table.Str(table.FormatTime(in.UpdatedAt))
 
 	if in.Version != "" {
-		it["version"] = str(in.Version)
+		it["version"] = table.Str(in.Version)
 	}
 	if in.RequestedBy != "" {
-		it[attrRequestedBy] = str(in.RequestedBy)
+		it[table.AttrRequestedBy] = table.Str(in.RequestedBy)
 	}
 	if !in.StartAt.IsZero() {
-		it[attrStartAt] = str(formatTime(in.StartAt))
+		it[table.AttrStartAt] = table.Str(table.FormatTime(in.StartAt))
 	}
 
 	if in.Parent != nil {
@@ -46,14 +42,14 @@ func instanceItem(in provider.Instance) (item, error) {
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
 		}
-		it[attrParent] = str(string(b))
+		it[table.AttrParent] = table.Str(string(b))
 	}
 	if len(in.Tags) > 0 {
 		b, err := json.Marshal(in.Tags)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
 		}
-		it["tags"] = str(string(b))
+		it["tags"] = table.Str(string(b))
 	}
 	return it, nil
 }
@@ -65,45 +61,34 @@ func parentPrefix(instanceID string) string {
 }
 
 // hasTags reports whether an item has all of the tags. Unreadable tags match none.
-func hasTags(it item, want map[string]string) bool {
+func hasTags(it table.Item, want map[string]string) bool {
 	if len(want) == 0 {
 		return true
 	}
 	tags := map[string]string{}
-	err := json.Unmarshal([]byte(getString(it, "tags")), &tags)
+	err := json.Unmarshal([]byte(table.GetString(it, "tags")), &tags)
 	return err == nil && provider.HasTags(tags, want)
 }
 
 // createdKey returns a unique key that sorts by time, so that a page can continue exactly after the last one.
 func createdKey(in provider.Instance) string {
-	return formatTime(in.CreatedAt) + "#" + digest(in.InstanceID)[:8]
+	return table.FormatTime(in.CreatedAt) + "#" + table.Digest(in.InstanceID)[:8]
 }
 
-// decodeTime returns a time of an instance, or zero if it has none.
-func decodeTime(it item, name string) (at time.Time, err error) {
-	if text := getString(it, name); text != "" {
-		at, err = time.Parse(timeFormat, text)
-	}
-	if err != nil {
-		err = fmt.Errorf("dynamo: item %q: %s: %w", getString(it, attrPK), name, err)
-	}
-	return at, err
-}
-
-func decodeInstance(it item) (provider.Instance, error) {
-	id := getString(it, attrPK)
+func decodeInstance(it table.Item) (provider.Instance, error) {
+	id := table.GetString(it, table.AttrPK)
 	in := provider.Instance{
-		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, attrExecution), ExecutionNumber: getNumber(it, "number"),
-		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, attrStatus)),
-		StartID: getString(it, attrStartID), BlockedBy: getString(it, attrBlockedBy), RequestedBy: getString(it, attrRequestedBy),
+		InstanceID: id[min(len(table.IDPrefix), len(id)):], ExecutionID: table.GetString(it, table.AttrExecution), ExecutionNumber: table.GetNumber(it, "number"),
+		Name: table.GetString(it, "name"), Version: table.GetString(it, "version"), Status: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
+		StartID: table.GetString(it, table.AttrStartID), BlockedBy: table.GetString(it, table.AttrBlockedBy), RequestedBy: table.GetString(it, table.AttrRequestedBy),
 	}
 
 	var err error
-	created := getString(it, attrCreated)
-	if in.CreatedAt, err = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))]); err != nil {
+	created := table.GetString(it, table.AttrCreated)
+	if in.CreatedAt, err = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))]); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: created: %w", in.InstanceID, err)
 	}
-	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, attrUpdated)); err != nil {
+	if in.UpdatedAt, err = time.Parse(table.TimeFormat, table.GetString(it, table.AttrUpdated)); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
 	if in.Status == provider.StatusPending {
@@ -111,32 +96,32 @@ func decodeInstance(it item) (provider.Instance, error) {
 		in.UpdatedAt = in.CreatedAt
 	}
 
-	if in.StartAt, err = decodeTime(it, attrStartAt); err != nil {
+	if in.StartAt, err = table.DecodeTime(it, table.AttrStartAt); err != nil {
 		return in, err
 	}
-	if in.PurgedAt, err = decodeTime(it, attrPurgedAt); err != nil {
+	if in.PurgedAt, err = table.DecodeTime(it, table.AttrPurgedAt); err != nil {
 		return in, err
 	}
-	if parent := getString(it, attrParent); parent != "" {
+	if parent := table.GetString(it, table.AttrParent); parent != "" {
 		if err := json.Unmarshal([]byte(parent), &in.Parent); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
 		}
 	}
-	if why := getString(it, attrDiagnosis); why != "" {
+	if why := table.GetString(it, table.AttrDiagnosis); why != "" {
 		if err := json.Unmarshal([]byte(why), &in.Diagnosis); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: diagnosis: %w", in.InstanceID, err)
 		}
 	}
 
-	if paused := getString(it, attrPaused); paused != "" {
+	if paused := table.GetString(it, table.AttrPaused); paused != "" {
 		if err := json.Unmarshal([]byte(paused), &in.Paused); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: paused: %w", in.InstanceID, err)
 		}
 	}
-	if custom := getString(it, "customStatus"); custom != "" {
+	if custom := table.GetString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
 	}
-	if tags := getString(it, "tags"); tags != "" {
+	if tags := table.GetString(it, "tags"); tags != "" {
 		if err := json.Unmarshal([]byte(tags), &in.Tags); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
 		}
@@ -158,7 +143,7 @@ func (p *Provider) readInstance(ctx context.Context, instanceID string, c provid
 }
 
 // getInstance reads the instance item. It returns ErrNotFound for a tombstone.
-func (p *Provider) getInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
+func (p *Provider) getInstance(ctx context.Context, instanceID string, c provider.Consistency) (table.Item, error) {
 	it, err := p.rawInstance(ctx, instanceID, c)
 	if err != nil {
 		return nil, err
@@ -170,16 +155,12 @@ func (p *Provider) getInstance(ctx context.Context, instanceID string, c provide
 }
 
 // rawInstance reads the item of an instance or a tombstone. The item is empty if there is neither.
-func (p *Provider) rawInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: instanceKey(instanceID), ConsistentRead: aws.Bool(c == provider.Strong)})
-		return err
-	})
+func (p *Provider) rawInstance(ctx context.Context, instanceID string, c provider.Consistency) (table.Item, error) {
+	found, err := p.table.Get(ctx, instanceID, table.InstanceKey(instanceID), c)
 	if err != nil {
 		return nil, err
 	}
-	return out.Item, nil
+	return found, nil
 }
 
 // projection is the part of an instance that follows from its history up to a segment. It is empty if nothing changed.
@@ -217,19 +198,16 @@ func (u *projection) updated(now time.Time) time.Time {
 // condition fails, another process is ahead or deletes the instance, and project does nothing.
 func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
+		Key:                      table.InstanceKey(u.instanceID),
 		UpdateExpression:         aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
 		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)"),
-		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq"},
-		ExpressionAttributeValues: item{
-			":updated": str(formatTime(u.updated(p.now()))), ":execution": str(u.executionID), ":seq": num(u.sequence),
+		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq"},
+		ExpressionAttributeValues: table.Item{
+			":updated": table.Str(table.FormatTime(u.updated(p.now()))), ":execution": table.Str(u.executionID), ":seq": table.Num(u.sequence),
 		},
 	}
 	u.values(in, p.now())
-	err := call(ctx, "DynamoDB.UpdateItem", u.instanceID, func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	})
+	err := p.table.Update(ctx, u.instanceID, in)
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return nil
 	}
@@ -243,10 +221,10 @@ const firstSuccessor = 2
 // own execution was (R7).
 func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
-		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq", "#number": "number"},
-		ExpressionAttributeValues: item{
-			":at": str(formatTime(p.now())), ":execution": str(t.Head.ExecutionID),
-			":next": str(t.Next.ExecutionID), ":number": num(t.Next.Start.Number),
+		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq", "#number": "number"},
+		ExpressionAttributeValues: table.Item{
+			":at": table.Str(table.FormatTime(p.now())), ":execution": table.Str(t.Head.ExecutionID),
+			":next": table.Str(t.Next.ExecutionID), ":number": table.Num(t.Next.Start.Number),
 		},
 	}
 
@@ -254,8 +232,8 @@ func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update 
 	remove := " REMOVE #seq, attention, blockedBy, diagnosis, paused"
 	if t.Retention > 0 {
 		set += ", due = if_not_exists(due, :due), retain = :retain"
-		in.ExpressionAttributeValues[":retain"] = num(int64(t.Retention / time.Second))
-		in.ExpressionAttributeValues[":due"] = str(dueKey(t.InstanceID, p.now().Add(pastRetention(t.Retention))))
+		in.ExpressionAttributeValues[":retain"] = table.Num(int64(t.Retention / time.Second))
+		in.ExpressionAttributeValues[":due"] = table.Str(dueKey(t.InstanceID, p.now().Add(pastRetention(t.Retention))))
 	} else {
 		remove += ", due, retain"
 	}
@@ -266,7 +244,7 @@ func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update 
 	u.values(in, p.now())
 
 	return &types.Update{
-		TableName: &p.hub.Table, Key: instanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
+		Key: table.InstanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
 		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
 	}
 }
@@ -338,36 +316,36 @@ func diagnosisOf(b *history.Blocked) *history.Failure {
 
 func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 	if u.status != "" {
-		in.ExpressionAttributeNames[nameStatus] = attrStatus
-		in.ExpressionAttributeValues[":status"] = str(string(u.status))
+		in.ExpressionAttributeNames[table.NameStatus] = table.AttrStatus
+		in.ExpressionAttributeValues[":status"] = table.Str(string(u.status))
 	}
 	if u.version != "" && u.status != "" {
 		in.ExpressionAttributeNames["#version"] = "version"
-		in.ExpressionAttributeValues[":version"] = str(u.version)
+		in.ExpressionAttributeValues[":version"] = table.Str(u.version)
 	}
 	if u.status.Terminal() {
-		in.ExpressionAttributeValues[":wm"] = str(u.watermark.Sequence)
-		in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Inbox)
+		in.ExpressionAttributeValues[":wm"] = table.Str(u.watermark.Sequence)
+		in.ExpressionAttributeValues[":inbox"] = table.Str(u.watermark.Inbox)
 		if u.retention > 0 {
-			in.ExpressionAttributeValues[":due"] = str(dueKey(u.instanceID, now.Add(u.retention)))
+			in.ExpressionAttributeValues[":due"] = table.Str(dueKey(u.instanceID, now.Add(u.retention)))
 		}
 	}
 	if u.blocked.Active {
 		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
-		in.ExpressionAttributeValues[":attention"] = str(partitionOf(u.instanceID))
-		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.LastBuild)
-		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
+		in.ExpressionAttributeValues[":attention"] = table.Str(partitionOf(u.instanceID))
+		in.ExpressionAttributeValues[":blockedBy"] = table.Str(u.blocked.LastBuild)
+		in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(why))
 	}
 	if u.paused != nil {
 		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
-		in.ExpressionAttributeValues[":attention"] = str(attentionPaused)
-		in.ExpressionAttributeValues[":paused"] = str(string(who))
+		in.ExpressionAttributeValues[":attention"] = table.Str(table.AttentionPaused)
+		in.ExpressionAttributeValues[":paused"] = table.Str(string(who))
 	}
 	if u.pending() {
-		in.ExpressionAttributeValues[":attention"] = str(attentionPending)
+		in.ExpressionAttributeValues[":attention"] = table.Str(table.AttentionPending)
 	}
 	if u.customStatus != nil {
 		in.ExpressionAttributeNames["#customStatus"] = "customStatus"
-		in.ExpressionAttributeValues[":customStatus"] = str(string(u.customStatus))
+		in.ExpressionAttributeValues[":customStatus"] = table.Str(string(u.customStatus))
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // A request to end or pause an instance waits in its message group while an invocation runs inline activities, because
@@ -24,8 +24,8 @@ const (
 	noteLimit = time.Second
 )
 
-func interruptionKey(instanceID string) item {
-	return item{attrPK: str(interruptionPrefix + instanceID), attrSK: str(skInterruption)}
+func interruptionKey(instanceID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(interruptionPrefix + instanceID), table.AttrSK: table.Str(skInterruption)}
 }
 
 // noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
@@ -43,24 +43,17 @@ func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message)
 			noted[id] = true
 			now := p.now()
 			it := interruptionKey(id)
-			it[attrAskedAt], it[attrTTL] = num(now.UnixMilli()), unix(now.Add(interruptionLife))
-			_ = call(ctx, "DynamoDB.PutItem", id, func() error {
-				_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
-				return err
-			})
+			it[attrAskedAt], it[table.AttrTTL] = table.Num(now.UnixMilli()), table.Unix(now.Add(interruptionLife))
+			_ = p.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
 		}
 	}
 }
 
 // ReadInterruption reads the item that EnqueueForOrchestrator wrote.
 func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
-	var out *dynamodb.GetItemOutput
-	err = call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: interruptionKey(instanceID), ConsistentRead: aws.Bool(true)})
-		return err
-	})
-	if err != nil || getNumber(out.Item, attrAskedAt) == 0 {
+	found, err := p.table.Get(ctx, instanceID, interruptionKey(instanceID), provider.Strong)
+	if err != nil || table.GetNumber(found, attrAskedAt) == 0 {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(getNumber(out.Item, attrAskedAt)).UTC(), nil
+	return time.UnixMilli(table.GetNumber(found, attrAskedAt)).UTC(), nil
 }

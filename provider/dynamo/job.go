@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // skJobs is the prefix of the sort keys of jobs. Their partition is that of the hub's own items.
@@ -30,7 +31,9 @@ const (
 // jobLife is the time for which a job is kept after its end.
 const jobLife = 7 * day
 
-func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs + id)} }
+func jobKey(id string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skJobs + id)}
+}
 
 // PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is
 // lost, PutJob recognizes its own write by the content.
@@ -40,26 +43,23 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
 	}
 	it := jobKey(j.ID)
-	it[attrJob] = str(string(doc))
-	it[attrRevision] = num(j.Revision + 1)
+	it[attrJob] = table.Str(string(doc))
+	it[attrRevision] = table.Num(j.Revision + 1)
 	if j.Ended() {
-		it[attrTTL] = unix(p.now().Add(jobLife))
+		it[table.AttrTTL] = table.Unix(p.now().Add(jobLife))
 	}
 
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists),
+		Item: it, ConditionExpression: aws.String(table.NotExists),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if j.Revision > 0 {
 		in.ConditionExpression = aws.String("rev = :rev")
-		in.ExpressionAttributeValues = item{":rev": num(j.Revision)}
+		in.ExpressionAttributeValues = table.Item{":rev": table.Num(j.Revision)}
 	}
 
-	err = call(ctx, "DynamoDB.PutItem", "", func() error {
-		_, err := p.table.PutItem(ctx, in)
-		return err
-	})
-	if old, refused := refusedItem(err, 0); refused && (getNumber(old, attrRevision) != j.Revision+1 || getString(old, attrJob) != string(doc)) {
+	err = p.table.Put(ctx, "", in)
+	if old, refused := table.FailedItem(err, 0); refused && (table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)) {
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, provider.ErrConflict)
 	} else if err != nil && !refused {
 		return err
@@ -81,38 +81,34 @@ func encodeJob(j *provider.Job) ([]byte, error) {
 
 // ReadJob reads a job.
 func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: jobKey(id), ConsistentRead: aws.Bool(true)})
-		return err
-	})
+	found, err := p.table.Get(ctx, "", jobKey(id), provider.Strong)
 	if err != nil {
 		return provider.Job{}, err
 	}
-	if len(out.Item) == 0 {
+	if len(found) == 0 {
 		return provider.Job{}, fmt.Errorf("dynamo: job %s: %w", id, provider.ErrNotFound)
 	}
-	return decodeJob(out.Item)
+	return decodeJob(found)
 }
 
 // decodeJob rejects unknown fields, because a filter of a later release could otherwise select more instances than
 // requested.
-func decodeJob(it item) (j provider.Job, err error) {
-	doc := json.NewDecoder(strings.NewReader(getString(it, attrJob)))
+func decodeJob(it table.Item) (j provider.Job, err error) {
+	doc := json.NewDecoder(strings.NewReader(table.GetString(it, attrJob)))
 	doc.DisallowUnknownFields()
 	if err := doc.Decode(&j); err != nil {
-		return j, fmt.Errorf("dynamo: item %s: %w", getString(it, attrSK), err)
+		return j, fmt.Errorf("dynamo: item %s: %w", table.GetString(it, table.AttrSK), err)
 	}
-	j.Revision = getNumber(it, attrRevision)
+	j.Revision = table.GetNumber(it, attrRevision)
 	return j, nil
 }
 
 // ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
 // a job of a later release, does not prevent others from being listed.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
-	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
-		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
-		KeyConditionExpression: aws.String("pk = :hub AND begins_with(sk, :jobs)"), ExpressionAttributeValues: item{":hub": str(pkHub), ":jobs": str(skJobs)},
+	items, err := p.table.QueryAll(ctx, "", &dynamodb.QueryInput{
+		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
+		KeyConditionExpression: aws.String("pk = :hub AND begins_with(sk, :jobs)"), ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":jobs": table.Str(skJobs)},
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +117,7 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 		j, err := decodeJob(it)
 		if err != nil {
 			p.log.WarnContext(ctx, "bulk job unreadable, skipping it", "event", logevent.BulkJobUnreadable,
-				"item", getString(it, attrSK), "error", err)
+				"item", table.GetString(it, table.AttrSK), "error", err)
 			continue
 		}
 		jobs = append(jobs, j)
@@ -145,7 +141,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 			return nil, "", err
 		}
 		for _, it := range page {
-			after = getString(it, attrCreated)
+			after = table.GetString(it, table.AttrCreated)
 			if !selects(&f, it) {
 				continue
 			}
@@ -157,7 +153,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 			continue
 		}
 
-		if shard, after = shard+1, ""; shard == shards {
+		if shard, after = shard+1, ""; shard == table.Shards {
 			return found, "", nil
 		}
 	}
@@ -165,9 +161,9 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 }
 
 // matchPage reads the next page of a shard after a key.
-func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []item, more bool, err error) {
+func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []table.Item, more bool, err error) {
 	// the key of an instance that was started at that time sorts after it
-	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore)
+	begin, end := table.FormatTime(f.StartedAfter), table.FormatTime(f.StartedBefore)
 	if after != "" {
 		begin = after + "!" // after the key, and before the next one: all keys have the same length
 	}
@@ -176,13 +172,13 @@ func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int,
 	}
 	in := p.shardQuery(shard, begin, end)
 	in.Limit = aws.Int32(filteredPage)
-	page, err = p.queryPage(ctx, "", in)
+	page, err = p.table.QueryPage(ctx, "", in)
 	return page, in.ExclusiveStartKey != nil, err
 }
 
 // targetOf returns the target for an item. An unreadable instance is a target too. The error then occurs when the job
 // processes it, and concerns only this instance.
-func targetOf(it item) provider.Target {
+func targetOf(it table.Item) provider.Target {
 	in, _ := decodeInstance(it)
 	return provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}
 }
@@ -194,19 +190,19 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 		return 0, "", nil
 	}
 	head, after, _ := strings.Cut(s, " ")
-	if shard, err = strconv.Atoi(head); err != nil || shard < 0 || shard >= shards {
+	if shard, err = strconv.Atoi(head); err != nil || shard < 0 || shard >= table.Shards {
 		return 0, "", &provider.FieldError{Field: "from", Problem: "is not a cursor of MatchInstances"}
 	}
 	return shard, after, nil
 }
 
 // selects reports whether a filter selects an item of the index. The query has already applied the start times.
-func selects(f *provider.Filter, it item) bool {
-	if f.Orchestration != "" && getString(it, "name") != f.Orchestration ||
-		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
-		f.Version != "" && getString(it, "version") != f.Version ||
-		f.ParentID != "" && !strings.HasPrefix(getString(it, attrParent), parentPrefix(f.ParentID)) ||
-		!f.UpdatedBefore.IsZero() && lastChange(it) >= formatTime(f.UpdatedBefore) {
+func selects(f *provider.Filter, it table.Item) bool {
+	if f.Orchestration != "" && table.GetString(it, "name") != f.Orchestration ||
+		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(table.GetString(it, table.AttrStatus))) ||
+		f.Version != "" && table.GetString(it, "version") != f.Version ||
+		f.ParentID != "" && !strings.HasPrefix(table.GetString(it, table.AttrParent), parentPrefix(f.ParentID)) ||
+		!f.UpdatedBefore.IsZero() && lastChange(it) >= table.FormatTime(f.UpdatedBefore) {
 		return false
 	}
 	return hasTags(it, f.Tags)
@@ -214,11 +210,11 @@ func selects(f *provider.Filter, it item) bool {
 
 // lastChange returns the time of the last change of an instance. For a pending instance it is the start, because its
 // attribute updated is the time of the sweeper's next check.
-func lastChange(it item) string {
-	if getString(it, attrStatus) != string(provider.StatusPending) {
-		return getString(it, attrUpdated)
+func lastChange(it table.Item) string {
+	if table.GetString(it, table.AttrStatus) != string(provider.StatusPending) {
+		return table.GetString(it, table.AttrUpdated)
 	}
-	created, _, _ := strings.Cut(getString(it, attrCreated), "#")
+	created, _, _ := strings.Cut(table.GetString(it, table.AttrCreated), "#")
 	return created
 }
 
@@ -231,7 +227,7 @@ func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID st
 		return nil
 	case err != nil:
 		return err
-	case getString(it, attrStartID) == startID && !isDeleting(it) && provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
+	case table.GetString(it, table.AttrStartID) == startID && !isDeleting(it) && provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
 		return p.deleteOver(ctx, it)
 	}
 	return unlessNone(p.deleteLife(ctx, instanceID, startID, force))

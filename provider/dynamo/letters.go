@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 var _ provider.DeadLetters = (*Provider)(nil)
@@ -57,7 +59,7 @@ func (p *Provider) ReceiveDeadLetters(ctx context.Context, queue string, hide ti
 	in := receiveLetters(url, hide)
 	in.WaitTimeSeconds = int32(lettersWait / time.Second)
 	var out *sqs.ReceiveMessageOutput
-	err = call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+	err = awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
 		out, err = p.queues.ReceiveMessage(ctx, in)
 		return err
 	})
@@ -179,7 +181,7 @@ func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadL
 
 // asItIs returns a new record of an unreadable dead letter of a FIFO queue.
 func asItIs(d *provider.DeadLetter) entry {
-	return entry{body: d.Record.Body, group: d.Record.Group, dedup: digest("redriven", d.Record.ID)}
+	return entry{body: d.Record.Body, group: d.Record.Group, dedup: table.Digest("redriven", d.Record.ID)}
 }
 
 // messageAgain returns a new record of a message that the queue does not drop as a duplicate of the original.

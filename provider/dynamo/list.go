@@ -17,6 +17,8 @@ import (
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 const (
@@ -37,15 +39,15 @@ type cursor struct {
 }
 
 func queryDigest(q provider.ListQuery) string {
-	parts := []string{string(q.Status), q.Name, formatTime(q.StartedAfter)}
+	parts := []string{string(q.Status), q.Name, table.FormatTime(q.StartedAfter)}
 	// without these filters it is the digest of earlier releases
 	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() {
-		parts = append(parts, q.Version, q.Parent, formatTime(q.StartedBefore))
+		parts = append(parts, q.Version, q.Parent, table.FormatTime(q.StartedBefore))
 		for _, k := range slices.Sorted(maps.Keys(q.Tags)) {
 			parts = append(parts, k, q.Tags[k])
 		}
 	}
-	return digest(parts...)[:12]
+	return table.Digest(parts...)[:12]
 }
 
 func (c cursor) String() string {
@@ -87,10 +89,10 @@ func (c cursor) isPlace(q provider.ListQuery) bool {
 		return false
 	}
 	if c.Key == "" {
-		return c.Before >= formatTime(q.StartedAfter) && c.Before <= latestKey(q)
+		return c.Before >= table.FormatTime(q.StartedAfter) && c.Before <= latestKey(q)
 	}
 	kind, byAttention := attentionOf(q.Status)
-	id, isInstance := strings.CutPrefix(c.Key, idPrefix)
+	id, isInstance := strings.CutPrefix(c.Key, table.IDPrefix)
 	hasPartition := c.Partition >= 0 && c.Partition < len(partitionsOf(kind))
 	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
@@ -110,11 +112,11 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (pro
 		return provider.Page{}, err
 	}
 
-	if formatTime(q.StartedAfter) > latestKey(q) {
+	if table.FormatTime(q.StartedAfter) > latestKey(q) {
 		return provider.Page{}, nil // there is no time in between, and DynamoDB rejects such a query
 	}
 
-	ctx = withBudget(ctx)
+	ctx = awscall.WithRetryBudget(ctx)
 	// an earlier release returned cursors of the creation index
 	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") {
 		return p.listByAttention(ctx, q, kind, c)
@@ -138,7 +140,7 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c c
 }
 
 // readable returns the readable part of an instance, so that a damaged instance does not make a list fail.
-func (p *Provider) readable(ctx context.Context, it item) provider.Instance {
+func (p *Provider) readable(ctx context.Context, it table.Item) provider.Instance {
 	in, err := decodeInstance(it)
 	if err != nil {
 		p.log.WarnContext(ctx, "instance item unreadable, listing the readable part",
@@ -154,18 +156,18 @@ const looksAtShards = 2
 // newest merges the shards until a page is full or the read limit of a page is reached. It reads each shard in small
 // steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or empty
 // at its end.
-func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (all []item, before string, err error) {
-	lists := make([]*shardList, shards)
+func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (all []table.Item, before string, err error) {
+	lists := make([]*shardList, table.Shards)
 	for shard := range lists {
 		lists[shard] = p.shardList(shard, q, c)
 	}
-	for left := looksAtShards * shards; ; {
+	for left := looksAtShards * table.Shards; ; {
 		next := slices.MaxFunc(lists, func(a, b *shardList) int { return cmp.Compare(a.head(), b.head()) })
 		switch {
 		case next.head() == "":
 			return all, "", nil
 		case len(next.items) > 0 && len(all) == q.Limit:
-			return all, getString(all[q.Limit-1], attrCreated), nil
+			return all, table.GetString(all[q.Limit-1], table.AttrCreated), nil
 		case len(next.items) > 0:
 			all = append(all, next.items[0])
 			next.items = next.items[1:]
@@ -186,7 +188,7 @@ type shardList struct {
 	in     *dynamodb.QueryInput
 	before string // the key of the last listed instance
 	tags   map[string]string
-	items  []item
+	items  []table.Item
 	upTo   string // the last key that was read
 	over   bool
 }
@@ -200,12 +202,12 @@ func latestKey(q provider.ListQuery) string {
 	if q.StartedBefore.IsZero() {
 		return endOfTime
 	}
-	return formatTime(q.StartedBefore)
+	return table.FormatTime(q.StartedBefore)
 }
 
 func (p *Provider) shardList(shard int, q provider.ListQuery, c cursor) *shardList {
 	upTo := cmp.Or(c.Before, latestKey(q))
-	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
+	in := p.shardQuery(shard, table.FormatTime(q.StartedAfter), upTo)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(readAtOnce(q))
 	filter(in, q)
@@ -220,16 +222,16 @@ func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 		if value != "" {
 			conditions = append(conditions, "#"+attribute+" = :"+attribute)
 			in.ExpressionAttributeNames["#"+attribute] = attribute
-			in.ExpressionAttributeValues[":"+attribute] = str(value)
+			in.ExpressionAttributeValues[":"+attribute] = table.Str(value)
 		}
 	}
-	add(attrStatus, string(q.Status))
+	add(table.AttrStatus, string(q.Status))
 	add("name", q.Name)
 	add("version", q.Version)
 	if q.Parent != "" {
 		conditions = append(conditions, "begins_with(#parent, :parent)")
-		in.ExpressionAttributeNames["#parent"] = attrParent
-		in.ExpressionAttributeValues[":parent"] = str(parentPrefix(q.Parent))
+		in.ExpressionAttributeNames["#parent"] = table.AttrParent
+		in.ExpressionAttributeValues[":parent"] = table.Str(parentPrefix(q.Parent))
 	}
 	if len(conditions) > 0 {
 		in.FilterExpression = aws.String(strings.Join(conditions, " AND "))
@@ -241,7 +243,7 @@ func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 func (l *shardList) head() string {
 	switch {
 	case len(l.items) > 0:
-		return getString(l.items[0], attrCreated)
+		return table.GetString(l.items[0], table.AttrCreated)
 	case l.over:
 		return ""
 	default:
@@ -257,22 +259,22 @@ func (p *Provider) refill(ctx context.Context, lists []*shardList) (read int, er
 			reads = append(reads, func() error { return p.readOn(ctx, l) })
 		}
 	}
-	return len(reads), together(reads...)
+	return len(reads), awscall.Parallel(reads...)
 }
 
 // readOn reads the next instances of a shard.
 func (p *Provider) readOn(ctx context.Context, l *shardList) error {
-	page, err := p.queryPage(ctx, "", l.in)
+	page, err := p.table.QueryPage(ctx, "", l.in)
 	if err != nil {
 		return err
 	}
 	for _, it := range page {
-		if getString(it, attrCreated) != l.before && hasTags(it, l.tags) {
+		if table.GetString(it, table.AttrCreated) != l.before && hasTags(it, l.tags) {
 			l.items = append(l.items, it)
 		}
 	}
 	if l.over = l.in.ExclusiveStartKey == nil; !l.over {
-		l.upTo = getString(l.in.ExclusiveStartKey, attrCreated)
+		l.upTo = table.GetString(l.in.ExclusiveStartKey, table.AttrCreated)
 	}
 	return nil
 }
@@ -284,18 +286,18 @@ func readAtOnce(q provider.ListQuery) int32 {
 		return filteredPage
 	}
 	const some = 8 // a reserve, so that shards of different sizes need no second query
-	return int32(q.Limit)/shards + some
+	return int32(q.Limit)/table.Shards + some
 }
 
 // attentionOf returns the attention kind of instances with a status. ok is false if the status does not determine it.
 func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	switch s {
 	case provider.StatusBlocked:
-		return attentionBlocked, true
+		return table.AttentionBlocked, true
 	case provider.StatusPaused:
-		return attentionPaused, true
+		return table.AttentionPaused, true
 	case provider.StatusDeleting:
-		return attentionDeleting, true
+		return table.AttentionDeleting, true
 	default:
 		return "", false
 	}
@@ -316,7 +318,7 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, ki
 		return page, errors.Join(errs...)
 	}
 	for _, it := range items {
-		if getString(it, attrStatus) != string(q.Status) {
+		if table.GetString(it, table.AttrStatus) != string(q.Status) {
 			continue
 		}
 		if one := p.readable(ctx, it); q.Selects(&one) {
@@ -324,17 +326,17 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, ki
 		}
 	}
 	if next != nil {
-		page.NextCursor = cursor{Before: getString(next.item, attrUpdated), Key: getString(next.item, attrPK), Partition: next.partition, Query: queryDigest(q)}.String()
+		page.NextCursor = cursor{Before: table.GetString(next.Item, table.AttrUpdated), Key: table.GetString(next.Item, table.AttrPK), Partition: next.partition, Query: queryDigest(q)}.String()
 	}
 	return page, nil
 }
 
 func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &p.hub.Table, IndexName: aws.String(indexByCreation),
+		IndexName:              aws.String(table.IndexByCreation),
 		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
 		// every name that can be a reserved word has an alias
-		ExpressionAttributeNames:  map[string]string{"#created": attrCreated},
-		ExpressionAttributeValues: item{":shard": str(strconv.Itoa(shard)), ":from": str(from), ":to": str(to)},
+		ExpressionAttributeNames:  map[string]string{"#created": table.AttrCreated},
+		ExpressionAttributeValues: table.Item{":shard": table.Str(strconv.Itoa(shard)), ":from": table.Str(from), ":to": table.Str(to)},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 func TestCursorRoundTrip(t *testing.T) {
@@ -117,7 +118,7 @@ func TestFiltersHaveDifferentDigests(t *testing.T) {
 func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
 	t.Parallel()
 	q := provider.ListQuery{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}
-	if got, want := queryDigest(q), digest("Running", "order", "1970-01-01T00:00:01.000Z")[:12]; got != want {
+	if got, want := queryDigest(q), table.Digest("Running", "order", "1970-01-01T00:00:01.000Z")[:12]; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -135,10 +136,10 @@ func TestCreatedKeysSortByTimeAndAreUnique(t *testing.T) {
 
 func TestInstanceItemsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(item){
-		"created": func(it item) { it[attrCreated] = str("yesterday") },
-		"updated": func(it item) { delete(it, "updated") },
-		"tags":    func(it item) { it["tags"] = str("{") },
+	for name, spoil := range map[string]func(table.Item){
+		"created": func(it table.Item) { it[table.AttrCreated] = table.Str("yesterday") },
+		"updated": func(it table.Item) { delete(it, "updated") },
+		"tags":    func(it table.Item) { it["tags"] = table.Str("{") },
 	} {
 		it, err := instanceItem(provider.Instance{InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"}})
 		if err != nil {

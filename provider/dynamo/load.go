@@ -3,13 +3,13 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // load reads the segments of an execution page by page, together with its first item. It reads the first segments one
@@ -18,10 +18,10 @@ type load struct {
 	p                       *Provider
 	instanceID, executionID string
 	consistency             provider.Consistency
-	rolled                  int64   // the first segment from which rollups are read and written; 0 disables them
-	notes                   *[]item // receives the keys of dispatch records and cursors (R9); may be nil
+	rolled                  int64         // the first segment from which rollups are read and written; 0 disables them
+	notes                   *[]table.Item // receives the keys of dispatch records and cursors (R9); may be nil
 
-	start    item
+	start    table.Item
 	segments []provider.Segment
 	holding  provider.DataBudget
 	runs     []run // runs of segments for rollups; the last one may be too short
@@ -33,7 +33,7 @@ func (l *load) due() int64 { return int64(len(l.segments)) }
 // read reads all segments. There are none if the execution was deleted.
 func (l *load) read(ctx context.Context) error {
 	err := l.readAll(ctx)
-	if errors.Is(err, errStub) {
+	if errors.Is(err, table.ErrDeleted) {
 		l.segments, l.start, l.runs, err = nil, nil, nil, nil
 	}
 	return err
@@ -45,7 +45,7 @@ func (l *load) readAll(ctx context.Context) error {
 	if err != nil || !more {
 		return err
 	}
-	for page, err := range l.p.query(ctx, l.instanceID, l.p.rollupsFrom(l.executionID, l.due())) {
+	for page, err := range l.p.table.Query(ctx, l.instanceID, l.p.rollupsFrom(l.executionID, l.due())) {
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (l *load) forgetNotes() {
 func (l *load) known() int64 { return l.due() - 1 }
 
 // take adds the segments of a rollup, and those between it and the previous one.
-func (l *load) take(ctx context.Context, it item) error {
+func (l *load) take(ctx context.Context, it table.Item) error {
 	segments, err := unroll(it)
 	if err != nil {
 		l.p.log.WarnContext(ctx, "rollup unreadable, reading its turns one by one", "event", logevent.RollupUnreadable,
@@ -104,15 +104,15 @@ func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 	in.ConsistentRead = aws.Bool(l.consistency == provider.Strong)
 	switch {
 	case s.to > 0:
-		in.ExpressionAttributeValues[":end"] = str(segmentSK(s.to, 999))
+		in.ExpressionAttributeValues[":end"] = table.Str(table.SegmentSK(s.to, 999))
 	case l.notes != nil:
-		in.ExpressionAttributeValues[":end"] = str(skCursors + "~") // after each of them
+		in.ExpressionAttributeValues[":end"] = table.Str(table.SKCursors + "~") // after each of them
 	}
 	if s.until > 0 {
 		in.Limit = aws.Int32(int32(min(s.until, 1<<20)))
 	}
 	cut := cutter{due: s.from}
-	for page, err := range l.p.query(ctx, l.instanceID, in) {
+	for page, err := range l.p.table.Query(ctx, l.instanceID, in) {
 		if err != nil {
 			return false, err
 		}
@@ -126,7 +126,7 @@ func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 		}
 	}
 	if s.from > 0 && cut.due == s.from || s.to > 0 && cut.due != s.to+1 {
-		return false, &tornError{fmt.Sprintf("segment %d is missing, but a rollup contains it", cut.due)}
+		return false, table.NewTornError("segment %d is missing, but a rollup contains it", cut.due)
 	}
 	return false, nil
 }
@@ -162,7 +162,7 @@ func (l *load) add(s *provider.Segment) {
 }
 
 // roll adds a segment to the last run, or starts a new run with it.
-func (l *load) roll(sequence int64, parts []item) {
+func (l *load) roll(sequence int64, parts []table.Item) {
 	if n := len(l.runs); n > 0 && l.runs[n-1].add(sequence, parts) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
@@ -31,7 +32,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 
 // alongside sends the outputs and writes the instance concurrently, because neither depends on the other.
 func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
-	err = together(
+	err = awscall.Parallel(
 		func() error { return p.publish(ctx, &u) },
 		func() (err error) { refused, err = p.sendSegment(ctx, t, s); return err },
 	)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // sendOutputs sends work items, timers and messages to their queues.
@@ -163,7 +164,7 @@ func (p *Provider) reconciled(queues outgoing, run string) {
 		if q := &queues[i]; q.url != p.hub.InboxURL {
 			for j := range q.entries {
 				if e := &q.entries[j]; e.dedup != "" {
-					e.dedup = digest(e.dedup, run)
+					e.dedup = table.Digest(e.dedup, run)
 				}
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // attrOutstanding is an attribute of a deleting instance whose history was too large to read before its end. It stores
@@ -49,9 +50,9 @@ const outstandingNoted = 3 * time.Second
 
 // cancelOutstanding cancels the outstanding children of an instance, unless its terminal segment does (R17). It sends
 // the cancels before it stores the position. Cancels can be sent twice.
-func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance, it item) error {
+func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance, it table.Item) error {
 	var at outstanding
-	doc := getString(it, attrOutstanding)
+	doc := table.GetString(it, attrOutstanding)
 	if doc == "" {
 		return nil
 	}
@@ -158,10 +159,10 @@ func (p *Provider) noteOutstanding(ctx context.Context, in *provider.Instance, b
 	if err != nil {
 		return err
 	}
-	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID), UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
+	_, updated, err := p.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key: table.InstanceKey(in.InstanceID), UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
 		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
-		ExpressionAttributeValues: item{":moved": str(formatTime(p.now())), ":untold": str(at), ":x": str(in.ExecutionID)},
+		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(p.now())), ":untold": table.Str(at), ":x": table.Str(in.ExecutionID)},
 	})
 	if err == nil && !updated {
 		return errGoOn
@@ -189,21 +190,21 @@ func encodeOutstanding(before int64, settled map[int64]bool) (string, error) {
 // segmentsBefore yields the segments of an instance's execution backwards, with strong consistency. It holds at most
 // one page and one segment in memory, and skips unreadable segments.
 func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, before int64) iter.Seq2[provider.Segment, error] {
-	query := segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong)
+	query := table.SegmentsQuery(in.ExecutionID, provider.Strong)
 	query.ScanIndexForward = aws.Bool(false)
 	query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
-	query.ExpressionAttributeValues[":first"] = str(skSegments)
-	query.ExpressionAttributeValues[":sk"] = str(segmentSK(before, 0))
+	query.ExpressionAttributeValues[":first"] = table.Str(table.SKSegments)
+	query.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(before, 0))
 
 	return func(yield func(provider.Segment, error) bool) {
-		var parts []item // the parts of a segment arrive last part first
-		for page, err := range p.query(ctx, in.InstanceID, query) {
+		var parts []table.Item // the parts of a segment arrive last part first
+		for page, err := range p.table.Query(ctx, in.InstanceID, query) {
 			if err != nil {
 				yield(provider.Segment{}, err)
 				return
 			}
 			for _, it := range page {
-				if parts = append(parts, it); getNumber(it, attrParts) == 0 && !isStub(it) {
+				if parts = append(parts, it); table.GetNumber(it, table.AttrParts) == 0 && !table.IsStub(it) {
 					continue
 				}
 				s, err := p.segmentOf(ctx, in, parts)
@@ -218,13 +219,13 @@ func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, be
 
 // segmentOf decodes a segment whose parts are in reverse order. It returns an empty segment if the segment cannot be
 // read, and errGoOn if it is erased: another process has then cancelled the children.
-func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts []item) (s provider.Segment, err error) {
+func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts []table.Item) (s provider.Segment, err error) {
 	slices.Reverse(parts)
-	if isStub(parts[0]) {
+	if table.IsStub(parts[0]) {
 		return s, errGoOn
 	}
-	sk := getString(parts[0], attrSK)
-	sequence, _, err := parseSegmentSK(sk)
+	sk := table.GetString(parts[0], table.AttrSK)
+	sequence, _, err := table.ParseSegmentSK(sk)
 	if err == nil {
 		s = wholeSegment(sequence, parts)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // payloads implements provider.PayloadStore in the hub's bucket. The hub's name is the prefix of the keys, so that hubs
@@ -84,7 +86,7 @@ func (s *payloads) ListPayloads(ctx context.Context, prefix, after string) (foun
 // call makes a call like those to the table. ErrNotFound is not repeated.
 func (s *payloads) call(ctx context.Context, op, key string, f func() error) error {
 	missing := false
-	err := call(ctx, op, "", func() error {
+	err := awscall.Do(ctx, op, "", func() error {
 		err := f()
 		missing = errors.Is(err, provider.ErrNotFound)
 		return err
@@ -198,6 +200,6 @@ func (p *Provider) isOrphaned(ctx context.Context, executionID string, old []str
 	if executionID == "" || len(old) == 0 {
 		return false, nil
 	}
-	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
-	return err == nil && (len(start) == 0 || isStub(start)), err
+	start, err := p.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
+	return err == nil && (len(start) == 0 || table.IsStub(start)), err
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // Three searches find instances that were started and had no turn. They take turns step by step, so that none of them
@@ -47,11 +49,11 @@ const (
 // pendingLook is one of the searches.
 type pendingLook interface {
 	// next makes a step. over is true at the end of the search.
-	next(ctx context.Context) (found []item, over bool, err error)
+	next(ctx context.Context) (found []table.Item, over bool, err error)
 	// keep stores that the found instances were processed.
 	keep(ctx context.Context) error
 	// notice returns the condition for marking an instance as pending, and the values in it.
-	notice(it item) (condition string, values item)
+	notice(it table.Item) (condition string, values table.Item)
 }
 
 // PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
@@ -59,8 +61,8 @@ type pendingLook interface {
 func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		looks := []pendingLook{
-			&scan{p: p, duty: "pending", from: func(ctx context.Context) (string, error) { return p.nearFrom(ctx, startedBefore) }, to: formatTime(startedBefore)},
-			&scan{p: p, duty: "pending-late", to: formatTime(startedBefore.Add(-lateBy)), late: true},
+			&scan{p: p, duty: "pending", from: func(ctx context.Context) (string, error) { return p.nearFrom(ctx, startedBefore) }, to: table.FormatTime(startedBefore)},
+			&scan{p: p, duty: "pending-late", to: table.FormatTime(startedBefore.Add(-lateBy)), late: true},
 			&dueAgain{p: p},
 		}
 		for len(looks) > 0 {
@@ -83,15 +85,15 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 // one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (p *Provider) nearFrom(ctx context.Context, startedBefore time.Time) (string, error) {
-	it, err := p.getWatchItem(ctx, item{attrPK: str(pkHub), attrSK: str(skWatch)})
+	it, err := p.table.Get(ctx, "", table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKSweep)}, provider.Eventual)
 	if err != nil {
 		return "", err
 	}
 	from := startedBefore
-	if at, err := time.Parse(timeFormat, getString(it, "upTo")); err == nil && at.Before(from) {
+	if at, err := time.Parse(table.TimeFormat, table.GetString(it, "upTo")); err == nil && at.Before(from) {
 		from = at
 	}
-	return formatTime(from.Add(-lateBy)), nil
+	return table.FormatTime(from.Add(-lateBy)), nil
 }
 
 // step makes a step of a search, and yields the instances to wake. goOn is false if the caller stopped.
@@ -120,7 +122,7 @@ func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.T
 }
 
 // noticeAll marks instances as pending, and returns those to wake now.
-func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, startedBefore time.Time) (wake []provider.Instance, errs []error) {
+func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []table.Item, startedBefore time.Time) (wake []provider.Instance, errs []error) {
 	var mu sync.Mutex
 	writes := make([]func() error, len(found))
 	for i, it := range found {
@@ -137,27 +139,27 @@ func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, s
 			return nil
 		}
 	}
-	_ = atOnce(instancesAtOnce, writes)
+	_ = awscall.ParallelN(instancesAtOnce, writes)
 	return wake, errs
 }
 
 // noticeOne marks an instance as pending, unless it has had its turn, or another process marks it. If the write fails,
 // the instance is woken anyway if it was never woken before, because this search does not find it again.
-func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it item, startedBefore time.Time) (in provider.Instance, due bool, err error) {
+func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it table.Item, startedBefore time.Time) (in provider.Instance, due bool, err error) {
 	if in, err = decodeInstance(it); err != nil {
 		return in, false, err
 	}
 
 	next, due := nextLook(&in, startedBefore, p.now())
 	condition, values := l.notice(it)
-	values[":status"] = str(string(provider.StatusPending))
-	values[":attention"] = str(attentionPending)
-	values[":next"] = str(formatTime(next))
+	values[":status"] = table.Str(string(provider.StatusPending))
+	values[":attention"] = table.Str(table.AttentionPending)
+	values[":next"] = table.Str(table.FormatTime(next))
 
-	noticed, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
+	_, noticed, err := p.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key:              table.InstanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET attention = :attention, updated = :next"), ConditionExpression: aws.String("#status = :status AND " + condition),
-		ExpressionAttributeNames: map[string]string{nameStatus: attrStatus}, ExpressionAttributeValues: values,
+		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus}, ExpressionAttributeValues: values,
 	})
 	if err != nil {
 		_, again := l.(*dueAgain)
@@ -188,19 +190,19 @@ type scan struct {
 	to   string
 	late bool // the near search has found nearly all, and the attention index finds those again
 
-	at, kept [shards]string // the positions of the shards: now, and as stored
-	lists    []*scanned     // nil before the first step
+	at, kept [table.Shards]string // the positions of the shards: now, and as stored
+	lists    []*scanned           // nil before the first step
 }
 
 // scanned holds the items of a shard that a scan has read.
 type scanned struct {
 	in    *dynamodb.QueryInput
-	items []item
+	items []table.Item
 	upTo  string // the last key that was read; empty if there was none
 	over  bool
 }
 
-func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
+func (s *scan) next(ctx context.Context) (found []table.Item, over bool, err error) {
 	if s.lists == nil {
 		if err := s.begin(ctx); err != nil {
 			return nil, true, err
@@ -220,14 +222,14 @@ func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
 			return err
 		})
 	}
-	err = together(reads...)
+	err = awscall.Parallel(reads...)
 
 	over = true
 	for i, l := range s.lists {
 		n := min(len(l.items), noticedAtOnce)
 		found = append(found, l.items[:n]...)
 		if n > 0 {
-			s.at[i] = getString(l.items[n-1], attrCreated)
+			s.at[i] = table.GetString(l.items[n-1], table.AttrCreated)
 		}
 		if l.items = l.items[n:]; len(l.items) == 0 && l.upTo != "" {
 			s.at[i] = l.upTo
@@ -244,17 +246,17 @@ func (s *scan) begin(ctx context.Context) error {
 	}
 
 	first := ""
-	if len(kept) != shards && s.from != nil {
+	if len(kept) != table.Shards && s.from != nil {
 		var err error
 		if first, err = s.from(ctx); err != nil {
 			return err
 		}
 	}
 
-	s.lists = make([]*scanned, shards)
+	s.lists = make([]*scanned, table.Shards)
 	for i := range s.lists {
 		s.at[i] = first
-		if len(kept) == shards {
+		if len(kept) == table.Shards {
 			s.at[i] = s.p.notAhead(kept[i], s.to)
 		}
 		s.lists[i] = s.p.newScan(i, s.at[i], s.to)
@@ -269,13 +271,13 @@ const aheadBy = time.Minute
 // notAhead returns a position unless it is in the future. A wrong clock has then set it, and instances that were
 // started in between would never be found. The search then starts an hour back.
 func (p *Provider) notAhead(mark, to string) string {
-	at, err := time.Parse(timeFormat, to)
-	if err != nil || mark <= formatTime(at.Add(aheadBy)) {
+	at, err := time.Parse(table.TimeFormat, to)
+	if err != nil || mark <= table.FormatTime(at.Add(aheadBy)) {
 		return mark
 	}
 	p.log.Warn("sweep position ahead of the clock, reading again", "event", logevent.SweepPositionAhead, "upTo", mark,
 		"now", to)
-	return formatTime(at.Add(-lateBy))
+	return table.FormatTime(at.Add(-lateBy))
 }
 
 // newScan prepares a search for pending instances in a shard after a key.
@@ -286,20 +288,20 @@ func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	in := p.shardQuery(shard, behind+" ", to) // a space sorts before every continuation of a key
 	in.Limit = aws.Int32(scannedAtOnce)
 	in.FilterExpression = aws.String("#status = :pending")
-	in.ExpressionAttributeNames[nameStatus] = attrStatus
-	in.ExpressionAttributeValues[":pending"] = str(string(provider.StatusPending))
+	in.ExpressionAttributeNames[table.NameStatus] = table.AttrStatus
+	in.ExpressionAttributeValues[":pending"] = table.Str(string(provider.StatusPending))
 	return &scanned{in: in}
 }
 
 // isNoticed reports whether the sweeper has found a pending instance. Before that, its last change is its creation.
 // This index does not contain the attention.
-func isNoticed(it item) bool {
-	return getString(it, attrUpdated) != "" && !strings.HasPrefix(getString(it, attrCreated), getString(it, attrUpdated))
+func isNoticed(it table.Item) bool {
+	return table.GetString(it, table.AttrUpdated) != "" && !strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
 }
 
 // readOn reads the next items of a shard. After an error the next search continues with the shard.
 func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
-	out, err := p.queryOnce(ctx, "", l.in)
+	out, err := p.table.QueryOnce(ctx, "", l.in)
 	if err != nil {
 		l.over = true
 		return err
@@ -307,7 +309,7 @@ func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
 	l.items = out.Items
 	switch l.over = l.in.ExclusiveStartKey == nil; {
 	case !l.over:
-		l.upTo = getString(l.in.ExclusiveStartKey, attrCreated)
+		l.upTo = table.GetString(l.in.ExclusiveStartKey, table.AttrCreated)
 	case out.ScannedCount > 0 || l.upTo != "":
 		l.upTo = to
 	}
@@ -327,8 +329,8 @@ func (s *scan) keep(ctx context.Context) error {
 }
 
 // notice excludes instances that have attention, because the attention index finds those.
-func (s *scan) notice(item) (condition string, values item) {
-	return "attribute_not_exists(attention)", item{}
+func (s *scan) notice(table.Item) (condition string, values table.Item) {
+	return "attribute_not_exists(attention)", table.Item{}
 }
 
 // dueAgain finds instances that were found before and are due. A woken instance moves behind all due ones, so the
@@ -338,14 +340,14 @@ type dueAgain struct {
 	in *dynamodb.QueryInput // nil before the first step
 }
 
-func (d *dueAgain) next(ctx context.Context) (found []item, over bool, err error) {
+func (d *dueAgain) next(ctx context.Context) (found []table.Item, over bool, err error) {
 	if d.in == nil {
-		d.in = d.p.attentionQuery(attentionPending)
+		d.in = d.p.attentionQuery(table.AttentionPending)
 		d.in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :now")
-		d.in.ExpressionAttributeValues[":now"] = str(formatTime(d.p.now()))
+		d.in.ExpressionAttributeValues[":now"] = table.Str(table.FormatTime(d.p.now()))
 		d.in.Limit = aws.Int32(wokenAgain)
 	}
-	page, err := d.p.queryPage(ctx, "", d.in)
+	page, err := d.p.table.QueryPage(ctx, "", d.in)
 	if err != nil {
 		return nil, true, err
 	}
@@ -356,6 +358,6 @@ func (d *dueAgain) next(ctx context.Context) (found []item, over bool, err error
 func (d *dueAgain) keep(context.Context) error { return nil }
 
 // notice makes sure that only one of two concurrent sweeps wakes the instance.
-func (d *dueAgain) notice(it item) (condition string, values item) {
-	return "attention = :attention AND updated = :seen", item{":seen": it[attrUpdated]}
+func (d *dueAgain) notice(it table.Item) (condition string, values table.Item) {
+	return "attention = :attention AND updated = :seen", table.Item{":seen": it[table.AttrUpdated]}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The names and values that several expressions use.
@@ -36,9 +37,9 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 		writes = append(writes, types.TransactWriteItem{Update: u})
 	}
 	for len(writes) > 0 {
-		n := min(len(writes), transactionItems-1)
+		n := min(len(writes), table.MaxTransactionItems-1)
 		batch := append([]types.TransactWriteItem{{ConditionCheck: c.fence()}}, writes[:n]...)
-		if err := p.transact(ctx, instanceID, batch); err != nil {
+		if err := p.table.Transact(ctx, instanceID, batch); err != nil {
 			return c.conflict(err)
 		}
 		writes = writes[n:]
@@ -69,24 +70,24 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: encode pending attempt: %w", err)
 	}
-	since := formatTime(k.Pending.Since)
+	since := table.FormatTime(k.Pending.Since)
 	set := "SET #attempt = :attempt, #pending = :pending, #pendingOf = :attempt, #lookBy = :by, #at = if_not_exists(#at, :since), " +
 		"#failedAt = if_not_exists(#failedAt, :since), #error = if_not_exists(#error, :none)"
 	u := &types.Update{
-		TableName: &c.p.hub.Table, Key: retryKey(c.Head.ExecutionID, k.ActivityID),
+		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
 		ExpressionAttributeNames: map[string]string{
 			nameAttempt: attrAttempt, "#pending": attrPending, "#pendingOf": attrPendingOf, "#lookBy": attrLookBy, "#lookAt": attrLookAt,
 			nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
 		},
-		ExpressionAttributeValues: item{
-			valueAttempt: num(int64(k.Attempt)), ":pending": str(string(doc)), ":by": str(k.NextCheckID), ":since": str(since), ":none": str("{}"),
+		ExpressionAttributeValues: table.Item{
+			valueAttempt: table.Num(int64(k.Attempt)), ":pending": table.Str(string(doc)), ":by": table.Str(k.NextCheckID), ":since": table.Str(since), ":none": table.Str("{}"),
 		},
 	}
 	if k.NextCheckAt.IsZero() {
 		u.UpdateExpression = aws.String(set + " REMOVE #lookAt")
 	} else {
 		u.UpdateExpression = aws.String(set + ", #lookAt = :lookAt")
-		u.ExpressionAttributeValues[":lookAt"] = str(formatTime(k.NextCheckAt))
+		u.ExpressionAttributeValues[":lookAt"] = table.Str(table.FormatTime(k.NextCheckAt))
 	}
 
 	switch was := &k.Was; {
@@ -94,11 +95,11 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 		u.ConditionExpression = aws.String("attribute_not_exists(#attempt)")
 	case was.NextCheckID == "":
 		u.ConditionExpression = aws.String("#attempt = :was AND attribute_not_exists(#lookBy)")
-		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
+		u.ExpressionAttributeValues[":was"] = table.Num(int64(was.Attempt))
 	default:
 		u.ConditionExpression = aws.String("#attempt = :was AND #lookBy = :wasBy")
-		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
-		u.ExpressionAttributeValues[":wasBy"] = str(was.NextCheckID)
+		u.ExpressionAttributeValues[":was"] = table.Num(int64(was.Attempt))
+		u.ExpressionAttributeValues[":wasBy"] = table.Str(was.NextCheckID)
 	}
 	return u, nil
 }
@@ -107,9 +108,9 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
+		Key:                       table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
 		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
-		ExpressionAttributeValues: item{":beat": str(formatTime(b.At)), valueAttempt: num(int64(b.Attempt))},
+		ExpressionAttributeValues: table.Item{":beat": table.Str(table.FormatTime(b.At)), valueAttempt: table.Num(int64(b.Attempt))},
 		// A time of another attempt is from another holder's clock, and is not comparable.
 		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
 			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
@@ -117,7 +118,7 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 	if len(b.Details) > 0 {
 		set += ", #details = :details"
 		in.ExpressionAttributeNames["#details"] = attrDetails
-		in.ExpressionAttributeValues[":details"] = str(string(b.Details))
+		in.ExpressionAttributeValues[":details"] = table.Str(string(b.Details))
 	}
 	if b.Cancelled {
 		set += ", #seenAt = if_not_exists(#seenAt, :beat)"
@@ -132,15 +133,15 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 // seen.
 func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(activityID))},
+		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
 		UpdateExpression:          aws.String("SET #overOf = :attempt"),
 		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#overOf": attrOverOf},
-		ExpressionAttributeValues: item{valueAttempt: num(int64(attempt))},
+		ExpressionAttributeValues: table.Item{valueAttempt: table.Num(int64(attempt))},
 		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
 	}
 	if !beatenAt.IsZero() {
 		in.ConditionExpression = aws.String("#overOf = :attempt OR #beatenAt = :beatenAt")
-		in.ExpressionAttributeValues[":beatenAt"] = str(formatTime(beatenAt))
+		in.ExpressionAttributeValues[":beatenAt"] = table.Str(table.FormatTime(beatenAt))
 	}
 	ended, err = p.putRecord(ctx, executionID, activityID, in)
 	return ended, ofActivity(executionID, activityID, err)

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // skMarks is the prefix of the crash markers of an execution: p#<activity, or 0>#<message id>.
@@ -26,12 +26,12 @@ const (
 	attrDelivery = "delivery" // the latest one
 )
 
-func markKey(a *provider.Attempt) item {
-	return item{
-		attrPK: str(executionPK(a.ExecutionID)),
+func markKey(a *provider.Attempt) table.Item {
+	return table.Item{
+		table.AttrPK: table.Str(table.ExecutionPK(a.ExecutionID)),
 		// The key contains the message, because an activity can have two messages with separate counts, and each turn
 		// has another first message.
-		attrSK: str(fmt.Sprintf("%s%d#%s", skMarks, a.ActivityID, a.Record.ID)),
+		table.AttrSK: table.Str(fmt.Sprintf("%s%d#%s", skMarks, a.ActivityID, a.Record.ID)),
 	}
 }
 
@@ -41,42 +41,35 @@ func markKey(a *provider.Attempt) item {
 func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
-	values := item{
-		":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(1), ":at": str(formatTime(now)), ":gone": unix(now.Add(tombstoneLife)),
+	values := table.Item{
+		":delivery": table.Num(int64(a.Record.ReceiveCount)), ":begun": table.Num(1), ":at": table.Str(table.FormatTime(now)), ":gone": table.Unix(now.Add(table.TombstoneLifetime)),
 	}
 	if a.Batched {
 		condition += " AND #begun = :none"
-		values[":none"] = num(0)
+		values[":none"] = table.Num(0)
 	}
 
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: markKey(&a),
+		Key:                                 markKey(&a),
 		UpdateExpression:                    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
 		ConditionExpression:                 &condition,
-		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, nameAt: "at", "#gone": attrTTL, "#begun": attrBegun},
+		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, nameAt: "at", "#gone": table.AttrTTL, "#begun": attrBegun},
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	var mark item
-	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
-		out, err := p.table.UpdateItem(ctx, in)
-		if err == nil {
-			mark = out.Attributes
-		}
-		return err
-	})
+	mark, err := p.table.UpdateReturning(ctx, "", in)
 	if err != nil {
-		counted, refused := refusedItem(err, 0)
+		counted, refused := table.FailedItem(err, 0)
 		if !refused {
 			return 0, err
 		}
 		mark = counted
-		if a.Batched && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
-			return int(getNumber(mark, attrBegun)), nil // none of the counted deliveries is this one
+		if a.Batched && int(table.GetNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
+			return int(table.GetNumber(mark, attrBegun)), nil // none of the counted deliveries is this one
 		}
 	}
-	return max(0, int(getNumber(mark, attrBegun))-1), nil
+	return max(0, int(table.GetNumber(mark, attrBegun))-1), nil
 }
 
 // DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
@@ -88,54 +81,40 @@ func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) er
 	until := p.now()
 	if a.Progressed {
 		left = 1
-		until = until.Add(tombstoneLife)
+		until = until.Add(table.TombstoneLifetime)
 	}
 
 	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", left, until)
 	if err == nil && !unmarked {
-		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, p.now().Add(tombstoneLife))
+		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, p.now().Add(table.TombstoneLifetime))
 	}
 	return err
 }
 
 // countAttempts sets the count of a crash marker, if the latest marked delivery meets the condition.
 func (p *Provider) countAttempts(ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time) (counted bool, err error) {
-	return p.updateIf(ctx, "", &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: markKey(a),
+	_, counted, err = p.table.UpdateIf(ctx, "", &dynamodb.UpdateItemInput{
+		Key:                       markKey(a),
 		UpdateExpression:          aws.String("SET #begun = :begun, #gone = :gone"),
 		ConditionExpression:       &condition,
-		ExpressionAttributeNames:  map[string]string{"#delivery": attrDelivery, "#gone": attrTTL, "#begun": attrBegun},
-		ExpressionAttributeValues: item{":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(begun), ":gone": unix(until)},
+		ExpressionAttributeNames:  map[string]string{"#delivery": attrDelivery, "#gone": table.AttrTTL, "#begun": attrBegun},
+		ExpressionAttributeValues: table.Item{":delivery": table.Num(int64(a.Record.ReceiveCount)), ":begun": table.Num(begun), ":gone": table.Unix(until)},
 	})
+	return counted, err
 }
-
-// updateIf updates an item. It does nothing if the condition fails.
-func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb.UpdateItemInput) (updated bool, err error) {
-	err = call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	})
-	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// unix returns a time as a TTL.
-func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
 // BlockInstance writes only the instance item, because a segment requires a readable history.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(instanceID),
+		Key:                      table.InstanceKey(instanceID),
 		UpdateExpression:         aws.String(set + forget),
 		ConditionExpression:      aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
-		ExpressionAttributeNames: map[string]string{"#updated": "updated", nameStatus: attrStatus, "#x": "execution"},
-		ExpressionAttributeValues: item{
-			":updated": str(formatTime(p.now())), ":x": str(executionID), ":status": str(string(provider.StatusRunning)),
-			":pending": str(string(provider.StatusPending)), ":running": str(string(provider.StatusRunning)),
-			":cancelling": str(string(provider.StatusCancelling)), ":blocked": str(string(provider.StatusBlocked)),
+		ExpressionAttributeNames: map[string]string{"#updated": "updated", table.NameStatus: table.AttrStatus, "#x": "execution"},
+		ExpressionAttributeValues: table.Item{
+			":updated": table.Str(table.FormatTime(p.now())), ":x": table.Str(executionID), ":status": table.Str(string(provider.StatusRunning)),
+			":pending": table.Str(string(provider.StatusPending)), ":running": table.Str(string(provider.StatusRunning)),
+			":cancelling": table.Str(string(provider.StatusCancelling)), ":blocked": table.Str(string(provider.StatusBlocked)),
 		},
 	}
 	if why != nil {
@@ -145,13 +124,13 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 		}
 		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused")
 		in.ConditionExpression = aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)")
-		in.ExpressionAttributeValues[":paused"] = str(string(provider.StatusPaused))
-		in.ExpressionAttributeValues[":status"] = str(string(provider.StatusBlocked))
-		in.ExpressionAttributeValues[":attention"] = str(partitionOf(instanceID))
-		in.ExpressionAttributeValues[":blockedBy"] = str(buildID)
-		in.ExpressionAttributeValues[":diagnosis"] = str(string(diagnosis))
+		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
+		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))
+		in.ExpressionAttributeValues[":attention"] = table.Str(partitionOf(instanceID))
+		in.ExpressionAttributeValues[":blockedBy"] = table.Str(buildID)
+		in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(diagnosis))
 	}
-	_, err := p.updateIf(ctx, instanceID, in)
+	_, _, err := p.table.UpdateIf(ctx, instanceID, in)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 var _ provider.Poller = (*Provider)(nil)
@@ -52,7 +53,7 @@ func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.R
 	}
 	var out *sqs.ReceiveMessageOutput
 	var from time.Time
-	err = call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+	err = awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
 		from = p.now()
 		out, err = p.queues.ReceiveMessage(ctx, in)
 		return err
@@ -80,7 +81,7 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	}
 	const name = types.QueueAttributeNameVisibilityTimeout
 	var out *sqs.GetQueueAttributesOutput
-	err := call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
+	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
 		out, err = p.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}})
 		return err
 	})
@@ -112,7 +113,7 @@ type cancelsAsked struct {
 func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
 	locking, reading := ctx, ctx
 	if len(items) > batchLimit {
-		locking, reading = withBudget(ctx), withBudget(ctx)
+		locking, reading = awscall.WithRetryBudget(ctx), awscall.WithRetryBudget(ctx)
 	}
 
 	records := make([]provider.Record, len(items))
@@ -142,7 +143,7 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 			return x.err
 		})
 	}
-	err = together(calls...)
+	err = awscall.Parallel(calls...)
 	for i := range items {
 		if x := asked[items[i].ExecutionID]; x != nil {
 			renewals[i].Cancel = x.cancels.Of(items[i].ActivityID)
@@ -160,7 +161,7 @@ func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Dur
 	if err != nil {
 		return nil, err
 	}
-	err = together(calls...)
+	err = awscall.Parallel(calls...)
 	for i := range renewals {
 		if renewals[i].Lost {
 			lost = append(lost, records[i])
@@ -206,7 +207,7 @@ func (p *Provider) renewBatch(ctx context.Context, url string, lock time.Duratio
 	}
 
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: visibilityEntries(some, lock)}
-	err := call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
+	err := awscall.Do(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
 		from := p.now()
 		out, err := p.queues.ChangeMessageVisibilityBatch(ctx, in)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // Quotas of SQS.
@@ -36,9 +36,6 @@ func mostOf(p *provider.Redrive) int {
 	}
 	return bodyLimit
 }
-
-// parallelSends is the maximum number of concurrent batches of a turn.
-const parallelSends = 16
 
 // entry is a message to send.
 type entry struct {
@@ -100,7 +97,7 @@ func (p *Provider) sendBatches(ctx context.Context, all []sentBatch, out *sendin
 			return out.add(all[i].url, taken, err)
 		}
 	}
-	return together(sends...)
+	return awscall.Parallel(sends...)
 }
 
 // sentBatch is a batch for a queue, or the accepted part of one.
@@ -207,34 +204,6 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 	return nil
 }
 
-// together runs fs concurrently, with a limit, and joins their errors. The last one runs in the calling goroutine.
-func together(fs ...func() error) error { return atOnce(parallelSends, fs) }
-
-// atOnce is like together with up to most concurrent functions.
-func atOnce(most int, fs []func() error) error {
-	switch len(fs) {
-	case 0:
-		return nil
-	case 1:
-		return fs[0]()
-	}
-	var wg sync.WaitGroup
-	errs := make([]error, len(fs))
-	places := make(chan struct{}, most)
-	last := len(fs) - 1
-	for i, f := range fs[:last] {
-		places <- struct{}{}
-		wg.Go(func() {
-			goroutine.ReserveStack()
-			errs[i] = f()
-			<-places
-		})
-	}
-	errs[last] = fs[last]()
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
 // batches splits entries into batches that fit a request. Loose entries of one group stay together.
 func batches(entries []entry) [][]entry {
 	var cut [][]entry
@@ -275,7 +244,7 @@ func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) err
 func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (taken []entry, err error) {
 	left := batch
 	var refused []refusedEntry
-	err = call(ctx, "SQS.SendMessageBatch", "", func() error {
+	err = awscall.Do(ctx, "SQS.SendMessageBatch", "", func() error {
 		out, err := p.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries(left)})
 		if err != nil {
 			return err
@@ -436,7 +405,7 @@ func (p *Provider) deleteBatch(ctx context.Context, url string, records []provid
 	for i := range records {
 		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].ReceiptHandle}
 	}
-	return call(ctx, "SQS.DeleteMessageBatch", "", func() error {
+	return awscall.Do(ctx, "SQS.DeleteMessageBatch", "", func() error {
 		out, err := p.queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries})
 		if err != nil || len(out.Failed) == 0 {
 			return err
@@ -465,7 +434,7 @@ func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.
 
 func (p *Provider) abandonBatch(ctx context.Context, url string, delay time.Duration, records []provider.Record) error {
 	entries := visibilityEntries(records, delay)
-	return call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
+	return awscall.Do(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
 		out, err := p.queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: entries})
 		if err != nil || len(out.Failed) == 0 {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // fakeQueues answers sends by answer, and keeps them.
@@ -144,7 +145,7 @@ func TestTogetherIsBoundedAndJoinsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
 		errOdd := errors.New("odd")
-		fs := make([]func() error, 5*parallelSends)
+		fs := make([]func() error, 5*awscall.MaxParallel)
 		release := make(chan struct{})
 		for i := range fs {
 			fs[i] = func() error {
@@ -158,13 +159,13 @@ func TestTogetherIsBoundedAndJoinsErrors(t *testing.T) {
 			}
 		}
 		done := make(chan error)
-		go func() { done <- together(fs...) }()
+		go func() { done <- awscall.Parallel(fs...) }()
 		synctest.Wait()
-		if now.Load() != parallelSends {
-			t.Errorf("%d at once, want %d", now.Load(), parallelSends)
+		if now.Load() != awscall.MaxParallel {
+			t.Errorf("%d at once, want %d", now.Load(), awscall.MaxParallel)
 		}
 		close(release)
-		if err := <-done; !errors.Is(err, errOdd) || most.Load() != parallelSends {
+		if err := <-done; !errors.Is(err, errOdd) || most.Load() != awscall.MaxParallel {
 			t.Errorf("%d at most, error %v", most.Load(), err)
 		}
 	})
@@ -279,7 +280,7 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.sent) != 1) {
 					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.sent))
 				}
-				if failed, ok := errors.AsType[*provider.Error](err); !forGood && (!ok || !failed.Retryable || len(refused) > 0 || len(q.sent) != sameAgain) {
+				if failed, ok := errors.AsType[*provider.Error](err); !forGood && (!ok || !failed.Retryable || len(refused) > 0 || len(q.sent) != awscall.MaxTries) {
 					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.sent))
 				}
 				time.Sleep(time.Hour)

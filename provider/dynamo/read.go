@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // strongTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
@@ -53,7 +53,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 		if err != nil {
 			return nil, err
 		}
-		current := getString(it, attrExecution)
+		current := table.GetString(it, table.AttrExecution)
 		switch {
 		case current != executionID:
 			executionID, try = current, 1
@@ -85,7 +85,7 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 
 // readExecutionWith is readExecution, and also reads the keys of the execution's dispatch records and cursors in the
 // same query, with the reconciliations that wrote them (R9).
-func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (*provider.Orchestration, error) {
+func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
 		l := load{p: p, instanceID: instanceID, executionID: executionID, consistency: c, rolled: p.rolled, notes: notes}
 		if try == strongTries {
@@ -93,7 +93,7 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 		}
 		l.holding.ExecutionID = executionID
 		err := l.read(ctx)
-		_, torn := errors.AsType[*tornError](err)
+		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && c == provider.Strong && try == strongTries:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, executionID, provider.ErrCorrupt, err)
@@ -102,7 +102,7 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
-		case len(l.segments) == 0 || instanceID != getString(l.start, attrInstance):
+		case len(l.segments) == 0 || instanceID != table.GetString(l.start, table.AttrInstance):
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
 		if notes == nil { // a reconciliation has only the permissions of its caller
@@ -110,88 +110,32 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 		}
 		last := l.segments[len(l.segments)-1]
 		return &provider.Orchestration{
-			InstanceID: instanceID, Verified: c == provider.Strong, Segments: l.segments, Previous: getString(l.start, attrPrevious),
+			InstanceID: instanceID, Verified: c == provider.Strong, Segments: l.segments, Previous: table.GetString(l.start, table.AttrPrevious),
 			Head: provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
 		}, nil
 	}
 }
 
 // withoutNotes moves items that are no segments out of a page.
-func withoutNotes(page []item, notes *[]item) []item {
+func withoutNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	if notes == nil {
 		return page
 	}
-	return slices.DeleteFunc(page, func(it item) bool {
-		isNote := strings.HasPrefix(getString(it, attrSK), skCursors)
+	return slices.DeleteFunc(page, func(it table.Item) bool {
+		isNote := strings.HasPrefix(table.GetString(it, table.AttrSK), table.SKCursors)
 		if isNote {
-			*notes = append(*notes, item{attrPK: it[attrPK], attrSK: it[attrSK], attrTakenBy: str(getString(it, attrTakenBy))})
+			*notes = append(*notes, table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], attrTakenBy: table.Str(table.GetString(it, attrTakenBy))})
 		}
 		return isNote
 	})
 }
 
 // header returns a segment's first item without its events.
-func header(it item) item {
+func header(it table.Item) table.Item {
 	h := maps.Clone(it)
-	delete(h, attrEvents)
-	delete(h, attrZstd)
+	delete(h, table.AttrEvents)
+	delete(h, table.AttrZstd)
 	return h
-}
-
-// queryAll reads all pages of a query.
-func (p *Provider) queryAll(ctx context.Context, instanceID string, in *dynamodb.QueryInput) (items []item, err error) {
-	for page, err := range p.query(ctx, instanceID, in) {
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page...)
-	}
-	return items, nil
-}
-
-func segmentsQuery(table, executionID string, c provider.Consistency) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		TableName: &table, ConsistentRead: aws.Bool(c == provider.Strong),
-		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: item{valuePK: str(executionPK(executionID)), valueSK: str(skSegments)},
-	}
-}
-
-// query yields the pages of a query, of up to 1 MB each.
-func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.QueryInput) iter.Seq2[[]item, error] {
-	return func(yield func([]item, error) bool) {
-		for {
-			items, err := p.queryPage(ctx, instanceID, in)
-			if !yield(items, err) || err != nil || in.ExclusiveStartKey == nil {
-				return
-			}
-		}
-	}
-}
-
-// queryPage reads one page, and sets in's start key to that of the next page, or to nil at the end.
-func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]item, error) {
-	out, err := p.queryOnce(ctx, instanceID, in)
-	if err != nil {
-		return nil, err
-	}
-	return out.Items, nil
-}
-
-// queryOnce is queryPage, and returns the whole response.
-func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	var out *dynamodb.QueryOutput
-	err := call(ctx, "DynamoDB.Query", instanceID, func() (err error) {
-		out, err = p.table.Query(ctx, in)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if in.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 {
-		in.ExclusiveStartKey = nil
-	}
-	return out, nil
 }
 
 // ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
@@ -230,14 +174,14 @@ func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *hist
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
-		current := getString(it, attrExecution)
+		current := table.GetString(it, table.AttrExecution)
 		for id := current; err == nil && id != ""; {
 			var x provider.Execution
 			at := id
-			if x, id, err = p.readStart(ctx, instanceID, at); errors.Is(err, errStub) && at != current {
+			if x, id, err = p.readStart(ctx, instanceID, at); errors.Is(err, table.ErrDeleted) && at != current {
 				return // erased in the meantime
 			}
-			if err == nil && !yield(x, nil) || at == getString(it, attrOldest) {
+			if err == nil && !yield(x, nil) || at == table.GetString(it, table.AttrOldest) {
 				return
 			}
 		}
@@ -249,26 +193,26 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 
 // readStart reads an execution's first segment, and returns the previous execution.
 func (p *Provider) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = str(segmentSK(0, 0))
-	in.ExpressionAttributeValues[":parts"] = str(segmentSK(0, 999))
-	items, err := p.queryAll(ctx, instanceID, in)
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(0, 0))
+	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(0, 999))
+	items, err := p.table.QueryAll(ctx, instanceID, in)
 	if err != nil {
 		return x, "", err
 	}
-	segments, err := decodeSegments(unlessDeleted(items))
+	segments, err := decodeSegments(table.UnlessDeleted(items))
 	if err == nil && len(segments) == 0 {
 		err = provider.ErrNotFound
 	}
-	if len(items) > 0 && isStub(items[0]) {
-		err = fmt.Errorf("%w: %w", err, errStub)
+	if len(items) > 0 && table.IsStub(items[0]) {
+		err = fmt.Errorf("%w: %w", err, table.ErrDeleted)
 	}
 	if err != nil {
 		return x, "", fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
 	}
 	start := &segments[0].Events[0]
-	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
+	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, table.GetString(items[0], table.AttrPrevious), nil
 }
 
 // ReadTerminalEvent reads only the last segment, with a backward query.
@@ -279,7 +223,7 @@ func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (h
 			return history.Event{}, err
 		}
 		end, err := lastEvent(parts)
-		if _, torn := errors.AsType[*tornError](err); torn && try < strongTries {
+		if _, torn := errors.AsType[*table.TornError](err); torn && try < strongTries {
 			continue
 		} else if torn {
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
@@ -292,20 +236,20 @@ func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (h
 }
 
 // lastParts reads the items of the last segment, sorted by key.
-func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, error) {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+func (p *Provider) lastParts(ctx context.Context, executionID string) ([]table.Item, error) {
+	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(1)
 
-	var parts []item
-	for page, err := range p.query(ctx, "", in) {
+	var parts []table.Item
+	for page, err := range p.table.Query(ctx, "", in) {
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, page...)
-		if n := len(parts); n > 0 && isStub(parts[n-1]) {
+		if n := len(parts); n > 0 && table.IsStub(parts[n-1]) {
 			return nil, nil // deleted
-		} else if n > 0 && getNumber(parts[n-1], attrParts) > 0 {
+		} else if n > 0 && table.GetNumber(parts[n-1], table.AttrParts) > 0 {
 			break // the first part, so the segment is complete
 		}
 	}
@@ -313,17 +257,17 @@ func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, e
 	return parts, nil
 }
 
-func lastEvent(parts []item) (history.Event, error) {
+func lastEvent(parts []table.Item) (history.Event, error) {
 	if len(parts) == 0 {
 		return history.Event{}, provider.ErrNotFound
 	}
-	sequence, _, err := parseSegmentSK(getString(parts[0], attrSK))
+	sequence, _, err := table.ParseSegmentSK(table.GetString(parts[0], table.AttrSK))
 	if err != nil {
 		return history.Event{}, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 	}
-	if n := getNumber(parts[0], attrParts); n != int64(len(parts)) {
-		return history.Event{}, &tornError{fmt.Sprintf("item %s has %d parts, but %d exist",
-			getString(parts[0], attrSK), n, len(parts))}
+	if n := table.GetNumber(parts[0], table.AttrParts); n != int64(len(parts)) {
+		return history.Event{}, table.NewTornError("item %s has %d parts, but %d exist",
+			table.GetString(parts[0], table.AttrSK), n, len(parts))
 	}
 
 	doc, err := segmentDocument(sequence, parts)

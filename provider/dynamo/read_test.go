@@ -11,13 +11,14 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // fakeHistory answers queries with these items, and leaves out the last one for a number of queries.
 type fakeHistory struct {
 	TableAPI
 
-	items  []item
+	items  []table.Item
 	torn   int
 	strong []bool
 }
@@ -28,7 +29,7 @@ func (h *fakeHistory) Query(_ context.Context, in *dynamodb.QueryInput, _ ...fun
 	if len(h.strong) <= h.torn {
 		items = items[:len(items)-1]
 	}
-	out := &dynamodb.QueryOutput{Items: append([]item(nil), items...)}
+	out := &dynamodb.QueryOutput{Items: append([]table.Item(nil), items...)}
 	if !aws.ToBool(in.ScanIndexForward) && in.ScanIndexForward != nil {
 		for i, it := range items {
 			out.Items[len(items)-1-i] = it
@@ -38,12 +39,12 @@ func (h *fakeHistory) Query(_ context.Context, in *dynamodb.QueryInput, _ ...fun
 }
 
 // endedIn is a history of one segment of several parts that ends it.
-func endedIn(t *testing.T) []item {
+func endedIn(t *testing.T) []table.Item {
 	t.Helper()
-	s := segmentOf(0, 2*partLimit, false)
+	s := segmentOf(0, 2*table.PartLimit, false)
 	s.Events[0].Kind, s.Events[0].Output, s.Events[0].Value = history.OrchestrationCompleted, s.Events[0].Value, nil
 	items := encoded(t, s)
-	items[0][attrInstance] = str("a")
+	items[0][table.AttrInstance] = table.Str("a")
 	return items
 }
 
@@ -61,7 +62,7 @@ func TestATornReadIsReadAgain(t *testing.T) {
 		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
 	} {
 		h := &fakeHistory{items: endedIn(t), torn: c.torn}
-		p := &Provider{table: h, hub: HubConfig{Table: "t"}}
+		p := &Provider{table: table.New(h, "t")}
 		o, err := p.readExecution(t.Context(), "a", "X", provider.Eventual)
 		var reads strings.Builder
 		for _, strong := range h.strong {
@@ -80,7 +81,7 @@ func TestATornEndIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for torn, want := range map[int]error{0: nil, 1: nil, strongTries - 1: nil, 1000: provider.ErrCorrupt} {
 		h := &fakeHistory{items: endedIn(t), torn: torn}
-		end, err := (&Provider{table: h, hub: HubConfig{Table: "t"}}).ReadTerminalEvent(t.Context(), "X")
+		end, err := (&Provider{table: table.New(h, "t")}).ReadTerminalEvent(t.Context(), "X")
 		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, strongTries) {
 			t.Errorf("torn %d times: %d reads, %s, %v", torn, len(h.strong), end.Kind, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 var _ provider.Reconciler = (*Provider)(nil)
@@ -42,7 +43,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 	// A damaged instance is woken too, because its turn sets the status to Blocked.
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: instanceID,
-		Redrive: &provider.Redrive{Record: digest("reconcile", r.Run, instanceID), Times: 1},
+		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
 	}
 	if woken := p.EnqueueForOrchestrator(ctx, wake); woken != nil {
 		return out, woken
@@ -64,7 +65,7 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 			return nil
 		}
 
-		var notes []item
+		var notes []table.Item
 		o, err := p.readExecutionWith(ctx, in.InstanceID, id, provider.Strong, &notes)
 		if n == 0 {
 			err = p.ofOneMoment(ctx, in, o, err)
@@ -104,7 +105,7 @@ func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *pr
 
 // resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
 // sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
-func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	x, err := p.awaited(ctx, r.Run, o.Origin())
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes 
 }
 
 // resendOutputs sends the unsettled outputs of an execution.
-func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []item, out *provider.ReconcileResult) error {
+func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []table.Item, out *provider.ReconcileResult) error {
 	n := 0
 	for _, s := range o.Segments {
 		sent := provider.OutputsOf(x, s, settled)
@@ -167,14 +168,14 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 // queue any more. It keeps those of the same reconciliation, so that a reconciliation whose calls fail continues. It
 // also keeps those of a later, concurrent one, because otherwise each reconciliation would send the outputs of the
 // other again. fresh is true if there are none of these.
-func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, notes []item, run string) (fresh bool, err error) {
+func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, notes []table.Item, run string) (fresh bool, err error) {
 	fresh = true
 	for _, note := range notes {
-		if run != "" && getString(note, attrTakenBy) >= run {
+		if run != "" && table.GetString(note, attrTakenBy) >= run {
 			fresh = false
 			continue
 		}
-		if err := p.removeItem(ctx, o.InstanceID, item{attrPK: note[attrPK], attrSK: note[attrSK]}); err != nil {
+		if err := p.table.DeleteItem(ctx, o.InstanceID, table.Item{table.AttrPK: note[table.AttrPK], table.AttrSK: note[table.AttrSK]}); err != nil {
 			return false, err
 		}
 	}

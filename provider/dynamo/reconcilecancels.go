@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // forgetUndecided deletes cancel decisions of turns that an execution's history does not contain. In a table that was
@@ -17,16 +18,16 @@ func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestratio
 	if !awaitsActivity(o, settled) {
 		return nil
 	}
-	in := p.between(o.Head.ExecutionID, decidedSK(o.Head.Segment+1), skDecided+"~")
-	in.ProjectionExpression = aws.String(attrPK + ", " + attrSK)
-	items, err := p.queryAll(ctx, o.InstanceID, in)
+	in := p.between(o.Head.ExecutionID, table.CancelDecisionsSK(o.Head.Segment+1), table.SKCancelDecisions+"~")
+	in.ProjectionExpression = aws.String(table.AttrPK + ", " + table.AttrSK)
+	items, err := p.table.QueryAll(ctx, o.InstanceID, in)
 	if err != nil {
 		return err
 	}
 
-	of := map[int64][]item{}
+	of := map[int64][]table.Item{}
 	for _, it := range items {
-		sequence := sequenceOf(it, skDecided)
+		sequence := table.SequenceOf(it, table.SKCancelDecisions)
 		of[sequence] = append(of[sequence], it)
 	}
 	for sequence, record := range of {
@@ -38,16 +39,18 @@ func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestratio
 }
 
 // forgetRecord deletes the cancel decisions of a turn, unless the turn has been committed.
-func (p *Provider) forgetRecord(ctx context.Context, o *provider.Orchestration, sequence int64, record []item) error {
-	key := func(sk string) item { return item{attrPK: str(executionPK(o.Head.ExecutionID)), attrSK: str(sk)} }
+func (p *Provider) forgetRecord(ctx context.Context, o *provider.Orchestration, sequence int64, record []table.Item) error {
+	key := func(sk string) table.Item {
+		return table.ExecutionKey(o.Head.ExecutionID, sk)
+	}
 	writes := []types.TransactWriteItem{ // the first one deletes nothing and is only the condition
-		{Delete: &types.Delete{TableName: &p.hub.Table, Key: key(segmentSK(sequence, 0)), ConditionExpression: aws.String(notExists)}},
-		{Delete: &types.Delete{TableName: &p.hub.Table, Key: key(blockSK(sequence))}},
+		{Delete: &types.Delete{Key: key(table.SegmentSK(sequence, 0)), ConditionExpression: aws.String(table.NotExists)}},
+		{Delete: &types.Delete{Key: key(table.CancelBlockSK(sequence))}},
 	}
 	for _, it := range record {
-		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: &p.hub.Table, Key: key(getString(it, attrSK))}})
+		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{Key: key(table.GetString(it, table.AttrSK))}})
 	}
-	if err := p.transact(ctx, o.InstanceID, writes); err != nil && !conditionFailed(err) {
+	if err := p.table.Transact(ctx, o.InstanceID, writes); err != nil && !table.ConditionFailed(err) {
 		return err
 	}
 	return nil

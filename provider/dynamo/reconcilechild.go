@@ -9,6 +9,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // spared holds the outputs of an execution that need not be sent.
@@ -85,7 +87,7 @@ func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, o
 			return err
 		}
 	}
-	return together(looks...)
+	return awscall.Parallel(looks...)
 }
 
 func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.Event) (refused, lost bool, err error) {
@@ -94,7 +96,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 	case err != nil:
 		return false, false, err
 	case len(it) > 0 && !isTombstone(it):
-		return getString(it, attrStartID) != e.StartID, false, nil
+		return table.GetString(it, table.AttrStartID) != e.StartID, false, nil
 	case !mayNeverStart(it, e.StartID):
 		err := p.neverStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
 		if errors.Is(err, provider.ErrConflict) {
@@ -111,7 +113,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 }
 
 // lostOutcome returns the failure for a parent of a child whose outcome is unknown.
-func lostOutcome(it item, instanceID, startID string) *history.Failure {
+func lostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
 	if wasALife(it, startID) {
 		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)

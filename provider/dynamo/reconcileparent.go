@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // A child can have a parent that sends it no more messages: a purged one, an erased one, or a past execution that no
@@ -38,12 +39,12 @@ func (p *Provider) lookAtParent(ctx context.Context, run, parentID string) (pare
 		return parentState{}, err
 	}
 	s := parentState{
-		there: len(it) > 0 && !isTombstone(it), deleting: isDeleting(it), over: provider.RuntimeStatus(getString(it, attrStatus)).Terminal(),
-		executionID: getString(it, attrExecution),
+		there: len(it) > 0 && !isTombstone(it), deleting: isDeleting(it), over: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
+		executionID: table.GetString(it, table.AttrExecution),
 	}
-	created := getString(it, attrCreated)
+	created := table.GetString(it, table.AttrCreated)
 	// of a damaged parent it is unknown, and does not concern the child
-	s.createdAt, _ = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))])
+	s.createdAt, _ = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))])
 	p.parents.add(run+" "+parentID, s, 1)
 	return s, nil
 }

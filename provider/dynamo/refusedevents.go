@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
@@ -49,23 +49,19 @@ func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (p
 	return refused, nil
 }
 
-func refusedEventsKey(instanceID string) item {
-	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skRefusedEvents)}
+func refusedEventsKey(instanceID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skRefusedEvents)}
 }
 
 func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes int64, senders []refusedSender, err error) {
-	var out *dynamodb.GetItemOutput
-	err = call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: refusedEventsKey(instanceID), ConsistentRead: aws.Bool(true)})
-		return err
-	})
-	if err != nil || len(out.Item) == 0 {
+	found, err := p.table.Get(ctx, instanceID, refusedEventsKey(instanceID), provider.Strong)
+	if err != nil || len(found) == 0 {
 		return 0, nil, err
 	}
-	if err := json.Unmarshal([]byte(getString(out.Item, attrRefusedEvents)), &senders); err != nil {
+	if err := json.Unmarshal([]byte(table.GetString(found, attrRefusedEvents)), &senders); err != nil {
 		return 0, nil, fmt.Errorf("dynamo: instance %q: rejected events: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
-	return getNumber(out.Item, attrWrites), senders, nil
+	return table.GetNumber(found, attrWrites), senders, nil
 }
 
 // RejectEvents stores the rejected events, on condition that no instance can consume them, and then responds to the
@@ -99,14 +95,14 @@ func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provi
 			return err
 		}
 
-		err = p.transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: p.nobodyTakes(instanceID, over)}, {Put: put}})
+		err = p.table.Transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: p.nobodyTakes(instanceID, over)}, {Put: put}})
 		if err == nil {
 			return nil
 		}
-		if _, there := refusedItem(err, 0); there {
+		if _, there := table.FailedItem(err, 0); there {
 			return fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrConflict)
 		}
-		if _, changed := refusedItem(err, 1); !changed {
+		if _, changed := table.FailedItem(err, 1); !changed {
 			return err
 		}
 	}
@@ -142,16 +138,16 @@ func (p *Provider) putRefused(instanceID string, writes int64, senders []refused
 		return nil, fmt.Errorf("dynamo: instance %q: rejected events: %w", instanceID, err)
 	}
 	it := refusedEventsKey(instanceID)
-	it[attrRefusedEvents] = str(string(doc))
-	it[attrWrites] = num(writes + 1)
-	it[attrTTL] = unix(p.now().Add(tombstoneLife))
+	it[attrRefusedEvents] = table.Str(string(doc))
+	it[attrWrites] = table.Num(writes + 1)
+	it[table.AttrTTL] = table.Unix(p.now().Add(table.TombstoneLifetime))
 
-	put := &types.Put{TableName: &p.hub.Table, Item: it}
-	create(put)
+	put := &types.Put{Item: it}
+	table.RequireAbsent(put)
 	if writes > 0 {
 		put.ConditionExpression = aws.String("#writes = :writes")
 		put.ExpressionAttributeNames = map[string]string{"#writes": attrWrites}
-		put.ExpressionAttributeValues = item{":writes": num(writes)}
+		put.ExpressionAttributeValues = table.Item{":writes": table.Num(writes)}
 	}
 	return put, nil
 }
@@ -159,14 +155,14 @@ func (p *Provider) putRefused(instanceID string, writes int64, senders []refused
 // nobodyTakes returns the condition that an ID has no instance, or one that has ended.
 func (p *Provider) nobodyTakes(instanceID, over string) *types.ConditionCheck {
 	check := &types.ConditionCheck{
-		TableName: &p.hub.Table, Key: instanceKey(instanceID),
-		ConditionExpression:                 aws.String(notExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)"),
-		ExpressionAttributeNames:            map[string]string{"#deleted": attrDeleted},
+		Key:                                 table.InstanceKey(instanceID),
+		ConditionExpression:                 aws.String(table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)"),
+		ExpressionAttributeNames:            map[string]string{"#deleted": table.AttrTombstone},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if over != "" {
 		check.ConditionExpression = aws.String(*check.ConditionExpression + " OR execution = :over")
-		check.ExpressionAttributeValues = item{":over": str(over)}
+		check.ExpressionAttributeValues = table.Item{":over": table.Str(over)}
 	}
 	return check
 }

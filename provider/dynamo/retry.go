@@ -12,10 +12,9 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
-
-// transactionItems is the maximum number of items of a transaction (a DynamoDB quota).
-const transactionItems = 100
 
 // retrying is one call of RetryActivities.
 type retrying struct {
@@ -89,7 +88,7 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 	}
 
 	for len(advance) > 0 {
-		n := min(len(advance), transactionItems-1)
+		n := min(len(advance), table.MaxTransactionItems-1)
 		if err := c.advance(ctx, advance[:n]); err != nil {
 			return err
 		}
@@ -117,7 +116,7 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 			return err
 		}
 	}
-	if err := together(looks...); err != nil {
+	if err := awscall.Parallel(looks...); err != nil {
 		return err
 	}
 
@@ -147,7 +146,7 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 			writes = append(writes, types.TransactWriteItem{Update: u})
 		}
 
-		err := c.p.transact(ctx, c.InstanceID, writes)
+		err := c.p.table.Transact(ctx, c.InstanceID, writes)
 		if err == nil {
 			for _, i := range batch {
 				c.next(i, *c.Failed[i].RetryAt, false, c.Failed[i].Ended)
@@ -168,18 +167,18 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 // withoutRefused removes the failures from a batch that made its transaction fail, and sets their verdicts. known is
 // false if there are none.
 func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known bool) {
-	if _, moved := refusedItem(failed, 0); moved || !conditionFailed(failed) {
+	if _, moved := table.FailedItem(failed, 0); moved || !table.ConditionFailed(failed) {
 		return nil, false
 	}
 	for n, i := range batch {
-		old, refused := refusedItem(failed, n+1)
+		old, refused := table.FailedItem(failed, n+1)
 		if !refused {
 			rest = append(rest, i)
 			continue
 		}
 		known = true
 		o := &c.Failed[i]
-		if getString(old, attrRun) != o.Run || int(getNumber(old, attrAttempt)) != o.Attempt+1 {
+		if table.GetString(old, attrRun) != o.Run || int(table.GetNumber(old, attrAttempt)) != o.Attempt+1 {
 			continue // it is not the current attempt
 		}
 		if r, err := decodeRetry(old); err == nil {
@@ -202,9 +201,8 @@ func (c *retrying) next(i int, at time.Time, again bool, ended string) {
 // deleted instance, changes nothing.
 func (c *retrying) fence() *types.ConditionCheck {
 	return &types.ConditionCheck{
-		TableName:           &c.p.hub.Table,
-		Key:                 item{attrPK: str(executionPK(c.Head.ExecutionID)), attrSK: str(segmentSK(c.Head.Segment+1, 0))},
-		ConditionExpression: aws.String(notExists),
+		Key:                 table.ExecutionKey(c.Head.ExecutionID, table.SegmentSK(c.Head.Segment+1, 0)),
+		ConditionExpression: aws.String(table.NotExists),
 		// The item is not returned, which distinguishes a failure of this condition from others.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureNone,
 	}
@@ -218,29 +216,29 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 		return nil, err
 	}
 	u := &types.Update{
-		TableName: &c.p.hub.Table, Key: retryKey(c.Head.ExecutionID, o.ActivityID),
+		Key:                 table.AttemptKey(c.Head.ExecutionID, o.ActivityID),
 		UpdateExpression:    aws.String("SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error"),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: map[string]string{
 			nameAttempt: attrAttempt, "#run": attrRun, nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
 		},
-		ExpressionAttributeValues: item{
-			":failed": num(int64(o.Attempt)), ":next": num(int64(o.Attempt) + 1), valueRun: str(o.Run), ":error": str(why),
-			":due": str(formatTime(*o.RetryAt)), ":now": str(formatTime(c.p.now())),
+		ExpressionAttributeValues: table.Item{
+			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), valueRun: table.Str(o.Run), ":error": table.Str(why),
+			":due": table.Str(table.FormatTime(*o.RetryAt)), ":now": table.Str(table.FormatTime(c.p.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if o.Ended != "" { // abandoned code can run forever, and a later attempt does not change that
 		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
 		u.ExpressionAttributeNames["#ended"] = attrEnded
-		u.ExpressionAttributeValues[":ended"] = str(o.Ended)
+		u.ExpressionAttributeValues[":ended"] = table.Str(o.Ended)
 	}
 	return u, nil
 }
 
 // conflict returns the error of a transaction: ErrConflict if a condition failed.
 func (c *retrying) conflict(err error) error {
-	if !conditionFailed(err) {
+	if !table.ConditionFailed(err) {
 		return err
 	}
 	return fmt.Errorf("dynamo: instance %q: retries at segment %d of execution %s: %w", c.InstanceID, c.Head.Segment, c.Head.ExecutionID, provider.ErrConflict)
@@ -256,7 +254,7 @@ func (c *retrying) addDue(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := together(looks...); err != nil {
+	if err := awscall.Parallel(looks...); err != nil {
 		return err
 	}
 	for i := range c.Due {
@@ -292,7 +290,7 @@ func (c *retrying) verify(ctx context.Context) error {
 	if c.verified || needless {
 		return nil
 	}
-	if err := c.p.transact(ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.fence()}}); err != nil {
+	if err := c.p.table.Transact(ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.fence()}}); err != nil {
 		return c.conflict(err)
 	}
 	c.verified = true
@@ -318,7 +316,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 
 		w, err := c.p.scheduledActivity(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
-		case errors.Is(err, errStub):
+		case errors.Is(err, table.ErrDeleted):
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)
 		case errors.Is(err, provider.ErrNotFound):
 			refused = append(refused, refuse(a.activityID, "OutputRefusedError",
@@ -371,7 +369,7 @@ const sentRetries = 4096
 
 // ReadRetry reads one item.
 func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
-	it, err := p.getExecutionItem(ctx, executionID, retrySK(activityID))
+	it, err := p.table.GetExecutionItem(ctx, executionID, table.AttemptSK(activityID))
 	if err != nil || len(it) == 0 {
 		return provider.ActivityRetry{ActivityID: activityID}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The attributes of an attempt record.
@@ -38,13 +39,6 @@ const (
 	retryMessageBytes = 1 << 10
 	retryCauses       = 2
 )
-
-// retrySK returns a sort key that sorts by activity ID.
-func retrySK(activityID int64) string { return numberedSK(skRetries, activityID) }
-
-func retryKey(executionID string, activityID int64) item {
-	return item{attrPK: str(executionPK(executionID)), attrSK: str(retrySK(activityID))}
-}
 
 // encodeFailure encodes a failure for an item.
 func encodeFailure(f *history.Failure) (string, error) {
@@ -81,11 +75,11 @@ const lastActivity = 9_999_999_999
 // retriesBetween reads an execution's attempt records between two activity IDs page by page.
 func (p *Provider) retriesBetween(ctx context.Context, executionID string, first, last int64) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
-		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+		in := table.SegmentsQuery(executionID, provider.Strong)
 		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
-		in.ExpressionAttributeValues[":sk"] = str(retrySK(first))
-		in.ExpressionAttributeValues[":last"] = str(retrySK(last))
-		for page, err := range p.query(ctx, "", in) {
+		in.ExpressionAttributeValues[":sk"] = table.Str(table.AttemptSK(first))
+		in.ExpressionAttributeValues[":last"] = table.Str(table.AttemptSK(last))
+		for page, err := range p.table.Query(ctx, "", in) {
 			if err != nil {
 				yield(provider.ActivityRetry{}, err)
 				return
@@ -100,36 +94,36 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 }
 
 // decodePending decodes the current attempt if it is pending.
-func decodePending(it item, r *provider.ActivityRetry) (err error) {
-	if at := getString(it, attrLookAt); at != "" {
-		if r.NextCheckAt, err = time.Parse(timeFormat, at); err != nil {
+func decodePending(it table.Item, r *provider.ActivityRetry) (err error) {
+	if at := table.GetString(it, attrLookAt); at != "" {
+		if r.NextCheckAt, err = time.Parse(table.TimeFormat, at); err != nil {
 			return fmt.Errorf("time of the next check: %w", err)
 		}
 	}
 	r.Pending = &provider.PendingAttempt{}
-	if err = json.Unmarshal([]byte(getString(it, attrPending)), r.Pending); err != nil {
+	if err = json.Unmarshal([]byte(table.GetString(it, attrPending)), r.Pending); err != nil {
 		return fmt.Errorf("pending attempt: %w", err)
 	}
 	return nil
 }
 
-func decodeRetry(it item) (provider.ActivityRetry, error) {
-	r := provider.ActivityRetry{Attempt: int(getNumber(it, attrAttempt)), Run: getString(it, attrRun), Error: &history.Failure{}, Ended: getString(it, attrEnded)}
-	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skRetries), 10, 64)
+func decodeRetry(it table.Item) (provider.ActivityRetry, error) {
+	r := provider.ActivityRetry{Attempt: int(table.GetNumber(it, attrAttempt)), Run: table.GetString(it, attrRun), Error: &history.Failure{}, Ended: table.GetString(it, attrEnded)}
+	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKAttempts), 10, 64)
 	r.ActivityID = id
 	for name, at := range map[string]*time.Time{attrAt: &r.At, attrFailedAt: &r.FailedAt} {
 		if err == nil {
-			*at, err = time.Parse(timeFormat, getString(it, name))
+			*at, err = time.Parse(table.TimeFormat, table.GetString(it, name))
 		}
 	}
 	if err == nil {
-		err = json.Unmarshal([]byte(getString(it, attrError)), r.Error)
+		err = json.Unmarshal([]byte(table.GetString(it, attrError)), r.Error)
 	}
-	if r.NextCheckID = getString(it, attrLookBy); err == nil && int(getNumber(it, attrPendingOf)) == r.Attempt {
+	if r.NextCheckID = table.GetString(it, attrLookBy); err == nil && int(table.GetNumber(it, attrPendingOf)) == r.Attempt {
 		err = decodePending(it, &r)
 	}
 	if err != nil {
-		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)
+		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), err)
 	}
 	return r, nil
 }

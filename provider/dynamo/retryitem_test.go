@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The item of a retry is written for each attempt, so it holds no more of the failure than is displayed.
@@ -23,8 +24,8 @@ func TestARetrysItemKeepsWhatPeopleRead(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(doc), err)
 	}
 	at := time.Date(2026, 1, 2, 12, 0, 0, 5e6, time.UTC)
-	it := retryKey("X", 7)
-	it[attrAttempt], it[attrRun], it[attrAt], it[attrFailedAt], it[attrError] = num(3), str("m.1"), str(formatTime(at.Add(time.Minute))), str(formatTime(at)), str(doc)
+	it := table.AttemptKey("X", 7)
+	it[attrAttempt], it[attrRun], it[attrAt], it[attrFailedAt], it[attrError] = table.Num(3), table.Str("m.1"), table.Str(table.FormatTime(at.Add(time.Minute))), table.Str(table.FormatTime(at)), table.Str(doc)
 	got, err := decodeRetry(it)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestARetrysItemKeepsWhatPeopleRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	it[attrAt] = str("soon")
+	it[attrAt] = table.Str("soon")
 	if _, err := decodeRetry(it); !errors.Is(err, provider.ErrCorrupt) {
 		t.Errorf("a damaged item: %v", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // A rollup is a compressed copy of a run of an execution's small segments in one item. A turn of a simple chain takes
@@ -34,8 +36,6 @@ const (
 	rollupPause    = time.Minute
 )
 
-func rollupSK(first int64) string { return numberedSK(skRollups, first) }
-
 // run holds the consecutive small segments of a rollup.
 type run struct {
 	first, last int64 // first is 0 if the run is empty, because the first segment of an execution is in no rollup
@@ -44,8 +44,8 @@ type run struct {
 
 // add appends a segment and returns true. It returns false if the segment is not small, because it has several parts or
 // is compressed itself.
-func (r *run) add(sequence int64, parts []item) bool {
-	doc, small := parts[0][attrEvents].(*types.AttributeValueMemberS)
+func (r *run) add(sequence int64, parts []table.Item) bool {
+	doc, small := parts[0][table.AttrEvents].(*types.AttributeValueMemberS)
 	if !small || len(parts) != 1 || r.first > 0 && sequence != r.last+1 || len(r.docs)+len(doc.Value) > rollupLimit {
 		return false
 	}
@@ -53,7 +53,7 @@ func (r *run) add(sequence int64, parts []item) bool {
 		r.first = sequence
 	}
 	r.last = sequence
-	for _, field := range []string{getString(parts[0], attrInbox), getString(parts[0], attrWM), doc.Value} {
+	for _, field := range []string{table.GetString(parts[0], table.AttrInbox), table.GetString(parts[0], table.AttrWM), doc.Value} {
 		r.docs = binary.AppendUvarint(r.docs, uint64(len(field)))
 		r.docs = append(r.docs, field...)
 	}
@@ -70,26 +70,26 @@ func (r *run) length() int64 {
 
 // item returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
 // read units, and a transaction writes twice.
-func (r *run) item(executionID string) (it item, worth bool) {
-	packed := compressor.EncodeAll(r.docs, nil)
-	return item{
-		attrPK: str(executionPK(executionID)), attrSK: str(rollupSK(r.first)), attrLast: num(r.last),
-		attrZstd: &types.AttributeValueMemberB{Value: packed},
+func (r *run) item(executionID string) (it table.Item, worth bool) {
+	packed := table.Compress(r.docs)
+	return table.Item{
+		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.RollupSK(r.first)), attrLast: table.Num(r.last),
+		table.AttrZstd: &types.AttributeValueMemberB{Value: packed},
 	}, len(packed) <= len(r.docs)/4
 }
 
 // unroll returns the segments of a rollup.
-func unroll(it item) (segments []provider.Segment, err error) {
-	sk := getString(it, attrSK)
+func unroll(it table.Item) (segments []provider.Segment, err error) {
+	sk := table.GetString(it, table.AttrSK)
 	var first int64
-	if _, err := fmt.Sscanf(sk, skRollups+"%d", &first); err != nil {
+	if _, err := fmt.Sscanf(sk, table.SKRollups+"%d", &first); err != nil {
 		return nil, fmt.Errorf("item %s: %w", sk, err)
 	}
-	packed, _ := it[attrZstd].(*types.AttributeValueMemberB)
+	packed, _ := it[table.AttrZstd].(*types.AttributeValueMemberB)
 	if packed == nil {
 		return nil, fmt.Errorf("item %s contains no segments", sk)
 	}
-	docs, err := decompressor.DecodeAll(packed.Value, nil)
+	docs, err := table.Decompress(packed.Value)
 	if err != nil {
 		return nil, fmt.Errorf("item %s: %w", sk, err)
 	}
@@ -108,18 +108,18 @@ func unroll(it item) (segments []provider.Segment, err error) {
 		}
 		segments = append(segments, s)
 	}
-	if last := first + int64(len(segments)) - 1; len(segments) == 0 || last != getNumber(it, attrLast) {
-		return nil, fmt.Errorf("item %s ends with segment %d instead of %d", sk, last, getNumber(it, attrLast))
+	if last := first + int64(len(segments)) - 1; len(segments) == 0 || last != table.GetNumber(it, attrLast) {
+		return nil, fmt.Errorf("item %s ends with segment %d instead of %d", sk, last, table.GetNumber(it, attrLast))
 	}
 	return segments, nil
 }
 
 // rollupsFrom returns a query of an execution's rollups whose first segment is at or behind one.
 func (p *Provider) rollupsFrom(executionID string, first int64) *dynamodb.QueryInput {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Eventual)
+	in := table.SegmentsQuery(executionID, provider.Eventual)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
-	in.ExpressionAttributeValues[":sk"] = str(rollupSK(first))
-	in.ExpressionAttributeValues[":end"] = str(skRollups + "~")
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.RollupSK(first))
+	in.ExpressionAttributeValues[":end"] = table.Str(table.SKRollups + "~")
 	return in
 }
 
@@ -137,7 +137,7 @@ func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, r
 			writes = append(writes, func() error { return p.putRollup(ctx, executionID, it) })
 		}
 	}
-	if err := together(writes...); err != nil {
+	if err := awscall.Parallel(writes...); err != nil {
 		p.rollups.rest(p.now())
 		p.log.WarnContext(ctx, "rollup write failed, histories are read turn by turn",
 			"event", logevent.RollupWriteFailed, "instance", instanceID, "execution", executionID, "error", err)
@@ -146,15 +146,15 @@ func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, r
 
 // putRollup writes a rollup if there is none and the execution is not deleted. A deletion marks the start before it
 // removes rollups.
-func (p *Provider) putRollup(ctx context.Context, executionID string, it item) error {
-	_, err := p.table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists)}},
+func (p *Provider) putRollup(ctx context.Context, executionID string, it table.Item) error {
+	err := p.table.TransactOnce(ctx, []types.TransactWriteItem{
+		{Put: &types.Put{Item: it, ConditionExpression: aws.String(table.NotExists)}},
 		{ConditionCheck: &types.ConditionCheck{
-			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(0, 0))},
-			ConditionExpression: aws.String("attribute_exists(pk) AND attribute_not_exists(" + attrStub + ")"),
+			Key:                 table.ExecutionKey(executionID, table.SegmentSK(0, 0)),
+			ConditionExpression: aws.String("attribute_exists(pk) AND attribute_not_exists(" + table.AttrStub + ")"),
 		}},
-	}})
-	if conditionFailed(err) {
+	})
+	if table.ConditionFailed(err) {
 		return nil
 	}
 	return err

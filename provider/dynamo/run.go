@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The attributes of a run, in the activity record.
@@ -27,7 +28,7 @@ const (
 // ClaimRun writes the run into the activity record, on condition that the record has not changed since it was read. It
 // then reads the cancel record.
 func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
-	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
+	it, err := p.table.GetExecutionItem(ctx, r.ExecutionID, table.ActivitySK(r.ActivityID))
 	if err != nil {
 		return provider.RunClaim{}, err
 	}
@@ -49,13 +50,13 @@ func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunCl
 	}
 	taken.CancelsFrom = next
 	if taken.Cancel = cancels.Of(r.ActivityID); len(it) == 0 && taken.Cancel.Deleted { // as putActivityRecord does
-		err = p.remove(ctx, "", r.ExecutionID, activitySK(r.ActivityID))
+		err = p.table.DeleteItem(ctx, "", table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)))
 	}
 	return taken, wrapRun(&r, err)
 }
 
 // foundRun decodes the run in an activity record: the claim, and the stored run.
-func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
+func (p *Provider) foundRun(it table.Item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
 	taken.PreviousRecord.ActivityID = r.ActivityID
 	if len(it) == 0 {
 		return taken, nil, nil
@@ -66,7 +67,7 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.RunClaim, 
 	if before != nil && before.Token != r.Token {
 		taken.PreviousRun = before
 	}
-	if doc := getString(it, attrRunOutcome); doc != "" && before != nil && before.Attempt == r.Attempt {
+	if doc := table.GetString(it, attrRunOutcome); doc != "" && before != nil && before.Attempt == r.Attempt {
 		taken.Outcome = &provider.ActivityOutcome{}
 		if err := json.Unmarshal([]byte(doc), taken.Outcome); err != nil {
 			return taken, nil, fmt.Errorf("%w: outcome of the run: %w", provider.ErrCorrupt, err)
@@ -94,12 +95,12 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 		if before.Attempt == r.Attempt {
 			in.ConditionExpression = aws.String("#token IN (:before, :token) AND attribute_not_exists(#outcome)")
 		}
-		in.ExpressionAttributeValues[":before"] = str(before.Token)
+		in.ExpressionAttributeValues[":before"] = table.Str(before.Token)
 	}
-	in.ExpressionAttributeNames["#ttl"] = attrTTL
-	in.ExpressionAttributeValues[":ttl"] = unix(p.now().Add(recordLife))
+	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
+	in.ExpressionAttributeValues[":ttl"] = table.Unix(p.now().Add(recordLife))
 
-	_, written, err = p.updateOld(ctx, in)
+	_, written, err = p.table.UpdateIf(ctx, "", in)
 	return written, err
 }
 
@@ -126,10 +127,10 @@ func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider
 	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
 	in.UpdateExpression = &update
 	in.ConditionExpression = aws.String("#token = :own")
-	in.ExpressionAttributeValues[":own"] = str(r.Token)
-	in.ExpressionAttributeValues[":outcome"] = str(string(doc))
+	in.ExpressionAttributeValues[":own"] = table.Str(r.Token)
+	in.ExpressionAttributeValues[":outcome"] = table.Str(string(doc))
 
-	_, written, err := p.updateOld(ctx, in)
+	_, written, err := p.table.UpdateIf(ctx, "", in)
 	if err == nil && !written {
 		err = provider.ErrLockLost
 	}
@@ -154,7 +155,7 @@ func isTooLarge(err error) bool {
 func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	in := p.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")
-	in.ExpressionAttributeValues[":own"] = str(r.Token)
+	in.ExpressionAttributeValues[":own"] = table.Str(r.Token)
 	if leave == nil {
 		in.UpdateExpression = aws.String("REMOVE #token, #attempt, #until")
 	} else {
@@ -164,20 +165,20 @@ func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provid
 	if leave != nil && leave.Abandoned {
 		in.UpdateExpression = aws.String(setRunExpression + ", #givenUp = :givenUp")
 		in.ExpressionAttributeNames["#givenUp"] = attrRunGivenUp
-		in.ExpressionAttributeValues[":givenUp"] = num(1)
+		in.ExpressionAttributeValues[":givenUp"] = table.Num(1)
 	}
 
-	_, _, err := p.updateOld(ctx, in)
+	_, _, err := p.table.UpdateIf(ctx, "", in)
 	return wrapRun(&r, err)
 }
 
 func (p *Provider) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(r.ExecutionID)), attrSK: str(activitySK(r.ActivityID))},
+		Key: table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)),
 		ExpressionAttributeNames: map[string]string{
 			"#token": attrRunToken, nameAttempt: attrRunAttempt, "#until": attrRunUntil,
 		},
-		ExpressionAttributeValues: item{},
+		ExpressionAttributeValues: table.Item{},
 	}
 }
 
@@ -185,23 +186,23 @@ const setRunExpression = "SET #token = :token, #attempt = :attempt, #until = :un
 
 func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 	v := in.ExpressionAttributeValues
-	v[":token"] = str(r.Token)
-	v[":attempt"] = num(int64(r.Attempt))
-	v[":until"] = str(formatTime(r.Until))
+	v[":token"] = table.Str(r.Token)
+	v[":attempt"] = table.Num(int64(r.Attempt))
+	v[":until"] = table.Str(table.FormatTime(r.Until))
 }
 
 // decodeRun returns the run in an activity record, or nil if there is none.
-func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
+func decodeRun(it table.Item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
-		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(getNumber(it, attrRunAttempt)), Token: getString(it, attrRunToken),
-		Abandoned: getNumber(it, attrRunGivenUp) != 0,
+		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(table.GetNumber(it, attrRunAttempt)), Token: table.GetString(it, attrRunToken),
+		Abandoned: table.GetNumber(it, attrRunGivenUp) != 0,
 	}
 	if r.Token == "" {
 		return nil, nil //nolint:nilnil // none is no error
 	}
 	var err error
-	if r.Until, err = time.Parse(timeFormat, getString(it, attrRunUntil)); err != nil {
-		return nil, fmt.Errorf("%w: expiry of the run is %q", provider.ErrCorrupt, getString(it, attrRunUntil))
+	if r.Until, err = time.Parse(table.TimeFormat, table.GetString(it, attrRunUntil)); err != nil {
+		return nil, fmt.Errorf("%w: expiry of the run is %q", provider.ErrCorrupt, table.GetString(it, attrRunUntil))
 	}
 	return r, nil
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
@@ -91,7 +93,7 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 		}
 	}
 
-	if err := together(creations...); err != nil {
+	if err := awscall.Parallel(creations...); err != nil {
 		return err
 	}
 
@@ -99,7 +101,7 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	for _, executionID := range slices.Sorted(maps.Keys(byExecution)) {
 		looks = append(looks, func() error { return p.lookAgain(ctx, byExecution[executionID]) })
 	}
-	return together(looks...)
+	return awscall.Parallel(looks...)
 }
 
 // canSchedule returns an error if the hub lacks settings for schedules. New does not require them from processes that
@@ -135,7 +137,7 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 	}
 	for range replaceTries {
 		exists := false
-		err = call(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
+		err = awscall.Do(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
 			again := *in // the SDK adds its token to the input
 			_, err := p.schedules.CreateSchedule(ctx, &again)
 			_, exists = errors.AsType[*types.ConflictException](err)
@@ -149,7 +151,7 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 			return err
 		}
 
-		err = call(ctx, "Scheduler.UpdateSchedule", t.InstanceID, func() error {
+		err = awscall.Do(ctx, "Scheduler.UpdateSchedule", t.InstanceID, func() error {
 			again := scheduler.UpdateScheduleInput(*in)
 			_, err := replacer.UpdateSchedule(ctx, &again)
 			return err
@@ -190,9 +192,9 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 // activity has one name for its schedule-to-close timeout, and one for each waiting attempt.
 func scheduleName(t *provider.Timer) string {
 	if t.Attempt > 0 {
-		return digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))
+		return table.Digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))
 	}
-	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
+	return table.Digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
 
 // The limits of a turn for deleting the schedules of cancelled timers.
@@ -256,7 +258,7 @@ func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer)
 			return nil
 		}
 	}
-	_ = together(deletions...) // errs has the errors
+	_ = awscall.Parallel(deletions...) // errs has the errors
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
@@ -298,7 +300,7 @@ func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error
 			deletions = append(deletions, func() error { return p.giveUpSchedule(ctx, &timers[i]) })
 		}
 	}
-	return together(deletions...)
+	return awscall.Parallel(deletions...)
 }
 
 // giveUpSchedule deletes a schedule that was just created and is not needed. If that fails, the schedule fires without

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // scheduledBytes limits the cache of segments with activities that are retried or completed externally. In an hour, a
@@ -18,19 +19,19 @@ const scheduledBytes = 16 << 20
 // ReadWorkItem reads the segment from the cache of this process, or else from the table.
 func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
 	w, err := p.scheduledActivity(ctx, instanceID, executionID, segment, activityID)
-	if errors.Is(err, errStub) {
+	if errors.Is(err, table.ErrDeleted) {
 		err = fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}
 	return w, err
 }
 
 // scheduledActivity returns the work item of an activity's first attempt, from the segment that scheduled it. It
-// returns ErrNotFound if the segment does not schedule the activity, and errStub if the segment was deleted.
+// returns ErrNotFound if the segment does not schedule the activity, and ErrDeleted if the segment was deleted.
 func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
 	// A segment never changes, but an eventually consistent read may not see it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, activityID, c)
-		if _, torn := errors.AsType[*tornError](err); torn && c == provider.Eventual {
+		if _, torn := errors.AsType[*table.TornError](err); torn && c == provider.Eventual {
 			continue
 		} else if torn {
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
@@ -58,11 +59,11 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	if known, ok := p.scheduled.get(key); ok && known.first <= activityID && activityID <= known.last {
 		return known.items, nil
 	}
-	in := segmentsQuery(p.hub.Table, executionID, c)
+	in := table.SegmentsQuery(executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
-	parts, err := p.queryAll(ctx, instanceID, in)
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
+	parts, err := p.table.QueryAll(ctx, instanceID, in)
 	if err != nil {
 		return nil, err
 	}

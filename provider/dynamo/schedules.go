@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // skSchedules is the prefix of the sort keys of schedules. Their partition is that of the hub's own items.
@@ -22,29 +23,25 @@ const skSchedulesEnd = "schedule$"
 // attrNotedAt is the time when a schedule was added to the list, in milliseconds.
 const attrNotedAt = "notedAt"
 
-func scheduleKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skSchedules + id)} }
+func scheduleKey(id string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skSchedules + id)}
+}
 
 // PutScheduleEntry writes an item of about 60 bytes.
 func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	it := scheduleKey(s.ID)
-	it[attrNotedAt] = num(s.NotedAt.UnixMilli())
-	return call(ctx, "DynamoDB.PutItem", "", func() error {
-		_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
-		return err
-	})
+	it[attrNotedAt] = table.Num(s.NotedAt.UnixMilli())
+	return p.table.Put(ctx, "", &dynamodb.PutItemInput{Item: it})
 }
 
 // DeleteScheduleEntry deletes the item on condition that its NotedAt is that of s.
 func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	err := call(ctx, "DynamoDB.DeleteItem", "", func() error {
-		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &p.hub.Table, Key: scheduleKey(s.ID),
-			ConditionExpression: aws.String("notedAt = :then"), ExpressionAttributeValues: item{":then": num(s.NotedAt.UnixMilli())},
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
-		return err
+	err := p.table.Delete(ctx, "", &dynamodb.DeleteItemInput{
+		Key:                 scheduleKey(s.ID),
+		ConditionExpression: aws.String("notedAt = :then"), ExpressionAttributeValues: table.Item{":then": table.Num(s.NotedAt.UnixMilli())},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if _, refused := refusedItem(err, 0); refused {
+	if _, refused := table.FailedItem(err, 0); refused {
 		return nil
 	}
 	return err
@@ -53,21 +50,21 @@ func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleE
 // ListSchedules reads pages of 1 MB, about 15,000 schedules each.
 func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	return func(yield func(provider.ScheduleEntry, error) bool) {
-		for items, err := range p.query(ctx, "", &dynamodb.QueryInput{
-			TableName: &p.hub.Table, ConsistentRead: aws.Bool(true),
+		for items, err := range p.table.Query(ctx, "", &dynamodb.QueryInput{
+			ConsistentRead:            aws.Bool(true),
 			KeyConditionExpression:    aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
-			ExpressionAttributeValues: item{":hub": str(pkHub), ":first": str(skSchedules + after), ":end": str(skSchedulesEnd)},
+			ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after), ":end": table.Str(skSchedulesEnd)},
 		}) {
 			if err != nil {
 				yield(provider.ScheduleEntry{}, err)
 				return
 			}
 			for _, it := range items {
-				id := strings.TrimPrefix(getString(it, attrSK), skSchedules)
+				id := strings.TrimPrefix(table.GetString(it, table.AttrSK), skSchedules)
 				if id == after {
 					continue
 				}
-				if !yield(provider.ScheduleEntry{ID: id, NotedAt: time.UnixMilli(getNumber(it, attrNotedAt)).UTC()}, nil) {
+				if !yield(provider.ScheduleEntry{ID: id, NotedAt: time.UnixMilli(table.GetNumber(it, attrNotedAt)).UTC()}, nil) {
 					return
 				}
 			}

@@ -6,78 +6,25 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
-
-// The attributes of a segment's items: a header in every first part, and the events as JSON (attrEvents) or compressed
-// (attrZstd).
-const (
-	attrNonce  = "nonce"
-	attrParts  = "parts"
-	attrInbox  = "inbox"
-	attrWM     = "wm"
-	attrEvents = "events"
-	attrZstd   = "zstd"
-
-	// These are in an execution's first segment: its instance, the previous execution, and the oldest execution whose
-	// documents it refers to. The latter and later executions must not be erased before this execution.
-	attrInstance = "instance"
-	attrPrevious = "previous"
-	attrRefs     = "refs"
-	// attrNext is the next execution, in the stub of a past execution's start.
-	attrNext = "next"
-
-	// attrStub is the time when the segment was deleted. An item with it only occupies the key (R17).
-	attrStub = "stub"
-)
-
-const (
-	// jsonLimit is the size up to which a segment stays readable in the console. Above it, zstd saves write units.
-	jsonLimit = 4 << 10
-	// partLimit leaves space for key and header in an item of 400 KB (a DynamoDB quota).
-	partLimit = 350 << 10
-	// turnLimit leaves space for the other items in a transaction of 4 MB (a DynamoDB quota).
-	turnLimit = 3 << 20
-	// decodeLimit is the maximum decompressed size of a segment.
-	decodeLimit = 256 << 20
-)
-
-// Both are safe for concurrent use with their All methods, and expensive to create.
-var (
-	compressor   = ready(must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))))
-	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(decodeLimit), zstd.WithDecoderConcurrency(0)))
-)
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // cannot happen, because the options are constants
-	}
-	return v
-}
-
-// ready makes the encoder create its channel now. A channel that is created on first use in a testing/synctest bubble
-// panics in the next bubble.
-func ready(e *zstd.Encoder) *zstd.Encoder {
-	e.EncodeAll(nil, nil)
-	return e
-}
 
 // encodeSegment returns the items of a segment, the first part first.
-func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error) {
+func encodeSegment(executionID, nonce string, s provider.Segment) ([]table.Item, error) {
 	doc, err := history.Encode(s.Events)
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: %w", s.Sequence, err)
 	}
-	first := item{
-		attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(s.Sequence, 0)),
-		attrNonce: str(nonce), attrParts: num(1), attrInbox: str(s.Watermark.Inbox), attrWM: str(s.Watermark.Sequence),
+	first := table.Item{
+		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(s.Sequence, 0)),
+		table.AttrNonce: table.Str(nonce), table.AttrParts: table.Num(1), table.AttrInbox: table.Str(s.Watermark.Inbox), table.AttrWM: table.Str(s.Watermark.Sequence),
 	}
-	if len(doc) <= jsonLimit {
-		first[attrEvents] = str(string(doc))
-		return []item{first}, nil
+	if len(doc) <= table.JSONLimit {
+		first[table.AttrEvents] = table.Str(string(doc))
+		return []table.Item{first}, nil
 	}
 	packed, err := pack(doc)
 	if err != nil {
@@ -89,40 +36,35 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 // pack compresses a document. It returns an error if the document could not be written or read again.
 func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
-	if len(doc) > decodeLimit {
+	if len(doc) > table.DecodeLimit {
 		return nil, fmt.Errorf("%w: events have %d bytes, more than the limit of %d; %s", provider.ErrTooLarge,
 			len(doc),
-			decodeLimit, advice)
+			table.DecodeLimit, advice)
 	}
-	packed := compressor.EncodeAll(doc, nil)
-	if len(packed) > turnLimit {
+	packed := table.Compress(doc)
+	if len(packed) > table.TurnLimit {
 		return nil, fmt.Errorf("%w: events have %d bytes compressed, more than the limit of %d; %s",
 			provider.ErrTooLarge,
-			len(packed), turnLimit, advice)
+			len(packed), table.TurnLimit, advice)
 	}
 	return packed, nil
 }
 
-func split(first item, executionID string, sequence int64, packed []byte) []item {
-	items := []item{first}
-	first[attrZstd] = &types.AttributeValueMemberB{Value: packed[:min(partLimit, len(packed))]}
-	for at := partLimit; at < len(packed); at += partLimit {
-		items = append(items, item{
-			attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(sequence, len(items))),
-			attrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]},
+func split(first table.Item, executionID string, sequence int64, packed []byte) []table.Item {
+	items := []table.Item{first}
+	first[table.AttrZstd] = &types.AttributeValueMemberB{Value: packed[:min(table.PartLimit, len(packed))]}
+	for at := table.PartLimit; at < len(packed); at += table.PartLimit {
+		items = append(items, table.Item{
+			table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, len(items))),
+			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
 		})
 	}
-	first[attrParts] = num(int64(len(items)))
+	first[table.AttrParts] = table.Num(int64(len(items)))
 	return items
 }
 
-// tornError means that the items that were read are not a complete history. Another read may find it complete (R8).
-type tornError struct{ what string }
-
-func (e *tornError) Error() string { return e.what }
-
 // decodeSegments decodes the items of an execution, sorted by key, and checks that segments and parts have no gap (R8).
-func decodeSegments(items []item) (segments []provider.Segment, err error) {
+func decodeSegments(items []table.Item) (segments []provider.Segment, err error) {
 	c := cutter{items: items, last: true}
 	err = c.decode(nil, func(s provider.Segment) bool {
 		segments = append(segments, s)
@@ -134,38 +76,38 @@ func decodeSegments(items []item) (segments []provider.Segment, err error) {
 // cutter splits the items of an execution, sorted by key, into segments. The items arrive page by page, and a page can
 // end within a segment. It checks for every reader of a history that segments and parts have no gap (R8).
 type cutter struct {
-	items []item // the remaining items, from the due segment on
+	items []table.Item // the remaining items, from the due segment on
 	due   int64
 	last  bool // there is no further page
 }
 
 // add appends a page.
-func (c *cutter) add(page []item, last bool) {
+func (c *cutter) add(page []table.Item, last bool) {
 	c.items = append(c.items, page...)
 	c.last = last
 }
 
 // cut removes and returns the items of the due segment. It returns none if no items remain, or if the next page
-// contains more of them. It returns errStub if the segment was deleted.
-func (c *cutter) cut() (parts []item, err error) {
+// contains more of them. It returns ErrDeleted if the segment was deleted.
+func (c *cutter) cut() (parts []table.Item, err error) {
 	if len(c.items) == 0 {
 		return nil, nil
 	}
 	first := c.items[0]
-	sk := getString(first, attrSK)
-	sequence, part, err := parseSegmentSK(sk)
-	n := int(getNumber(first, attrParts))
+	sk := table.GetString(first, table.AttrSK)
+	sequence, part, err := table.ParseSegmentSK(sk)
+	n := int(table.GetNumber(first, table.AttrParts))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
-	case isStub(first):
-		return nil, errStub
+	case table.IsStub(first):
+		return nil, table.ErrDeleted
 	case sequence != c.due || part != 0:
-		return nil, &tornError{fmt.Sprintf("item %s instead of segment %d", sk, c.due)}
+		return nil, table.NewTornError("item %s instead of segment %d", sk, c.due)
 	case n > len(c.items) && !c.last:
 		return nil, nil
 	case n < 1 || n > len(c.items):
-		return nil, &tornError{fmt.Sprintf("item %s has %d parts, but %d items follow", sk, n, len(c.items))}
+		return nil, table.NewTornError("item %s has %d parts, but %d items follow", sk, n, len(c.items))
 	}
 
 	parts = c.items[:n]
@@ -198,10 +140,10 @@ func (c *cutter) decode(wanted func(doc []byte) bool, yield func(s provider.Segm
 	}
 }
 
-func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {
+func decodeSegment(sequence int64, parts []table.Item) (provider.Segment, error) {
 	s := provider.Segment{
 		Sequence:  sequence,
-		Watermark: provider.Position{Inbox: getString(parts[0], attrInbox), Sequence: getString(parts[0], attrWM)},
+		Watermark: provider.Position{Inbox: table.GetString(parts[0], table.AttrInbox), Sequence: table.GetString(parts[0], table.AttrWM)},
 	}
 	doc, err := segmentDocument(sequence, parts)
 	if err != nil {
@@ -216,19 +158,19 @@ func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {
 	return s, nil
 }
 
-func segmentDocument(sequence int64, parts []item) ([]byte, error) {
-	if v, ok := parts[0][attrEvents].(*types.AttributeValueMemberS); ok {
+func segmentDocument(sequence int64, parts []table.Item) ([]byte, error) {
+	if v, ok := parts[0][table.AttrEvents].(*types.AttributeValueMemberS); ok {
 		return []byte(v.Value), nil
 	}
 	var packed bytes.Buffer
 	for n, part := range parts {
-		v, ok := part[attrZstd].(*types.AttributeValueMemberB)
-		if sk := getString(part, attrSK); !ok || sk != segmentSK(sequence, n) {
-			return nil, &tornError{fmt.Sprintf("item %s instead of part %d of segment %d", sk, n, sequence)}
+		v, ok := part[table.AttrZstd].(*types.AttributeValueMemberB)
+		if sk := table.GetString(part, table.AttrSK); !ok || sk != table.SegmentSK(sequence, n) {
+			return nil, table.NewTornError("item %s instead of part %d of segment %d", sk, n, sequence)
 		}
 		packed.Write(v.Value)
 	}
-	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
+	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {
 		return nil, corruptSegment(sequence, parts, err)
 	}
@@ -238,6 +180,6 @@ func segmentDocument(sequence int64, parts []item) ([]byte, error) {
 // errNoEvents means that a segment has no events: every segment has at least one.
 var errNoEvents = errors.New("contains no events")
 
-func corruptSegment(sequence int64, parts []item, err error) error {
-	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
+func corruptSegment(sequence int64, parts []table.Item, err error) error {
+	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, table.GetString(parts[0], table.AttrPK), table.SegmentSK(sequence, 0), err)
 }

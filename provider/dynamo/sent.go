@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // A repeated dispatch, and one that fails halfway, stores the outputs that SQS has accepted, and the next repetition
@@ -47,7 +48,7 @@ type takenOutputs struct {
 	timers, others provider.IDSet
 	unnoted        bool
 	// seen holds the ID attributes of the dispatch record of head, as far as they are known.
-	seen item
+	seen table.Item
 }
 
 // has reports whether an entry for a queue was accepted.
@@ -112,17 +113,17 @@ func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 
 // readTaken reads the dispatch records from a segment on, with strong consistency.
 func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
-	in := segmentsQuery(p.hub.Table, t.executionID, provider.Strong)
+	in := table.SegmentsQuery(t.executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :from AND :sk")
-	in.ExpressionAttributeValues[":from"] = str(cursorSK(t.from))
-	in.ExpressionAttributeValues[":sk"] = str(cursorSK(t.head) + noteSuffix)
+	in.ExpressionAttributeValues[":from"] = table.Str(table.CursorSK(t.from))
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.CursorSK(t.head) + noteSuffix)
 
-	notes, err := p.queryAll(ctx, t.instanceID, in)
+	notes, err := p.table.QueryAll(ctx, t.instanceID, in)
 	for _, note := range notes {
 		t.others = p.addRuns(ctx, t.others, note, attrTaken)
 		t.timers = p.addRuns(ctx, t.timers, note, attrTakenTimers)
-		if getString(note, attrSK) == cursorSK(t.head)+noteSuffix {
-			t.run = max(t.run, getString(note, attrTakenBy))
+		if table.GetString(note, table.AttrSK) == table.CursorSK(t.head)+noteSuffix {
+			t.run = max(t.run, table.GetString(note, attrTakenBy))
 			t.seen = idsOf(note)
 		}
 	}
@@ -130,12 +131,12 @@ func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 }
 
 // addRuns adds the IDs in an attribute of a dispatch record.
-func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, name string) provider.IDSet {
+func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note table.Item, name string) provider.IDSet {
 	var runs []history.Range
-	if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
+	if doc := table.GetString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
 		p.log.WarnContext(ctx, "dispatch record unreadable, some outputs are sent again",
-			"event", logevent.DispatchRecordUnreadable, "execution", getString(note, attrPK),
-			"item", getString(note, attrSK))
+			"event", logevent.DispatchRecordUnreadable, "execution", table.GetString(note, table.AttrPK),
+			"item", table.GetString(note, table.AttrSK))
 	}
 	for _, r := range runs {
 		set = set.Add(r)
@@ -174,11 +175,8 @@ func (b *outbox) writeNote(ctx context.Context) {
 		if in == nil {
 			return
 		}
-		err := call(ctx, "DynamoDB.PutItem", t.instanceID, func() error {
-			_, err := b.p.table.PutItem(ctx, in)
-			return err
-		})
-		old, others := refusedItem(err, 0)
+		err := b.p.table.Put(ctx, t.instanceID, in)
+		old, others := table.FailedItem(err, 0)
 		switch {
 		case err == nil:
 			t.seen = idsOf(in.Item)
@@ -187,7 +185,7 @@ func (b *outbox) writeNote(ctx context.Context) {
 			b.p.log.WarnContext(ctx, "dispatch record write failed, some outputs may be sent again",
 				"event", logevent.DispatchRecordWriteFailed, "instance", t.instanceID, "error", err)
 			return
-		case t.run == "" || getString(old, attrTakenBy) != t.run:
+		case t.run == "" || table.GetString(old, attrTakenBy) != t.run:
 			return
 		}
 		t.others = b.p.addRuns(ctx, t.others, old, attrTaken)
@@ -198,16 +196,16 @@ func (b *outbox) writeNote(ctx context.Context) {
 
 // noteOf returns the write of a dispatch record, or nil if it is too large.
 func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
-	it := item{
-		attrPK: str(executionPK(t.executionID)), attrSK: str(cursorSK(t.head) + noteSuffix), attrTTL: unix(b.p.now().Add(cursorLife)),
+	it := table.Item{
+		table.AttrPK: table.Str(table.ExecutionPK(t.executionID)), table.AttrSK: table.Str(table.CursorSK(t.head) + noteSuffix), table.AttrTTL: table.Unix(b.p.now().Add(cursorLife)),
 	}
 	in := &dynamodb.PutItemInput{
-		TableName: &b.p.hub.Table, Item: it, ConditionExpression: aws.String(writtenByNoLater),
-		ExpressionAttributeValues:           item{valueRun: str(cmp.Or(t.run, noRun))},
+		Item: it, ConditionExpression: aws.String(writtenByNoLater),
+		ExpressionAttributeValues:           table.Item{valueRun: table.Str(cmp.Or(t.run, noRun))},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if t.run != "" {
-		it[attrTakenBy] = str(t.run)
+		it[attrTakenBy] = table.Str(t.run)
 		in.ConditionExpression = aws.String("attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " < " + valueRun + " OR " +
 			attrTakenBy + " = " + valueRun + unchanged(t.seen, in.ExpressionAttributeValues))
 	}
@@ -217,14 +215,14 @@ func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
 			return nil
 		}
 		if len(set) > 0 {
-			it[name] = str(string(doc))
+			it[name] = table.Str(string(doc))
 		}
 	}
 	return in
 }
 
 // unchanged returns the condition that a dispatch record has the IDs that were read.
-func unchanged(seen, values item) string {
+func unchanged(seen, values table.Item) string {
 	var condition strings.Builder
 	for _, name := range []string{attrTaken, attrTakenTimers} {
 		if seen[name] == nil {
@@ -238,8 +236,8 @@ func unchanged(seen, values item) string {
 }
 
 // idsOf returns the ID attributes of a dispatch record.
-func idsOf(note item) item {
-	ids := item{}
+func idsOf(note table.Item) table.Item {
+	ids := table.Item{}
 	for _, name := range []string{attrTaken, attrTakenTimers} {
 		if note[name] != nil {
 			ids[name] = note[name]
@@ -247,6 +245,3 @@ func idsOf(note item) item {
 	}
 	return ids
 }
-
-// cursorSK returns the sort key of a segment's cursor.
-func cursorSK(sequence int64) string { return numberedSK(skCursors, sequence) }

@@ -6,18 +6,19 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // ReadSettled reads segments page by page, and keeps only the settled IDs.
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	for try := 1; ; try++ {
 		s, err := p.settledSince(ctx, executionID, from)
-		if _, torn := errors.AsType[*tornError](err); torn && try < strongTries {
+		if _, torn := errors.AsType[*table.TornError](err); torn && try < strongTries {
 			continue
 		} else if torn {
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
-		if errors.Is(err, errStub) {
+		if errors.Is(err, table.ErrDeleted) {
 			return provider.Settlements{Next: from, Ended: true, Deleted: true}, nil
 		}
 		if err != nil {
@@ -31,7 +32,7 @@ func (p *Provider) settledSince(ctx context.Context, executionID string, from in
 	s := provider.Settlements{Next: from}
 	in := p.segmentsFrom(executionID, from)
 	c := cutter{due: from}
-	for page, err := range p.query(ctx, "", in) {
+	for page, err := range p.table.Query(ctx, "", in) {
 		if err != nil {
 			return s, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // StartOrchestration creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
@@ -132,18 +133,11 @@ const pastStarts = 256
 func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := p.rememberStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
-	in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(" + attrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
-	in.ExpressionAttributeValues[":id"] = str(m.StartID)
-	var there item
-	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
-		out, err := p.table.UpdateItem(ctx, in)
-		if err == nil {
-			there = out.Attributes
-		}
-		return err
-	})
-	if old, refused := refusedItem(err, 0); refused {
-		if isDeleting(old) && getString(old, attrStartID) == m.StartID {
+	in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(" + table.AttrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
+	in.ExpressionAttributeValues[":id"] = table.Str(m.StartID)
+	there, err := p.table.UpdateReturning(ctx, m.InstanceID, in)
+	if old, refused := table.FailedItem(err, 0); refused {
+		if isDeleting(old) && table.GetString(old, table.AttrStartID) == m.StartID {
 			return nil
 		}
 		p.warnForgotten(ctx, &m.Message, old)
@@ -168,7 +162,7 @@ const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
 
 // warnForgotten warns that an instance cannot store another start. A function that was frozen before it could create
 // the instance can still do so.
-func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it item) {
+func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it table.Item) {
 	if !mayNeverStart(it, m.StartID) {
 		p.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
 			"event", logevent.StartNotRecorded, "instance", m.InstanceID, "startId", m.StartID)
@@ -179,10 +173,10 @@ func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it it
 // which includes hasRoom.
 func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
+		Key:                                 table.InstanceKey(m.InstanceID),
 		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
-		ExpressionAttributeNames:            map[string]string{"#past": attrPast, nameRefused: attrRefused},
-		ExpressionAttributeValues:           item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1), ":most": num(pastStarts)},
+		ExpressionAttributeNames:            map[string]string{"#past": table.AttrRejectedStarts, table.NameRejectedCount: table.AttrRejectedCount},
+		ExpressionAttributeValues:           table.Item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": table.Num(1), ":most": table.Num(pastStarts)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }

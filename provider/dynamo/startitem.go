@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // preparedStart is a start whose writes the caller commits in a transaction.
@@ -51,11 +52,11 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	if err != nil {
 		return nil, err
 	}
-	it[attrAttention] = str(attentionPending)
-	it[attrUpdated] = str(formatTime(laterTime(b.CreatedAt, b.StartAt).Add(wakeSoonest)))
+	it[table.AttrAttention] = table.Str(table.AttentionPending)
+	it[table.AttrUpdated] = table.Str(table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(wakeSoonest)))
 
-	put := &types.Put{TableName: &p.hub.Table, Item: it}
-	create(put)
+	put := &types.Put{Item: it}
+	table.RequireAbsent(put)
 	first := b.segment()
 	if len(old) > 0 {
 		if err := whyRefused(old, &b.Instance); err != nil {
@@ -86,11 +87,11 @@ func (s *preparedStart) StartError(err error) error {
 	if !ok {
 		return nil
 	}
-	key := instanceKey(s.instance.InstanceID)
+	key := table.InstanceKey(s.instance.InstanceID)
 	for _, reason := range cancelled.CancellationReasons {
 		there := reason.Item
-		mine := getString(there, attrPK) == getString(key, attrPK) && getString(there, attrSK) == getString(key, attrSK)
-		if mine && aws.ToString(reason.Code) == refusedCode {
+		mine := table.GetString(there, table.AttrPK) == table.GetString(key, table.AttrPK) && table.GetString(there, table.AttrSK) == table.GetString(key, table.AttrSK)
+		if mine && aws.ToString(reason.Code) == table.ConditionFailedCode {
 			return s.refusedBy(there)
 		}
 	}
@@ -99,7 +100,7 @@ func (s *preparedStart) StartError(err error) error {
 
 // refusedBy returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
 // changed since the start was prepared.
-func (s *preparedStart) refusedBy(there item) error {
+func (s *preparedStart) refusedBy(there table.Item) error {
 	if err := whyRefused(there, &s.instance); err != nil {
 		return err
 	}
@@ -109,11 +110,11 @@ func (s *preparedStart) refusedBy(there item) error {
 
 // whyRefused returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
 // can.
-func whyRefused(there item, in *provider.Instance) error {
+func whyRefused(there table.Item, in *provider.Instance) error {
 	switch {
 	case isTombstone(there) && !mayNeverStart(there, in.StartID):
 		return nil
-	case getString(there, attrStartID) == in.StartID && !isTombstone(there) && !isDeleting(there):
+	case table.GetString(there, table.AttrStartID) == in.StartID && !isTombstone(there) && !isDeleting(there):
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
 	default:
 		holder := holderOf(there)

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // streamSegments yields the segments of an execution with strong consistency, and holds at most one page and one
@@ -25,7 +26,7 @@ func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[pr
 			if s.next > before {
 				try = 1
 			}
-			_, torn := errors.AsType[*tornError](err)
+			_, torn := errors.AsType[*table.TornError](err)
 			switch {
 			case err == nil && (s.next > 0 || s.stopped):
 				return
@@ -54,12 +55,12 @@ type segmentStream struct {
 
 // read yields the segments from the next one on.
 func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
-	in := segmentsQuery(s.provider.hub.Table, s.executionID, provider.Strong)
+	in := table.SegmentsQuery(s.executionID, provider.Strong)
 	if s.next > 0 {
 		in = s.provider.segmentsFrom(s.executionID, s.next)
 	}
 	c := cutter{due: s.next}
-	for page, err := range s.provider.query(ctx, s.instanceID, in) {
+	for page, err := range s.provider.table.Query(ctx, s.instanceID, in) {
 		if err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 			s.stopped = !yield(segment, nil)
 			return !s.stopped
 		})
-		if errors.Is(err, errStub) {
+		if errors.Is(err, table.ErrDeleted) {
 			return provider.ErrNotFound // it is being deleted
 		}
 		if err != nil || s.stopped {
@@ -89,6 +90,6 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 }
 
 // isAnothers reports whether the execution that starts with these items belongs to another instance.
-func (s *segmentStream) isAnothers(items []item) bool {
-	return len(items) > 0 && getString(items[0], attrSK) == segmentSK(0, 0) && !isStub(items[0]) && getString(items[0], attrInstance) != s.instanceID
+func (s *segmentStream) isAnothers(items []table.Item) bool {
+	return len(items) > 0 && table.GetString(items[0], table.AttrSK) == table.SegmentSK(0, 0) && !table.IsStub(items[0]) && table.GetString(items[0], table.AttrInstance) != s.instanceID
 }

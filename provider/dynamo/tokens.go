@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The signing keys of a hub are in its table, under pk hub. The key with the greatest number signs.
@@ -146,25 +147,25 @@ func (p *Provider) readKeys(ctx context.Context) (*provider.TokenSigner, error) 
 // keysThere returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
 // for example after a wrong edit, so that work items can still be sent.
 func (p *Provider) keysThere(ctx context.Context) (keys []*provider.TokenKey, next string, err error) {
-	in := hubQuery(p.hub.Table, skKeys)
+	in := table.HubQuery(skKeys)
 	in.ConsistentRead = aws.Bool(true)
-	found, err := p.queryAll(ctx, "", in)
+	found, err := p.table.QueryAll(ctx, "", in)
 	if err != nil {
 		return nil, "", err
 	}
 	next = firstKey
 	for _, it := range found {
-		number := sequenceOf(it, skKeys)
-		secret, err := base64.StdEncoding.DecodeString(getString(it, attrSecret))
+		number := table.SequenceOf(it, skKeys)
+		secret, err := base64.StdEncoding.DecodeString(table.GetString(it, attrSecret))
 		if err != nil || len(secret) < secretBytes || number < 1 {
 			p.log.ErrorContext(ctx, "signing key item invalid, ignoring it", "event", logevent.SigningKeyInvalid,
-				"item", getString(it, attrSK), "error", err)
+				"item", table.GetString(it, table.AttrSK), "error", err)
 			continue
 		}
 		keys = append(keys, provider.NewTokenKey(strconv.FormatInt(number, 10), secret))
 	}
 	if n := len(found); n > 0 {
-		next = numberedSK(skKeys, max(sequenceOf(found[n-1], skKeys), 0)+1)
+		next = table.NumberedSK(skKeys, max(table.SequenceOf(found[n-1], skKeys), 0)+1)
 	}
 	return keys, next, nil
 }
@@ -174,16 +175,13 @@ func (p *Provider) makeKey(ctx context.Context, sk string) error {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, ConditionExpression: aws.String(notExists),
-		Item: item{
-			attrPK: str(pkHub), attrSK: str(sk), attrSecret: str(base64.StdEncoding.EncodeToString(secret)), attrCreated: str(formatTime(p.now())),
+		ConditionExpression: aws.String(table.NotExists),
+		Item: table.Item{
+			table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(sk), attrSecret: table.Str(base64.StdEncoding.EncodeToString(secret)), table.AttrCreated: table.Str(table.FormatTime(p.now())),
 		},
 	}
-	err := call(ctx, "DynamoDB.PutItem", "", func() error {
-		_, err := p.table.PutItem(ctx, in)
-		return err
-	})
-	if _, there := refusedItem(err, 0); there {
+	err := p.table.Put(ctx, "", in)
+	if _, there := table.FailedItem(err, 0); there {
 		return nil
 	}
 	return err

@@ -11,20 +11,17 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// tombstoneLife exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter queue
-// (R17).
-const tombstoneLife = 30 * 24 * time.Hour
-
-func isTombstone(it item) bool {
-	_, deleted := it[attrDeleted]
+func isTombstone(it table.Item) bool {
+	_, deleted := it[table.AttrTombstone]
 	return deleted
 }
 
 // mayNeverStart reports whether a start was rejected, or created an incarnation of the ID that is deleted.
-func mayNeverStart(it item, startID string) bool {
-	if past, ok := it[attrPast].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
+func mayNeverStart(it table.Item, startID string) bool {
+	if past, ok := it[table.AttrRejectedStarts].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
 		return true
 	}
 	return wasALife(it, startID)
@@ -32,7 +29,7 @@ func mayNeverStart(it item, startID string) bool {
 
 // mayHaveTaken reports whether a deleted incarnation of the ID may have consumed the message of a start. The message
 // contains an update and is delivered again, or it may be a copy and the incarnation was deleted after it was sent.
-func mayHaveTaken(old item, b *birth) bool {
+func mayHaveTaken(old table.Item, b *birth) bool {
 	if !isTombstone(old) {
 		return false
 	}
@@ -42,15 +39,15 @@ func mayHaveTaken(old item, b *birth) bool {
 
 // purgedAt returns the time when the last incarnation of an ID was purged, according to its tombstone. Later rejections
 // extend the life of the tombstone.
-func purgedAt(tombstone item) time.Time {
-	if at, err := decodeTime(tombstone, attrDeleted); err == nil {
+func purgedAt(tombstone table.Item) time.Time {
+	if at, err := table.DecodeTime(tombstone, table.AttrTombstone); err == nil {
 		return at
 	}
-	return time.Unix(getNumber(tombstone, attrTTL), 0).Add(-tombstoneLife)
+	return time.Unix(table.GetNumber(tombstone, table.AttrTTL), 0).Add(-table.TombstoneLifetime)
 }
 
 // wasALife reports whether a start created an incarnation of the ID that is deleted.
-func wasALife(it item, startID string) bool {
+func wasALife(it table.Item, startID string) bool {
 	return slices.ContainsFunc(livesOf(it), func(v types.AttributeValue) bool {
 		life, ok := v.(*types.AttributeValueMemberS)
 		return ok && life.Value == startID
@@ -58,8 +55,8 @@ func wasALife(it item, startID string) bool {
 }
 
 // livesOf returns the starts of the deleted incarnations of an ID, the latest last.
-func livesOf(it item) []types.AttributeValue {
-	if lives, ok := it[attrLives].(*types.AttributeValueMemberL); ok {
+func livesOf(it table.Item) []types.AttributeValue {
+	if lives, ok := it[table.AttrDeletedStarts].(*types.AttributeValueMemberL); ok {
 		return slices.Clone(lives.Value)
 	}
 	return nil
@@ -67,20 +64,20 @@ func livesOf(it item) []types.AttributeValue {
 
 // succeedTombstone makes an instance replace a tombstone, on condition that the tombstone has not changed or has
 // expired. The instance keeps the starts that must not succeed, and the time when the previous incarnation was purged.
-func succeedTombstone(put *types.Put, old item) {
-	refused := num(getNumber(old, attrRefused))
-	put.Item[attrRefused] = refused
-	for _, kept := range []string{attrPast, attrLives} {
+func succeedTombstone(put *types.Put, old table.Item) {
+	refused := table.Num(table.GetNumber(old, table.AttrRejectedCount))
+	put.Item[table.AttrRejectedCount] = refused
+	for _, kept := range []string{table.AttrRejectedStarts, table.AttrDeletedStarts} {
 		if old[kept] != nil {
 			put.Item[kept] = old[kept]
 		}
 	}
 	if len(livesOf(old)) > 0 {
-		put.Item[attrPurgedAt] = str(formatTime(purgedAt(old)))
+		put.Item[table.AttrPurgedAt] = table.Str(table.FormatTime(purgedAt(old)))
 	}
-	put.ConditionExpression = aws.String(notExists + " OR #deleted = :deleted AND #refused = :refused")
-	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, nameRefused: attrRefused}
-	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
+	put.ConditionExpression = aws.String(table.NotExists + " OR #deleted = :deleted AND #refused = :refused")
+	put.ExpressionAttributeNames = map[string]string{"#deleted": table.AttrTombstone, table.NameRejectedCount: table.AttrRejectedCount}
+	put.ExpressionAttributeValues = table.Item{":deleted": old[table.AttrTombstone], ":refused": refused}
 }
 
 // RejectCancel writes a tombstone for the start, and then responds to the parent. After the response, the child may
@@ -100,25 +97,21 @@ func (p *Provider) neverStart(ctx context.Context, m *provider.Message) error {
 	now := p.now()
 	in := p.rememberStart(m)
 	in.UpdateExpression = aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression)
-	in.ConditionExpression = aws.String(hasRoom + " AND (attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted))")
-	in.ExpressionAttributeNames["#deleted"] = attrDeleted
-	in.ExpressionAttributeNames["#ttl"] = attrTTL
-	in.ExpressionAttributeValues[":now"] = str(formatTime(now))
-	in.ExpressionAttributeValues[":ttl"] = unix(now.Add(tombstoneLife))
+	in.ConditionExpression = aws.String(hasRoom + " AND (attribute_not_exists(" + table.AttrPK + ") OR attribute_exists(#deleted))")
+	in.ExpressionAttributeNames["#deleted"] = table.AttrTombstone
+	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
+	in.ExpressionAttributeValues[":now"] = table.Str(table.FormatTime(now))
+	in.ExpressionAttributeValues[":ttl"] = table.Unix(now.Add(table.TombstoneLifetime))
 
-	update := func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	}
-	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
-	if old, there := refusedItem(err, 0); there && isDeleting(old) {
+	err := p.table.Update(ctx, m.InstanceID, in)
+	if old, there := table.FailedItem(err, 0); there && isDeleting(old) {
 		in = p.rememberStart(m)
 		in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(deleting)")
-		err = call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
+		err = p.table.Update(ctx, m.InstanceID, in)
 	}
 
-	switch old, there := refusedItem(err, 0); {
-	case there && (isTombstone(old) || isDeleting(old)) && (mayNeverStart(old, m.StartID) || getNumber(old, attrRefused) >= pastStarts):
+	switch old, there := table.FailedItem(err, 0); {
+	case there && (isTombstone(old) || isDeleting(old)) && (mayNeverStart(old, m.StartID) || table.GetNumber(old, table.AttrRejectedCount) >= pastStarts):
 		p.warnForgotten(ctx, m, old)
 		err = nil
 	case there:

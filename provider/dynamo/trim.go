@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 const (
@@ -23,20 +24,20 @@ const (
 
 // trim erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain without
 // a gap. The instance names the oldest execution, and each execution's end the next one.
-func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
+func (p *Provider) trim(ctx context.Context, it table.Item) (erased int, err error) {
 	in, err := decodeInstance(it)
 	if err != nil {
 		return 0, err
 	}
-	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
+	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
 	if keep <= 0 {
 		return 0, p.dueNoMore(ctx, it)
 	}
 
 	before := p.now().Add(-pastRetention(keep))
-	oldest := getString(it, attrOldest)
+	oldest := table.GetString(it, table.AttrOldest)
 	if oldest == "" {
-		if oldest, err = p.seekOldest(ctx, &in, getString(it, attrSeeking)); err != nil {
+		if oldest, err = p.seekOldest(ctx, &in, table.GetString(it, table.AttrOldestSearch)); err != nil {
 			return 0, err
 		}
 	}
@@ -113,19 +114,19 @@ var errLost = errors.New("dynamo: oldest execution is missing")
 // next execution.
 func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id string) (link, error) {
 	l := link{id: id}
-	start, err := p.getExecutionItem(ctx, id, segmentSK(0, 0))
+	start, err := p.table.GetExecutionItem(ctx, id, table.SegmentSK(0, 0))
 	switch {
 	case err != nil:
 		return l, err
 	case len(start) == 0:
 		return l, errLost
-	case isStub(start):
-		if l.next = getString(start, attrNext); l.next == "" {
+	case table.IsStub(start):
+		if l.next = table.GetString(start, table.AttrNext); l.next == "" {
 			return l, errLost
 		}
 		return l, nil
 	}
-	l.refs = getString(start, attrRefs)
+	l.refs = table.GetString(start, table.AttrRefs)
 	if id == in.ExecutionID {
 		return l, nil
 	}
@@ -149,23 +150,23 @@ func (p *Provider) seekOldest(ctx context.Context, in *provider.Instance, from s
 		at = in.ExecutionID
 	}
 	for n := 1; ; n++ {
-		start, err := p.getExecutionItem(ctx, at, segmentSK(0, 0))
+		start, err := p.table.GetExecutionItem(ctx, at, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
-		previous := getString(start, attrPrevious)
-		if previous == "" || isStub(start) {
+		previous := table.GetString(start, table.AttrPrevious)
+		if previous == "" || table.IsStub(start) {
 			return at, nil
 		}
-		before, err := p.getExecutionItem(ctx, previous, segmentSK(0, 0))
+		before, err := p.table.GetExecutionItem(ctx, previous, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
-		if len(before) == 0 || isStub(before) {
+		if len(before) == 0 || table.IsStub(before) {
 			return at, nil
 		}
 		if at = previous; n%seekAtOnce == 0 {
-			if err := p.noteTrim(ctx, in, "SET seeking = :seeking", item{":seeking": str(at)}); err != nil {
+			if err := p.noteTrim(ctx, in, "SET seeking = :seeking", table.Item{":seeking": table.Str(at)}); err != nil {
 				return "", err
 			}
 		}
@@ -173,21 +174,21 @@ func (p *Provider) seekOldest(ctx context.Context, in *provider.Instance, from s
 }
 
 func (p *Provider) noteOldest(ctx context.Context, in *provider.Instance, oldest string) error {
-	return p.noteTrim(ctx, in, "SET oldest = :oldest REMOVE seeking", item{":oldest": str(oldest)})
+	return p.noteTrim(ctx, in, "SET oldest = :oldest REMOVE seeking", table.Item{":oldest": table.Str(oldest)})
 }
 
 // forgetOldest makes the next call for this instance search for the oldest execution from the current one.
 func (p *Provider) forgetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
 	p.log.WarnContext(ctx, "oldest execution missing, searching again", "event", logevent.ExecutionMissing,
 		"instance", in.InstanceID, "execution", oldest)
-	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", item{})
+	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", table.Item{})
 }
 
 // noteTrim stores the progress of a trim for the incarnation that was read, unless it is being deleted.
-func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update string, values item) error {
-	values[":start"] = str(in.StartID)
-	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID), UpdateExpression: &update,
+func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update string, values table.Item) error {
+	values[":start"] = table.Str(in.StartID)
+	_, updated, err := p.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key: table.InstanceKey(in.InstanceID), UpdateExpression: &update,
 		ConditionExpression: aws.String("startId = :start AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
 	})
 	if err == nil && !updated {
@@ -198,28 +199,28 @@ func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update s
 
 // dueNext stores the next due date of a past execution: the first kept one has ended, or can end now at the earliest.
 // If the instance has ended in the meantime, its end has stored another due date.
-func (p *Provider) dueNext(ctx context.Context, it item, in *provider.Instance, oldest string, kept link) error {
+func (p *Provider) dueNext(ctx context.Context, it table.Item, in *provider.Instance, oldest string, kept link) error {
 	ends := p.now()
 	if kept.next != "" {
 		ends = provider.ExecutionStartedAt(kept.next) // zero if it is unknown: due again tomorrow
 	}
-	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
+	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
 	due := p.now().Add(time.Second) // due ones that are referred to are checked again tomorrow
 	if at := ends.Add(pastRetention(keep)); at.After(due) {
 		due = at
 	}
-	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", item{":again": str(dueKey(in.InstanceID, due)), ":oldest": str(oldest)})
+	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", table.Item{":again": table.Str(dueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)})
 }
 
 // dueNoMore removes an instance from the index, because its code now keeps past executions forever.
-func (p *Provider) dueNoMore(ctx context.Context, it item) error {
-	return p.setDue(ctx, it, "REMOVE due", item{})
+func (p *Provider) dueNoMore(ctx context.Context, it table.Item) error {
+	return p.setDue(ctx, it, "REMOVE due", table.Item{})
 }
 
-func (p *Provider) setDue(ctx context.Context, it item, update string, values item) error {
-	values[":due"] = it[attrDue]
-	_, err := p.updateIf(ctx, getString(it, attrPK)[len(idPrefix):], &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: it[attrPK], attrSK: it[attrSK]}, UpdateExpression: &update,
+func (p *Provider) setDue(ctx context.Context, it table.Item, update string, values table.Item) error {
+	values[":due"] = it[table.AttrDue]
+	_, _, err := p.table.UpdateIf(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], &dynamodb.UpdateItemInput{
+		Key: table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK]}, UpdateExpression: &update,
 		ConditionExpression: aws.String("due = :due AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
 	})
 	return err

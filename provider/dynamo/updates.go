@@ -12,6 +12,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // The results of updates are items next to that of the instance, so that a repeated call finds the result whichever
@@ -29,8 +31,8 @@ const (
 	mostErrorBytes = 200 << 10
 )
 
-func answerKey(instanceID, updateID string) item {
-	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skAnswers + digest("update", updateID))}
+func answerKey(instanceID, updateID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skAnswers + table.Digest("update", updateID))}
 }
 
 // PutUpdateResults writes results in transactions that also mark the instance. A deletion therefore knows that there
@@ -78,16 +80,16 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, pu
 		for _, put := range puts {
 			writes = append(writes, types.TransactWriteItem{Put: put})
 		}
-		err := p.transact(ctx, of.InstanceID, writes)
+		err := p.table.Transact(ctx, of.InstanceID, writes)
 		if err == nil {
 			return nil
 		}
-		if _, gone := refusedItem(err, 0); gone {
+		if _, gone := table.FailedItem(err, 0); gone {
 			return nil // the incarnation has ended or is being deleted, so the result has no reader
 		}
 		var left []*types.Put
 		for i, put := range puts {
-			if _, there := refusedItem(err, i+1); !there {
+			if _, there := table.FailedItem(err, i+1); !there {
 				left = append(left, put)
 			}
 		}
@@ -103,9 +105,9 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, pu
 // deleted.
 func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 	return &types.Update{
-		TableName: &p.hub.Table, Key: instanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
+		Key: table.InstanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
 		ConditionExpression:       aws.String("startId = :life AND attribute_not_exists(deleting)"),
-		ExpressionAttributeValues: item{":yes": &types.AttributeValueMemberBOOL{Value: true}, ":life": str(a.StartID)},
+		ExpressionAttributeValues: table.Item{":yes": &types.AttributeValueMemberBOOL{Value: true}, ":life": table.Str(a.StartID)},
 	}
 }
 
@@ -114,21 +116,21 @@ func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
 	now := p.now()
 	it := answerKey(a.InstanceID, a.UpdateID)
-	it[attrStartID] = str(a.StartID)
-	it["updateId"] = str(a.UpdateID)
-	it["name"] = str(a.Name)
-	it[attrOutcome] = str(string(a.Outcome))
-	it[attrExecution] = str(a.ExecutionID)
-	it["answeredAt"] = str(formatTime(now))
-	it[attrTTL] = unix(now.Add(provider.UpdateResultRetention))
+	it[table.AttrStartID] = table.Str(a.StartID)
+	it["updateId"] = table.Str(a.UpdateID)
+	it["name"] = table.Str(a.Name)
+	it[attrOutcome] = table.Str(string(a.Outcome))
+	it[table.AttrExecution] = table.Str(a.ExecutionID)
+	it["answeredAt"] = table.Str(table.FormatTime(now))
+	it[table.AttrTTL] = table.Unix(now.Add(provider.UpdateResultRetention))
 	if a.EventID > 0 {
-		it["eventId"] = num(a.EventID)
+		it["eventId"] = table.Num(a.EventID)
 	}
 	if a.Reason != "" {
-		it["reason"] = str(a.Reason)
+		it["reason"] = table.Str(a.Reason)
 	}
 	if a.Result != nil {
-		it["result"] = str(string(a.Result))
+		it["result"] = table.Str(string(a.Result))
 	}
 	const rest = 1 << 10
 	bytes = rest + len(a.UpdateID) + len(a.Name) + len(a.Result)
@@ -138,14 +140,14 @@ func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes in
 			return nil, 0, fmt.Errorf("dynamo: instance %q: result of update %q: %w", a.InstanceID, a.UpdateID, err)
 		}
 		bytes += len(doc)
-		it["error"] = str(doc)
+		it["error"] = table.Str(doc)
 	}
 
 	return &types.Put{
-		TableName: &p.hub.Table, Item: it,
-		ConditionExpression:       aws.String(notExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today"),
-		ExpressionAttributeNames:  map[string]string{"#outcome": attrOutcome, "#until": attrTTL},
-		ExpressionAttributeValues: item{":life": str(a.StartID), ":forgotten": str(string(provider.UpdateResultExpired)), ":today": unix(now)},
+		Item:                      it,
+		ConditionExpression:       aws.String(table.NotExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today"),
+		ExpressionAttributeNames:  map[string]string{"#outcome": attrOutcome, "#until": table.AttrTTL},
+		ExpressionAttributeValues: table.Item{":life": table.Str(a.StartID), ":forgotten": table.Str(string(provider.UpdateResultExpired)), ":today": table.Unix(now)},
 	}, bytes, nil
 }
 
@@ -164,31 +166,27 @@ func errorOf(a *provider.UpdateResult) (string, error) {
 // ReadUpdate reads a result. It ignores a result whose retention has passed, because DynamoDB can take days to delete
 // it.
 func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: answerKey(instanceID, updateID), ConsistentRead: aws.Bool(true)})
-		return err
-	})
+	found, err := p.table.Get(ctx, instanceID, answerKey(instanceID, updateID), provider.Strong)
 	if err != nil {
 		return provider.UpdateResult{}, err
 	}
-	if it := out.Item; len(it) > 0 && getNumber(it, attrTTL) >= p.now().Unix() {
+	if it := found; len(it) > 0 && table.GetNumber(it, table.AttrTTL) >= p.now().Unix() {
 		return decodeAnswer(instanceID, it)
 	}
 	return provider.UpdateResult{}, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, updateID,
 		provider.ErrNotFound)
 }
 
-func decodeAnswer(instanceID string, it item) (provider.UpdateResult, error) {
+func decodeAnswer(instanceID string, it table.Item) (provider.UpdateResult, error) {
 	a := provider.UpdateResult{
-		InstanceID: instanceID, StartID: getString(it, attrStartID), UpdateID: getString(it, "updateId"), Name: getString(it, "name"),
-		Outcome: provider.UpdateOutcome(getString(it, attrOutcome)), Reason: getString(it, "reason"), ExecutionID: getString(it, attrExecution),
-		EventID: getNumber(it, "eventId"),
+		InstanceID: instanceID, StartID: table.GetString(it, table.AttrStartID), UpdateID: table.GetString(it, "updateId"), Name: table.GetString(it, "name"),
+		Outcome: provider.UpdateOutcome(table.GetString(it, attrOutcome)), Reason: table.GetString(it, "reason"), ExecutionID: table.GetString(it, table.AttrExecution),
+		EventID: table.GetNumber(it, "eventId"),
 	}
-	if result := getString(it, "result"); result != "" {
+	if result := table.GetString(it, "result"); result != "" {
 		a.Result = history.Payload(result)
 	}
-	if doc := getString(it, "error"); doc != "" {
+	if doc := table.GetString(it, "error"); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &a.Error); err != nil {
 			return a, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, a.UpdateID, err)
 		}
@@ -198,27 +196,29 @@ func decodeAnswer(instanceID string, it item) (provider.UpdateResult, error) {
 
 // eraseAnswers deletes the results of an instance that is being deleted, after which no result is written. It reads
 // only keys, page by page, and continues where an earlier call stopped.
-func (p *Provider) eraseAnswers(ctx context.Context, it item, progress *progress) error {
-	if it[attrAnswered] == nil {
+func (p *Provider) eraseAnswers(ctx context.Context, it table.Item, progress *progress) error {
+	if it[table.AttrHasUpdateResults] == nil {
 		return nil
 	}
-	pk := getString(it, attrPK)
-	instanceID := strings.TrimPrefix(pk, idPrefix)
+	pk := table.GetString(it, table.AttrPK)
+	instanceID := strings.TrimPrefix(pk, table.IDPrefix)
 	in := &dynamodb.QueryInput{
-		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#sk"),
+		ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#sk"),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeNames:  map[string]string{"#sk": attrSK},
-		ExpressionAttributeValues: item{valuePK: str(pk), valueSK: str(skAnswers)},
+		ExpressionAttributeNames:  map[string]string{"#sk": table.AttrSK},
+		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(pk), table.ValueSK: table.Str(skAnswers)},
 	}
-	for page, err := range p.query(ctx, instanceID, in) {
+	for page, err := range p.table.Query(ctx, instanceID, in) {
 		if err != nil {
 			return err
 		}
 		removals := make([]func() error, len(page))
 		for i, answer := range page {
-			removals[i] = func() error { return p.removeItem(ctx, instanceID, item{attrPK: str(pk), attrSK: answer[attrSK]}) }
+			removals[i] = func() error {
+				return p.table.DeleteItem(ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]})
+			}
 		}
-		if err := together(removals...); err != nil {
+		if err := awscall.Parallel(removals...); err != nil {
 			return err
 		}
 		if err := progress.goesOn(ctx); err != nil {

@@ -11,10 +11,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
-
-// errStub reports that the instance was deleted (R17).
-var errStub = errors.New("segment is a stub")
 
 // waitedFor reads the history with strong consistency from the segment that sent the first of an execution's timers. It
 // returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers stay open,
@@ -30,7 +28,7 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*his
 	}
 	in := p.segmentsFrom(timers[0].ExecutionID, first)
 	c := cutter{due: first}
-	for page, err := range p.query(ctx, timers[0].InstanceID, in) {
+	for page, err := range p.table.Query(ctx, timers[0].InstanceID, in) {
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +40,7 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*his
 			return !over
 		})
 		switch {
-		case errors.Is(err, errStub) || over:
+		case errors.Is(err, table.ErrDeleted) || over:
 			return &history.State{}, nil
 		case err != nil:
 			return waits, nil // an unreadable history decides nothing
@@ -69,9 +67,9 @@ var settling = func() (kinds [][]byte) {
 
 // segmentsFrom returns a strongly consistent query of the segments of an execution from one on.
 func (p *Provider) segmentsFrom(executionID string, sequence int64) *dynamodb.QueryInput {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
-	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":end"] = str(skSegments + "~")
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":end"] = table.Str(table.SKSegments + "~")
 	return in
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // largeSegment has several parts.
-func largeSegment(t *testing.T) []item {
+func largeSegment(t *testing.T) []table.Item {
 	t.Helper()
 	noise := make([]byte, 500<<10)
 	if _, err := rand.Read(noise); err != nil {
@@ -67,9 +68,9 @@ func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
 	}
 }
 
-func dueIn(t *testing.T, items []item) int64 {
+func dueIn(t *testing.T, items []table.Item) int64 {
 	t.Helper()
-	sequence, _, err := parseSegmentSK(getString(items[0], attrSK))
+	sequence, _, err := table.ParseSegmentSK(table.GetString(items[0], table.AttrSK))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	due := dueIn(t, items)
-	cut := func(items []item, due int64) error {
+	cut := func(items []table.Item, due int64) error {
 		c := cutter{items: items, due: due, last: true}
 		return c.decode(nil, func(provider.Segment) bool { return true })
 	}
@@ -88,12 +89,12 @@ func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due), "a segment is missing before": cut(items, due-1),
 		"it was read before": cut(items, due+1),
 	} {
-		if _, torn := errors.AsType[*tornError](err); !torn {
+		if _, torn := errors.AsType[*table.TornError](err); !torn {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	stub := item{attrPK: items[0][attrPK], attrSK: items[0][attrSK], attrStub: str("now")}
-	if err := cut([]item{stub}, due); !errors.Is(err, errStub) {
+	stub := table.Item{table.AttrPK: items[0][table.AttrPK], table.AttrSK: items[0][table.AttrSK], table.AttrStub: table.Str("now")}
+	if err := cut([]table.Item{stub}, due); !errors.Is(err, table.ErrDeleted) {
 		t.Errorf("a stub: %v", err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // skWorkers is the prefix of the hub's items about the workers of a queue: w#<queue>.
@@ -24,35 +26,32 @@ const attrStartedAt = "startedAt"
 
 // ReportWorker updates one item and costs one write unit.
 func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
-	now := str(formatTime(p.now()))
+	now := table.Str(table.FormatTime(p.now()))
 	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: str(pkHub), attrSK: str(skWorkers + r.Queue)},
+		Key:                       table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skWorkers + r.Queue)},
 		UpdateExpression:          aws.String("SET #seen = :now, #build = :build"),
-		ExpressionAttributeNames:  map[string]string{"#seen": attrSeenAt, "#build": attrBuild},
-		ExpressionAttributeValues: item{":now": now, ":build": str(r.BuildID)},
+		ExpressionAttributeNames:  map[string]string{"#seen": attrSeenAt, "#build": table.AttrBuild},
+		ExpressionAttributeValues: table.Item{":now": now, ":build": table.Str(r.BuildID)},
 	}
 	if !r.StartedAt.IsZero() {
 		*in.UpdateExpression += ", #started = :now"
 		in.ExpressionAttributeNames["#started"] = attrStartedAt
 	}
-	return call(ctx, "DynamoDB.UpdateItem", "", func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	})
+	return p.table.Update(ctx, "", in)
 }
 
 // ReadWorkers makes one eventually consistent query.
 func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	reports := map[string]provider.WorkerReport{}
-	for page, err := range p.query(ctx, "", hubQuery(p.hub.Table, skWorkers)) {
+	for page, err := range p.table.Query(ctx, "", table.HubQuery(skWorkers)) {
 		if err != nil {
 			return nil, err
 		}
 		for _, it := range page {
-			r := provider.WorkerReport{Queue: strings.TrimPrefix(getString(it, attrSK), skWorkers), BuildID: getString(it, attrBuild)}
+			r := provider.WorkerReport{Queue: strings.TrimPrefix(table.GetString(it, table.AttrSK), skWorkers), BuildID: table.GetString(it, table.AttrBuild)}
 			// an unreadable time is from another release, and counts as unknown
-			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt))
-			r.StartedAt, _ = time.Parse(timeFormat, getString(it, attrStartedAt))
+			r.SeenAt, _ = time.Parse(table.TimeFormat, table.GetString(it, attrSeenAt))
+			r.StartedAt, _ = time.Parse(table.TimeFormat, table.GetString(it, attrStartedAt))
 			reports[r.Queue] = r
 		}
 	}
@@ -73,7 +72,7 @@ func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 			return err
 		})
 	}
-	return counts, together(calls...)
+	return counts, awscall.Parallel(calls...)
 }
 
 func (p *Provider) countMessages(ctx context.Context, url string) (n int, err error) {
@@ -87,7 +86,7 @@ func (p *Provider) countMessages(ctx context.Context, url string) (n int, err er
 // attributesOf reads numeric attributes of a queue.
 func (p *Provider) attributesOf(ctx context.Context, url string, names ...types.QueueAttributeName) (map[types.QueueAttributeName]int, error) {
 	var out *sqs.GetQueueAttributesOutput
-	err := call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
+	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
 		out, err = p.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 		return err
 	})

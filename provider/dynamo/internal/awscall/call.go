@@ -1,10 +1,9 @@
-package dynamo
+package awscall
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,12 +14,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sameAgain limits the repetitions of a call that conflicted with a transaction, was throttled or got no response. This
+// OperatorTimeout limits a call for an operator, who has no invocation that ends.
+const OperatorTimeout = time.Minute
+
+// DoWithTimeout is call with a time limit. A call that times out may still succeed.
+func DoWithTimeout(ctx context.Context, op string, f func(ctx context.Context) error) error {
+	limited, stop := context.WithTimeout(ctx, OperatorTimeout)
+	defer stop()
+	return Do(limited, op, "", func() error { return f(limited) })
+}
+
+// MaxTries limits the repetitions of a call that conflicted with a transaction, was throttled or got no response. This
 // is the only layer that repeats calls. The SDK's own retries, which do not know transaction conflicts, are disabled
 // (withoutRetries). Otherwise each call could be made eighteen times.
 const (
-	sameAgain  = 6
-	firstPause = 10 * time.Millisecond
+	MaxTries   = 6
+	FirstPause = 10 * time.Millisecond
 )
 
 var sdkRetryable = retry.IsErrorRetryables(append(retry.DefaultRetryables, throttles()))
@@ -29,23 +38,23 @@ func throttles() retry.IsErrorRetryable {
 	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 }
 
-// call repeats f as long as the same request may succeed (R7), and adds the operation to the error.
-func call(ctx context.Context, op, instanceID string, f func() error) error {
-	pause := firstPause
+// Do repeats f as long as the same request may succeed (R7), and adds the operation to the error.
+func Do(ctx context.Context, op, instanceID string, f func() error) error {
+	pause := FirstPause
 	b := budgetOf(ctx)
 
 	for attempt := 1; ; attempt++ {
-		if err := b.spent(); err != nil {
+		if err := b.exhausted(); err != nil {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: err}
 		}
 		err := f()
 		if err == nil {
-			b.earn()
+			b.succeeded()
 			return nil
 		}
 
-		retryable := isRetryable(err)
-		if !retryable || attempt == sameAgain || ctx.Err() != nil || !b.spend(err) {
+		retryable := IsRetryable(err)
+		if !retryable || attempt == MaxTries || ctx.Err() != nil || !b.retry(err) {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: retryable || ctx.Err() != nil, Err: err}
 		}
 		if err := sleep.For(ctx, pause/2+rand.N(pause)); err != nil {
@@ -55,7 +64,7 @@ func call(ctx context.Context, op, instanceID string, f func() error) error {
 	}
 }
 
-func isRetryable(err error) bool {
+func IsRetryable(err error) bool {
 	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
 		return true
 	}
@@ -82,28 +91,4 @@ func onlyTransient(reasons []types.CancellationReason) bool {
 		}
 	}
 	return transient
-}
-
-// conditionFailed reports whether a transaction failed because of a condition.
-func conditionFailed(err error) bool {
-	many, ok := errors.AsType[*types.TransactionCanceledException](err)
-	return ok && slices.ContainsFunc(many.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == refusedCode
-	})
-}
-
-// refusedCode is DynamoDB's code for the failed condition of a write in a transaction.
-const refusedCode = "ConditionalCheckFailed"
-
-// refusedItem returns the stored item that made a condition fail, or nil if there is none. It returns false if err has
-// another cause.
-func refusedItem(err error, n int) (item, bool) {
-	if one, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return one.Item, true
-	}
-	if many, ok := errors.AsType[*types.TransactionCanceledException](err); ok && n < len(many.CancellationReasons) {
-		r := many.CancellationReasons[n]
-		return r.Item, aws.ToString(r.Code) == refusedCode
-	}
-	return nil, false
 }
