@@ -20,7 +20,7 @@ import (
 // can also send forged messages to the function.
 func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
-		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,
+		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.queue.Hub,
 			provider.ErrQueriesUnsupported)
 	}
 	body, err := json.Marshal(asking.Request{Query: &q})
@@ -52,7 +52,7 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 // notAsked returns the error of a query whose invocation failed or did not respond in time.
 func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err error) error {
 	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.hub.Name, provider.ErrQueriesUnsupported,
+		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.queue.Hub, provider.ErrQueriesUnsupported,
 			p.hub.Orchestrator)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -91,7 +91,7 @@ func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 		}
 	}
 	if len(latest) == 0 {
-		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", p.hub.Name,
+		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", p.queue.Hub,
 			provider.ErrNotFound)
 	}
 	var b provider.Build
@@ -206,7 +206,7 @@ func (b *builds) look(ctx context.Context, p *Provider, enough func() bool) erro
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", p.hub.Name, context.Cause(ctx))
+			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", p.queue.Hub, context.Cause(ctx))
 		}
 		if l.err != nil {
 			return l.err

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -32,9 +34,9 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 }
 
 // clocked is a provider on these builds and a clock that stands still.
-func clocked(b *fakeBuilds, q *fakeQueues) (p *Provider, pass func(time.Duration)) {
+func clocked(b *fakeBuilds, q *sqsfake.Queues) (p *Provider, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p = &Provider{table: table.New(b, "t"), queues: q, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
+	p = &Provider{table: table.New(b, "t"), queue: sqsqueue.New(q, sqsqueue.Config{InboxURL: "url"}, nil), now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
 	return p, func(d time.Duration) { now = now.Add(d) }
 }
 
@@ -100,7 +102,7 @@ func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
 // A refused name asks the deployed build to report, but a typing mistake in a loop must not cost invocations.
 func TestARefusedNamePokesOnceAMinute(t *testing.T) {
 	t.Parallel()
-	q := &fakeQueues{}
+	q := &sqsfake.Queues{}
 	p, pass := clocked(&fakeBuilds{docs: []string{`{}`}}, q)
 	refused := func() {
 		t.Helper()
@@ -112,12 +114,12 @@ func TestARefusedNamePokesOnceAMinute(t *testing.T) {
 		refused()
 		pass(9 * time.Second)
 	}
-	if len(q.sent) != 1 {
-		t.Errorf("%d pokes in 54 seconds, want 1", len(q.sent))
+	if len(q.Sent) != 1 {
+		t.Errorf("%d pokes in 54 seconds, want 1", len(q.Sent))
 	}
 	pass(6 * time.Second)
 	refused()
-	if len(q.sent) != 2 {
-		t.Errorf("%d pokes after a minute, want 2", len(q.sent))
+	if len(q.Sent) != 2 {
+		t.Errorf("%d pokes after a minute, want 2", len(q.Sent))
 	}
 }

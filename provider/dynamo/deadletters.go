@@ -6,22 +6,18 @@ import (
 	"iter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-const (
-	// lookLimit is the maximum number of dead letters of a queue that one call reads. Dead letters that wait for an
-	// operator stay in the queue for days.
-	lookLimit = 1000
-	// lookHides is the time for which received dead letters are invisible. It exceeds the time of a call, so that a
-	// call receives no dead letter twice, and is shorter than the time until the next call.
-	lookHides = time.Minute
-)
+// lookLimit is the maximum number of dead letters of a queue that one call reads. Dead letters that wait for an
+// operator stay in the queue for days.
+const lookLimit = 1000
+
+// lookHides is the time for which received dead letters are invisible. It exceeds the time of a call, so that a call
+// receives no dead letter twice, and is shorter than the time until the next call.
+const lookHides = time.Minute
 
 // DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
 // copies. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
@@ -42,7 +38,7 @@ func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.D
 func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for seen := 0; seen < lookLimit; {
-			letters, err := p.receiveDead(ctx, queue)
+			letters, err := p.queue.ReceiveDeadLetters(ctx, p.queue.DeadLetters[queue], lookHides, 0)
 			if err != nil {
 				yield(provider.DeadLetteredRecord{}, fmt.Errorf("dynamo: receive dead letters of queue %s: %w", queue,
 					err))
@@ -53,40 +49,14 @@ func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provid
 			}
 			seen += len(letters)
 			for i := range letters {
-				if _, ours := letters[i].MessageAttributes[attrReason]; ours {
+				if _, ours := letters[i].MessageAttributes[sqsqueue.AttrReason]; ours {
 					continue
 				}
-				if !yield(provider.DeadLetteredRecord{Queue: queue, Record: recordOf(&letters[i])}, nil) {
+				if !yield(provider.DeadLetteredRecord{Queue: queue, Record: sqsqueue.RecordOf(&letters[i])}, nil) {
 					return
 				}
 			}
 		}
-	}
-}
-
-func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Message, error) {
-	url := p.hub.DeadLetters[queue]
-	in := receiveLetters(url, lookHides)
-	var out *sqs.ReceiveMessageOutput
-	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
-		out, err = p.queues.ReceiveMessage(ctx, in)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out.Messages, nil
-}
-
-// receiveLetters returns a request that receives dead letters with their reasons, and hides them for a time.
-func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
-	return &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(hide / time.Second),
-		MessageAttributeNames: []string{attrReason},
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
-			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
-			types.MessageSystemAttributeNameSequenceNumber, types.MessageSystemAttributeNameSentTimestamp,
-		},
 	}
 }
 
@@ -95,8 +65,8 @@ func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 // later dead letters.
 func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := table.Digest("kept", m.Record.ID)
-	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
+	if err := p.queue.PutDeadLetter(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
 		return err
 	}
-	return p.deleteBatch(ctx, p.hub.DeadLetters[m.Queue], []provider.Record{m.Record})
+	return p.queue.DeleteBatch(ctx, p.queue.DeadLetters[m.Queue], []provider.Record{m.Record})
 }

@@ -19,7 +19,7 @@ const mostErased = 90
 // large one step by step.
 func (p *Provider) deleteOver(ctx context.Context, it table.Item) error {
 	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
-	payloads, err := p.hasPayloads(ctx, table.GetString(it, table.AttrExecution))
+	payloads, err := p.payloads.Has(ctx, table.GetString(it, table.AttrExecution))
 	if err != nil {
 		return err
 	}

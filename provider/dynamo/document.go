@@ -26,11 +26,11 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 	}
 	doc, found := at.DocumentIn(events)
 	if !found {
-		p.documents.forget(segmentKey(at))
+		p.documents.Remove(segmentKey(at))
 		return nil, fmt.Errorf("dynamo: instance %q: %w: no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
 	}
 	if err := ref.Check(doc); err != nil {
-		p.documents.forget(segmentKey(at)) // the segment can be restored
+		p.documents.Remove(segmentKey(at)) // the segment can be restored
 		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	return doc, nil
@@ -40,7 +40,7 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 // reads again with strong consistency.
 func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at history.DataLocation) ([]history.Event, error) {
 	key := segmentKey(at)
-	if events, ok := p.documents.get(key); ok {
+	if events, ok := p.documents.Get(key); ok {
 		return events, nil
 	}
 	for try, c := 1, provider.Eventual; ; try, c = try+1, provider.Strong {
@@ -54,7 +54,7 @@ func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at hist
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", instanceID, at.Segment, at.ExecutionID, err)
 		}
-		p.documents.add(key, s.Events, min(size, documentCache))
+		p.documents.Add(key, s.Events, min(size, documentCache))
 		return s.Events, nil
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/internal/sleep"
@@ -19,24 +18,17 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// queueAdmin and scheduleAdmin contain the calls for operators. *sqs.Client and *scheduler.Client implement them, and
-// emulations can.
-type (
-	queueAdmin interface {
-		PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
-	}
-	scheduleAdmin interface {
-		ListSchedules(ctx context.Context, in *scheduler.ListSchedulesInput, opts ...func(*scheduler.Options)) (*scheduler.ListSchedulesOutput, error)
-	}
-)
-
-// errNoAdmin means that the client does not implement the calls for operators.
-var errNoAdmin = errors.New("client does not support this operation")
+// scheduleLister contains the call that lists schedules. *scheduler.Client implements it, and emulations can.
+type scheduleLister interface {
+	ListSchedules(
+		ctx context.Context, in *scheduler.ListSchedulesInput, opts ...func(*scheduler.Options),
+	) (*scheduler.ListSchedulesOutput, error)
+}
 
 // workingQueues returns the URLs of the queues whose messages are processed, by name.
 func (p *Provider) workingQueues() map[string]string {
-	queues := map[string]string{provider.QueueInbox: p.hub.InboxURL, provider.QueueTimers: p.hub.TimersURL}
-	maps.Copy(queues, p.hub.WorkQueues)
+	queues := map[string]string{provider.QueueInbox: p.queue.InboxURL, provider.QueueTimers: p.queue.TimersURL}
+	maps.Copy(queues, p.queue.WorkQueues)
 	return queues
 }
 
@@ -67,7 +59,7 @@ func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.Queue
 
 	var purges []func() error
 	for _, url := range p.workingQueues() {
-		purges = append(purges, func() error { return p.purge(ctx, url) })
+		purges = append(purges, func() error { return p.queue.Purge(ctx, url) })
 	}
 	return out, awscall.Parallel(purges...)
 }
@@ -84,13 +76,13 @@ func (p *Provider) countAtRestSoon(ctx context.Context, messages map[string]int)
 func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) error {
 	queues := p.workingQueues()
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		n, err := p.attributesOf(ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
+		n, err := p.queue.Attributes(ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
 			types.QueueAttributeNameApproximateNumberOfMessagesDelayed, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
 		if err != nil {
 			return err
 		}
 		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
-			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being processed: %w", p.hub.Name, held, name,
+			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being processed: %w", p.queue.Hub, held, name,
 				provider.ErrBusy)
 		}
 		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
@@ -101,43 +93,17 @@ func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) err
 			return err
 		}
 		if visible+hidden > 0 {
-			return fmt.Errorf("dynamo: hub %q: queue %s has %d dead letters: %w", p.hub.Name, name, visible+hidden, provider.ErrBusy)
+			return fmt.Errorf("dynamo: hub %q: queue %s has %d dead letters: %w", p.queue.Hub, name, visible+hidden, provider.ErrBusy)
 		}
 	}
 	return nil
 }
 
-// SQS accepts one purge of a queue per 60 seconds from all callers together. A purge does not delete messages that are
-// sent after it, so it is repeated until it is accepted, unless other callers prevent that.
-const (
-	purgePause = 10 * time.Second
-	purgeTries = 30
-)
-
-func (p *Provider) purge(ctx context.Context, url string) error {
-	admin, ok := p.queues.(queueAdmin)
-	if !ok {
-		return fmt.Errorf("dynamo: SQS.PurgeQueue: %w", errNoAdmin)
-	}
-	for try := 1; ; try++ {
-		err := awscall.DoWithTimeout(ctx, "SQS.PurgeQueue", func(ctx context.Context) error {
-			_, err := admin.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &url})
-			return err
-		})
-		if _, under := errors.AsType[*types.PurgeQueueInProgress](err); !under || try == purgeTries {
-			return err
-		}
-		if err := sleep.For(ctx, purgePause); err != nil {
-			return err
-		}
-	}
-}
-
 // deleteAllSchedules deletes the schedules of the hub's group page by page, and reports the number of each page.
 func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
-	admin, ok := p.schedules.(scheduleAdmin)
+	admin, ok := p.schedules.(scheduleLister)
 	if !ok {
-		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", errNoAdmin)
+		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", awscall.ErrUnsupported)
 	}
 	in := &scheduler.ListSchedulesInput{GroupName: &p.hub.ScheduleGroup}
 	for {

@@ -43,7 +43,7 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 	if err := p.eraseRest(ctx, instanceID, executionID, progress); err != nil {
 		return previous, err
 	}
-	return previous, p.erasePayloads(ctx, executionID, progress)
+	return previous, p.payloads.DeleteAll(ctx, executionID, progress.goesOn)
 }
 
 // eraseRest erases everything after the start page by page, and reads only keys.

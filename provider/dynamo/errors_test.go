@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -41,8 +42,8 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 		"throttled":                        {api("ThrottlingException"), true},
 		"SQS throttled":                    {api("RequestThrottled"), true},
 		"connection reset":                 {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
-		"some of a batch":                  {&partialError{}, true},
-		"some of a batch, by its fault":    {&partialError{fault: true}, false},
+		"some of a batch":                  {&sqsqueue.PartialError{}, true},
+		"some of a batch, by its fault":    {&sqsqueue.PartialError{Fault: true}, false},
 		"condition":                        {&types.ConditionalCheckFailedException{}, false},
 		"validation":                       {api("ValidationException"), false},
 		"access":                           {api("AccessDeniedException"), false},

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -30,13 +29,7 @@ const longestAhead = time.Second
 // longestDelayOf returns the maximum delay of a work item's queue.
 func (p *Provider) longestDelayOf(w *provider.WorkItem) time.Duration {
 	if w.ExclusiveKey != "" {
-		return min(longestAhead, p.longestDelay)
+		return min(longestAhead, p.queue.MaxDelay)
 	}
-	return p.longestDelay
-}
-
-// isFIFO reports whether a queue of the hub, and its dead-letter queue, is a FIFO queue.
-func isFIFO(queue string) bool {
-	_, exclusive := history.BaseQueue(queue)
-	return exclusive || queue == provider.QueueInbox
+	return p.queue.MaxDelay
 }

@@ -3,12 +3,14 @@ package dynamo
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/lru"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -106,26 +108,24 @@ func defaults() settings {
 type Provider struct {
 	hub       HubConfig
 	table     *table.Table
-	queues    QueueAPI
+	queue     *sqsqueue.Queues
 	schedules ScheduleAPI
 	functions FunctionAPI
-	payloads  *payloads // nil if the hub has no bucket
+	payloads  *payloads.Store // nil if the hub has no bucket
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
 	keys      tokenKeys
-	// visibilities caches the visibility timeouts of queues by URL.
-	visibilities sync.Map
 	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
 	// sent.
-	scheduled *lru[scheduledWork]
+	scheduled *lru.Cache[scheduledWork]
 	// parents caches the states of parents for reconciliations.
-	parents     *lru[parentState]
-	sentRetries *lru[struct{}]
+	parents     *lru.Cache[parentState]
+	sentRetries *lru.Cache[struct{}]
 	// documents caches segments from which documents were read.
-	documents *lru[[]history.Event]
+	documents *lru.Cache[[]history.Event]
 
-	longestDelay, lead time.Duration // of timers
+	lead time.Duration // of schedules
 	// rolled is the minimum number of segments of a rollup, and the minimum number of segments that are in none. 0
 	// disables rollups.
 	rolled  int64
@@ -151,16 +151,20 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 
 	clients = withoutRetries(clients)
 	p := &Provider{
-		hub: hub, table: table.New(clients.Table, hub.Table), queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
-		longestDelay: s.LongestDelay, lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
+		hub: hub, table: table.New(clients.Table, hub.Table), schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
+		lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
-		scheduled: newLRU[scheduledWork](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
+		scheduled: lru.New[scheduledWork](scheduledBytes), parents: lru.New[parentState](parentsKnown), sentRetries: lru.New[struct{}](sentRetries), documents: lru.New[[]history.Event](documentCache),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
 			hub.PayloadBucket)
 	}
-	p.payloads = newPayloads(&hub, clients.Bucket)
+	p.queue = sqsqueue.New(clients.Queues, sqsqueue.Config{
+		Hub: hub.Name, InboxURL: hub.InboxURL, TimersURL: hub.TimersURL, WorkQueues: hub.WorkQueues,
+		DeadLetters: hub.DeadLetters, MaxDelay: s.LongestDelay,
+	}, s.Now)
+	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}

@@ -6,19 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
-	entries := make([]entry, 0, len(ms))
+	entries := make([]sqsqueue.Entry, 0, len(ms))
 	var m provider.Message // a copy of each message, because callers may share them
 	for i := range ms {
 		m = ms[i]
-		m.Hub = p.hub.Name
+		m.Hub = p.queue.Hub
 		e, err := inboxEntry(&m)
 		if err != nil {
 			return err
@@ -26,23 +26,23 @@ func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Me
 		entries = append(entries, e)
 	}
 	p.noteInterruptions(ctx, ms)
-	return p.sendInOrder(ctx, p.hub.InboxURL, entries)
+	return p.queue.SendInOrder(ctx, p.queue.InboxURL, entries)
 }
 
-func inboxEntry(m *provider.Message) (entry, error) {
+func inboxEntry(m *provider.Message) (sqsqueue.Entry, error) {
 	m.V = provider.WireVersion
 	b, err := json.Marshal(m)
 	if err != nil {
-		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
+		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
 	}
-	e := entry{body: sqsText(b), group: groupID(m.InstanceID), dedup: dedupID(m)}
-	if most := mostOf(m.Redrive); len(e.body) > most {
-		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
-			m.InstanceID, len(e.body), most)
+	e := sqsqueue.Entry{Body: sqsqueue.SqsText(b), Group: sqsqueue.GroupID(m.InstanceID), Dedup: dedupID(m)}
+	if most := sqsqueue.BodyLimitFor(m.Redrive); len(e.Body) > most {
+		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
+			m.InstanceID, len(e.Body), most)
 	}
 	// the queue must not drop it as a duplicate of the original; repetitions of one recovery are one message
 	if m.Redrive != nil {
-		e.dedup = table.Digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
+		e.Dedup = table.Digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
 	}
 	return e, nil
 }
@@ -138,7 +138,7 @@ func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []
 			items = append(items, it)
 		}
 		it.Messages = append(it.Messages, provider.InboxMessage{
-			Message: m, Position: provider.Position{Inbox: p.hub.InboxURL, Sequence: r.Sequence}, Record: r,
+			Message: m, Position: provider.Position{Inbox: p.queue.InboxURL, Sequence: r.Sequence}, Record: r,
 		})
 	}
 	return items, unreadable
@@ -147,7 +147,7 @@ func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []
 // isForeign returns an error for a message of another hub or in another instance's group, because it was copied to this
 // queue.
 func (p *Provider) isForeign(m *provider.Message, group string) error {
-	if want := groupID(m.InstanceID); group != want {
+	if want := sqsqueue.GroupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w",
 			&provider.FieldError{
 				Field: "instanceId",
@@ -155,52 +155,5 @@ func (p *Provider) isForeign(m *provider.Message, group string) error {
 					group),
 			})
 	}
-	return p.ofHub(&m.Hub)
-}
-
-// ofHub returns an error for the name of another hub. Otherwise it clears the name, which only the wire format needs.
-func (p *Provider) ofHub(name *string) error {
-	if *name != "" && *name != p.hub.Name {
-		return fmt.Errorf("dynamo: %w",
-			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, p.hub.Name)})
-	}
-	*name = ""
-	return nil
-}
-
-// DeadLetter copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
-func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
-	return p.putDead(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
-}
-
-// putDead sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if that is
-// a FIFO queue.
-func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
-	url, ok := p.hub.DeadLetters[queue]
-	if !ok {
-		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name,
-			&provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no dead-letter queue for %q", queue)})
-	}
-	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
-	if isFIFO(queue) {
-		e.group = group
-		e.dedup = dedup
-	}
-	return p.sendBatch(ctx, url, []entry{e})
-}
-
-// reasonLimit is the maximum size of an error, so that it can be read with the record.
-const reasonLimit = 1 << 10
-
-// reason returns an error in the form of a message attribute: without the characters that SQS rejects, and within the
-// bytes that the body leaves.
-func reason(err error, left int) string {
-	allowed := strings.Map(func(r rune) rune {
-		if r < ' ' || r == '\uFFFE' || r == '\uFFFF' {
-			return ' '
-		}
-		return r
-	}, err.Error())
-	most := max(0, min(reasonLimit, left-len(attrReason)-len(attrReasonType)))
-	return strings.ToValidUTF8(allowed[:min(most, len(allowed))], "")
+	return p.queue.CheckHub(&m.Hub)
 }

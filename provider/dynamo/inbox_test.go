@@ -7,6 +7,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
 // Two releases of a function may send the same outcome: its deduplication id must neither change nor depend on where it
@@ -126,11 +128,11 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 func TestAMessageOverTheLimitNamesItself(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: "a", Outcomes: []provider.ActivityOutcome{
-		{ActivityID: 3, Result: history.Payload(`"` + strings.Repeat("x", messageLimit) + `"`)},
+		{ActivityID: 3, Result: history.Payload(`"` + strings.Repeat("x", sqsqueue.MessageLimit) + `"`)},
 	}}
-	q := &fakeQueues{}
-	err := (&Provider{queues: q}).EnqueueForOrchestrator(t.Context(), m)
-	if err == nil || !strings.Contains(err.Error(), `"a"`) || len(q.sent) != 0 {
-		t.Errorf("%d sends, %v", len(q.sent), err)
+	q := &sqsfake.Queues{}
+	err := (&Provider{queue: sqsqueue.New(q, sqsqueue.Config{}, nil)}).EnqueueForOrchestrator(t.Context(), m)
+	if err == nil || !strings.Contains(err.Error(), `"a"`) || len(q.Sent) != 0 {
+		t.Errorf("%d sends, %v", len(q.Sent), err)
 	}
 }

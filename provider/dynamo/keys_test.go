@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -13,7 +14,7 @@ func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, id := range []string{"", "a", "A", "日本語", "\uFFFF", "a b", strings.Repeat("x", 1024), strings.Repeat("x", 1023)} {
-		g := groupID(id)
+		g := sqsqueue.GroupID(id)
 		if len(g) > 128 || strings.Trim(g, "0123456789abcdef") != "" {
 			t.Errorf("group of %q is %q", id, g)
 		}
@@ -27,7 +28,7 @@ func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 // Names that are made of ids must not change between releases: functions of two may run at once.
 func TestDigestsAreStable(t *testing.T) {
 	t.Parallel()
-	if got, want := groupID("order-1"), "2b78bde4aa2bf21ace53a4583691f4466927aa18"; got != want {
+	if got, want := sqsqueue.GroupID("order-1"), "2b78bde4aa2bf21ace53a4583691f4466927aa18"; got != want {
 		t.Errorf("group %s, want %s", got, want)
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
 // Where SQS refuses one of a batch, the error names the others: they were sent, and nobody may send them again.
 func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
 	t.Parallel()
-	q := &fakeQueues{answer: failing(true, "b")}
-	p := &Provider{queues: q, hub: HubConfig{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}}
+	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}
+	p := &Provider{queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}, nil)}
 	var letters []provider.DeadLetter
 	for _, body := range []string{"a", "b", "c"} {
 		letters = append(letters, provider.DeadLetter{Queue: "default", Record: provider.Record{ID: "letter " + body, Body: body}})

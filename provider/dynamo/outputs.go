@@ -2,12 +2,12 @@ package dynamo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -17,34 +17,34 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	if err != nil {
 		return refused, err
 	}
-	sent, err := p.sendAll(ctx, queues)
-	return append(refused, refusedBySQS(sent.refused)...), err
+	sent, err := p.queue.SendAll(ctx, queues)
+	return append(refused, refusedBySQS(sent.Rejected)...), err
 }
 
 // entriesOf encodes outputs for their queues, by URL. It separately returns outputs that no queue can accept, which it
 // finds out without a call.
-func (p *Provider) entriesOf(ctx context.Context, out *provider.Outputs) (queues outgoing, refused []provider.OutputFailure, err error) {
+func (p *Provider) entriesOf(ctx context.Context, out *provider.Outputs) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
 	if refused, err = p.workEntries(ctx, out.WorkItems, &queues); err != nil {
 		return nil, refused, err
 	}
 	refused = append(refused, p.messageEntries(out.Messages, &queues)...)
 	timers, err := p.timerEntries(out.Timers)
 	if err == nil && len(timers) > 0 {
-		queues = append(queues, sentBatch{p.hub.TimersURL, timers})
+		queues = append(queues, sqsqueue.Batch{URL: p.queue.TimersURL, Entries: timers})
 	}
 	return queues, refused, err
 }
 
-func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
+func refusedBySQS(never []sqsqueue.RejectedEntry) (refused []provider.OutputFailure) {
 	for _, e := range never {
-		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS rejected the message: %s %s", e.code,
-			e.message))
+		refused = append(refused, refuse(e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code,
+			e.Message))
 	}
 	return refused
 }
 
 // workEntries adds work items to the entries of their queues. It sets their hub and signs their tokens.
-func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, queues *outgoing) (refused []provider.OutputFailure, err error) {
+func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, queues *sqsqueue.Outgoing) (refused []provider.OutputFailure, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -55,24 +55,24 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 
 	for i := range items {
 		w := &items[i]
-		w.Hub = p.hub.Name
+		w.Hub = p.queue.Hub
 		w.Token = tokens.Sign(w)
 
-		url, known := p.hub.WorkQueues[w.Queue]
+		url, known := p.queue.WorkQueues[w.Queue]
 		if !known {
 			refused = append(refused, p.unknownQueue(w))
 			continue
 		}
 		e, err := workEntry(w)
-		e.known = true
-		if w.NotBefore != nil && e.group == "" { // a FIFO queue cannot delay a message
-			e.delay = p.delayUntil(*w.NotBefore)
+		e.IsEvent = true
+		if w.NotBefore != nil && e.Group == "" { // a FIFO queue cannot delay a message
+			e.Delay = p.queue.DelayUntil(*w.NotBefore)
 		}
 		if err != nil {
 			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
 			continue
 		}
-		queues.add(url, e, len(items)-1-i)
+		queues.Add(url, e, len(items)-1-i)
 	}
 	return refused, nil
 }
@@ -83,19 +83,19 @@ func (p *Provider) unknownQueue(w *provider.WorkItem) provider.OutputFailure {
 		return refuse(w.ActivityID, "ExclusiveQueueError",
 			"activity %q has an exclusive key, but hub %q has no FIFO queue for its work queue %q; "+
 				"set Exclusive in the WorkQueueProps of %q, and deploy the stack before the code",
-			w.Name, p.hub.Name, beside, beside)
+			w.Name, p.queue.Hub, beside, beside)
 	}
 	return refuse(w.ActivityID, "UnknownQueueError",
 		"activity %q: work queue %q does not exist in hub %q; add it to the stack, or correct OnQueue",
-		w.Name, w.Queue, p.hub.Name)
+		w.Name, w.Queue, p.queue.Hub)
 }
 
 // messageEntries adds messages for other instances to the entries of the inbox.
-func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refused []provider.OutputFailure) {
+func (p *Provider) messageEntries(ms []provider.Message, queues *sqsqueue.Outgoing) (refused []provider.OutputFailure) {
 	for i := range ms {
 		m := ms[i]
 		id := m.SourceEventID
-		m.Hub = p.hub.Name
+		m.Hub = p.queue.Hub
 		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent || m.Kind == provider.MessageUpdateSent
 		if own {
 			m.SourceEventID = 0
@@ -112,9 +112,9 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refu
 			continue
 		}
 
-		e.id = id
-		e.known = own // the others refer to events of other executions, or to none
-		queues.add(p.hub.InboxURL, e, len(ms)-1-i)
+		e.ID = id
+		e.IsEvent = own // the others refer to events of other executions, or to none
+		queues.Add(p.queue.InboxURL, e, len(ms)-1-i)
 	}
 	return refused
 }
@@ -133,38 +133,25 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 }
 
 // workEntry encodes a work item.
-func workEntry(w *provider.WorkItem) (entry, error) {
-	e, err := newEntry(w, w.ActivityID, mostOf(w.Redrive))
+func workEntry(w *provider.WorkItem) (sqsqueue.Entry, error) {
+	e, err := sqsqueue.NewEntry(w, w.ActivityID, sqsqueue.BodyLimitFor(w.Redrive))
 	switch {
 	case w.ExclusiveKey != "":
-		e.group, e.dedup, e.loose = exclusiveGroup(w.ExclusiveKey), workID(w), true
+		e.Group, e.Dedup, e.InOneBatch = sqsqueue.ExclusiveGroup(w.ExclusiveKey), workID(w), true
 	case w.FairnessKey != "":
-		e.fair = fairGroup(w.FairnessKey)
+		e.Fair = sqsqueue.FairGroup(w.FairnessKey)
 	}
 	return e, err
 }
 
-// newEntry encodes the body of a message. It returns an error if the body is larger than most bytes.
-func newEntry(v any, id int64, most int) (entry, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return entry{}, fmt.Errorf("encode: %w", err)
-	}
-	body := sqsText(b)
-	if len(body) > most {
-		return entry{}, fmt.Errorf("message of %d bytes exceeds the limit of %d bytes", len(body), most)
-	}
-	return entry{id: id, body: body}, nil
-}
-
 // reconciled gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may just have
 // been purged, and SQS still drops repetitions of purged messages.
-func (p *Provider) reconciled(queues outgoing, run string) {
+func (p *Provider) reconciled(queues sqsqueue.Outgoing, run string) {
 	for i := range queues {
-		if q := &queues[i]; q.url != p.hub.InboxURL {
-			for j := range q.entries {
-				if e := &q.entries[j]; e.dedup != "" {
-					e.dedup = table.Digest(e.dedup, run)
+		if q := &queues[i]; q.URL != p.queue.InboxURL {
+			for j := range q.Entries {
+				if e := &q.Entries[j]; e.Dedup != "" {
+					e.Dedup = table.Digest(e.Dedup, run)
 				}
 			}
 		}

@@ -135,4 +135,4 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 }
 
 // deadLetterQueues returns the sorted names of the queues that have a dead-letter queue.
-func (p *Provider) deadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }
+func (p *Provider) deadLetterQueues() []string { return slices.Sorted(maps.Keys(p.queue.DeadLetters)) }

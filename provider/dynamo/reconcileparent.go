@@ -26,7 +26,7 @@ type parentState struct {
 
 // parentOf reads a parent, once for all of its children.
 func (p *Provider) parentOf(ctx context.Context, run, parentID string) (parentState, error) {
-	if s, ok := p.parents.get(run + " " + parentID); ok && run != "" {
+	if s, ok := p.parents.Get(run + " " + parentID); ok && run != "" {
 		return s, nil
 	}
 	return p.lookAtParent(ctx, run, parentID)
@@ -45,7 +45,7 @@ func (p *Provider) lookAtParent(ctx context.Context, run, parentID string) (pare
 	created := table.GetString(it, table.AttrCreated)
 	// of a damaged parent it is unknown, and does not concern the child
 	s.createdAt, _ = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))])
-	p.parents.add(run+" "+parentID, s, 1)
+	p.parents.Add(run+" "+parentID, s, 1)
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func (p *Provider) publish(ctx context.Context, u *projection) error {
 // askRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is due,
 // so that a failing refresh does not delay the instance's messages.
 func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error {
-	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, p.longestDelay) //nolint:mnd // far beyond the last
+	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, p.queue.MaxDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
 		V: provider.WireVersion, InstanceID: wake.InstanceID, ExecutionID: wake.ExecutionID, Segment: wake.Segment, TimerID: max(wake.TimerID, 1),
 		FireAt: p.now().Add(after).UTC(), Refresh: wake.Refresh + 1,

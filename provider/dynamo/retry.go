@@ -305,11 +305,11 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 
 	for i := range c.sends {
 		a := &c.sends[i]
-		if a.again && c.p.sentRetries.has(c.sent(a)) {
+		if a.again && c.p.sentRetries.Has(c.sent(a)) {
 			continue // this process has seen it arrive
 		}
 		left := a.at.Sub(c.p.now())
-		if left > c.p.longestDelay {
+		if left > c.p.queue.MaxDelay {
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
@@ -344,7 +344,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	}
 	if refused = append(refused, more...); err == nil && len(refused) == 0 {
 		for i := range c.sends {
-			c.p.sentRetries.add(c.sent(&c.sends[i]), struct{}{}, 1)
+			c.p.sentRetries.Add(c.sent(&c.sends[i]), struct{}{}, 1)
 		}
 	}
 	return refused, err

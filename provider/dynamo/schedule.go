@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -48,21 +49,21 @@ const scheduleTime = "2006-01-02T15:04:05"
 // would create the same schedule again: its name would still be in use, and the timer would be lost.
 func (p *Provider) checkTiming() error {
 	switch {
-	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
+	case p.queue.MaxDelay < time.Second || p.queue.MaxDelay > maxDelay:
 		return &provider.FieldError{
 			Field:   "longestDelay",
-			Problem: fmt.Sprintf("is %v, but must be 1s to %v", p.longestDelay, maxDelay),
+			Problem: fmt.Sprintf("is %v, but must be 1s to %v", p.queue.MaxDelay, maxDelay),
 		}
 	case p.lead < 0:
 		return &provider.FieldError{
 			Field:   "scheduleLead",
 			Problem: fmt.Sprintf("is %v, but must not be negative", p.lead),
 		}
-	case p.hub.TimerMode == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
+	case p.hub.TimerMode == TimersSchedules && p.lead+scheduleUnit > p.queue.MaxDelay:
 		return &provider.FieldError{
 			Field: "scheduleLead",
 			Problem: fmt.Sprintf("is %v, but must be at least a second less than the longest delay, %v", p.lead,
-				p.longestDelay),
+				p.queue.MaxDelay),
 		}
 	}
 	return nil
@@ -71,7 +72,7 @@ func (p *Provider) checkTiming() error {
 // needsSchedule reports whether a timer needs a schedule. A queue delay costs nothing besides the message, and a
 // schedule costs more.
 func (p *Provider) needsSchedule(t *provider.Timer) bool {
-	return p.hub.TimerMode == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
+	return p.hub.TimerMode == TimersSchedules && t.FireAt.Sub(p.now()) > p.queue.MaxDelay
 }
 
 func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) error {
@@ -79,7 +80,7 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 		return nil
 	}
 	if err := p.canSchedule(); err != nil {
-		return fmt.Errorf("dynamo: hub %q: timers require schedules: %w", p.hub.Name, err)
+		return fmt.Errorf("dynamo: hub %q: timers require schedules: %w", p.queue.Hub, err)
 	}
 
 	var creations []func() error
@@ -165,8 +166,8 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 
 func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
 	sent := *t
-	sent.Hub = p.hub.Name
-	message, err := newEntry(&sent, t.TimerID, bodyLimit)
+	sent.Hub = p.queue.Hub
+	message, err := sqsqueue.NewEntry(&sent, t.TimerID, sqsqueue.BodyLimit)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", t.TimerID, t.InstanceID, err)
 	}
@@ -179,7 +180,7 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 		FlexibleTimeWindow:         &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
 		ActionAfterCompletion:      types.ActionAfterCompletionDelete,
 		Target: &types.Target{
-			Arn: &p.hub.TimersARN, RoleArn: &p.hub.ScheduleRoleARN, Input: &message.body,
+			Arn: &p.hub.TimersARN, RoleArn: &p.hub.ScheduleRoleARN, Input: &message.Body,
 			DeadLetterConfig: &types.DeadLetterConfig{Arn: &p.hub.TimersDeadLettersARN},
 			RetryPolicy: &types.RetryPolicy{
 				MaximumEventAgeInSeconds: aws.Int32(int32(scheduleRetryAge / time.Second)), MaximumRetryAttempts: aws.Int32(scheduleRetries),
@@ -322,7 +323,7 @@ const clockSkew = 2 * time.Second
 // mayHaveSchedule reports whether a timer may have a schedule. It gets one only after the maximum delay in the queue,
 // and the schedule is deleted when it has fired.
 func (p *Provider) mayHaveSchedule(o *history.OpenItem) bool {
-	return p.mayBeOutside(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*p.longestDelay-clockSkew && o.FireAt.After(p.now())
+	return p.mayBeOutside(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*p.queue.MaxDelay-clockSkew && o.FireAt.After(p.now())
 }
 
 // mayWaitByTimer reports whether an attempt of the activity may wait for a timer with a schedule.
@@ -332,7 +333,7 @@ func (p *Provider) mayWaitByTimer(o *history.OpenItem) bool {
 
 // mayBeOutside reports whether a timer that was sent at a time may have left the timers queue.
 func (p *Provider) mayBeOutside(sentAt time.Time) bool {
-	return p.hub.TimerMode == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
+	return p.hub.TimerMode == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.queue.MaxDelay-clockSkew
 }
 
 func (p *Provider) deleteScheduleOf(ctx context.Context, t *provider.Timer) error {

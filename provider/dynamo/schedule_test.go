@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
 )
 
 // fakeSchedules answers creations by answer, and keeps them.
@@ -73,9 +74,9 @@ func scheduling() HubConfig {
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
+func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *sqsfake.Queues, *fakeSchedules) {
 	t.Helper()
-	q, s := &fakeQueues{}, &fakeSchedules{}
+	q, s := &sqsfake.Queues{}, &fakeSchedules{}
 	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +96,8 @@ func TestWhatAScheduleIs(t *testing.T) {
 	if err := p.HoldTimers(t.Context(), timer); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.created) != 1 || len(q.sent) != 0 {
-		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.sent))
+	if len(s.created) != 1 || len(q.Sent) != 0 {
+		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.Sent))
 	}
 	got := *s.created[0]
 	back, err := provider.DecodeTimer(*got.Target.Input)
@@ -104,8 +105,8 @@ func TestWhatAScheduleIs(t *testing.T) {
 		t.Errorf("the schedule brings back %+v, %v", back, err)
 	}
 	entries, err := p.timerEntries([]provider.Timer{timer})
-	if err != nil || entries[0].body != *got.Target.Input {
-		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].body, *got.Target.Input)
+	if err != nil || entries[0].Body != *got.Target.Input {
+		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].Body, *got.Target.Input)
 	}
 	want := scheduler.CreateScheduleInput{
 		Name: aws.String(scheduleName(&timer)), GroupName: aws.String("perdure-h"),
@@ -197,8 +198,8 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.delayed < 0 {
-				if len(s.created) != 1 || len(q.sent) != 0 {
-					t.Errorf("%d schedules, %d sends", len(s.created), len(q.sent))
+				if len(s.created) != 1 || len(q.Sent) != 0 {
+					t.Errorf("%d schedules, %d sends", len(s.created), len(q.Sent))
 				}
 				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
 				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.lead || early >= p.lead+time.Second || at.Before(noon) {
@@ -206,8 +207,8 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 				}
 				return
 			}
-			if len(s.created) != 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != c.delayed {
-				t.Errorf("%d schedules, sent %+v", len(s.created), q.sent)
+			if len(s.created) != 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != c.delayed {
+				t.Errorf("%d schedules, sent %+v", len(s.created), q.Sent)
 			}
 		})
 	}
@@ -219,8 +220,8 @@ func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
 	refused, err := p.sendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
-	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != 900 {
-		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.sent, refused, err)
+	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != 900 {
+		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.Sent, refused, err)
 	}
 }
 
@@ -273,8 +274,8 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" || e.Retryable != c.retryable {
 					t.Errorf("error %v", err)
 				}
-				if len(q.sent) > 0 {
-					t.Errorf("sent %+v, which is sent again with the repeat", q.sent)
+				if len(q.Sent) > 0 {
+					t.Errorf("sent %+v, which is sent again with the repeat", q.Sent)
 				}
 			})
 		})
@@ -291,7 +292,7 @@ func TestWhatSchedulesLackIsNamed(t *testing.T) {
 		"timersDeadLettersArn": func(h *HubConfig, _ *Clients) { h.TimersDeadLettersARN = "" },
 		"Clients.Schedules":    func(_ *HubConfig, c *Clients) { c.Schedules = nil },
 	} {
-		h, c := scheduling(), Clients{Queues: &fakeQueues{}, Schedules: &fakeSchedules{}}
+		h, c := scheduling(), Clients{Queues: &sqsfake.Queues{}, Schedules: &fakeSchedules{}}
 		spoil(&h, &c)
 		p, err := New(h, c, WithClock(func() time.Time { return noon }))
 		if err != nil {
@@ -435,7 +436,7 @@ func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
 		"shortly before that deadline": {4 * time.Second, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := Clients{Table: emptyTable{}, Queues: &fakeQueues{}, Schedules: hangingSchedules{}}
+			c := Clients{Table: emptyTable{}, Queues: &sqsfake.Queues{}, Schedules: hangingSchedules{}}
 			p, err := New(scheduling(), c, WithLogger(slog.New(slog.DiscardHandler)))
 			if err != nil {
 				t.Fatal(err)

@@ -56,7 +56,7 @@ type scheduledWork struct {
 // with it.
 func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
-	if known, ok := p.scheduled.get(key); ok && known.first <= activityID && activityID <= known.last {
+	if known, ok := p.scheduled.Get(key); ok && known.first <= activityID && activityID <= known.last {
 		return known.items, nil
 	}
 	in := table.SegmentsQuery(executionID, c)
@@ -78,7 +78,7 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
 	out := provider.OutputsOf(origin, *scheduling, nil)
 	found, bytes := withinReach(out.WorkItems, activityID)
-	p.scheduled.add(key, found, bytes)
+	p.scheduled.Add(key, found, bytes)
 	return found.items, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -52,22 +53,22 @@ type takenOutputs struct {
 }
 
 // has reports whether an entry for a queue was accepted.
-func (t *takenOutputs) has(timers bool, e *entry) bool {
+func (t *takenOutputs) has(timers bool, e *sqsqueue.Entry) bool {
 	if timers {
-		return e.known && t.timers.Has(e.id)
+		return e.IsEvent && t.timers.Has(e.ID)
 	}
-	return e.known && t.others.Has(e.id)
+	return e.IsEvent && t.others.Has(e.ID)
 }
 
 // add records the accepted entries of a batch.
-func (t *takenOutputs) add(timers bool, sent []entry) {
+func (t *takenOutputs) add(timers bool, sent []sqsqueue.Entry) {
 	set := &t.others
 	if timers {
 		set = &t.timers
 	}
 	for i := range sent {
-		if e := &sent[i]; e.known {
-			*set = set.Add(history.Range{First: e.id, Last: e.id})
+		if e := &sent[i]; e.IsEvent {
+			*set = set.Add(history.Range{First: e.ID, Last: e.ID})
 			t.unnoted = true
 		}
 	}
@@ -75,7 +76,7 @@ func (t *takenOutputs) add(timers bool, sent []entry) {
 
 // offer sends the entries that were not accepted yet. It records the accepted entries if remember is set, or if some
 // failed. It separately returns entries that SQS always rejects.
-func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (never []refusedEntry, err error) {
+func (b *outbox) offer(ctx context.Context, queues sqsqueue.Outgoing, remember bool) (never []sqsqueue.RejectedEntry, err error) {
 	t := &b.taken
 	if err := b.leaveOut(ctx, queues); err != nil {
 		return nil, err
@@ -83,17 +84,17 @@ func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (nev
 	if b.run != "" {
 		b.p.reconciled(queues, b.run)
 	}
-	sent, err := b.p.sendAll(ctx, queues)
+	sent, err := b.p.queue.SendAll(ctx, queues)
 	if t.executionID != "" && (remember || err != nil) {
-		for i := range sent.taken {
-			t.add(sent.taken[i].url == b.p.hub.TimersURL, sent.taken[i].entries)
+		for i := range sent.Accepted {
+			t.add(sent.Accepted[i].URL == b.p.queue.TimersURL, sent.Accepted[i].Entries)
 		}
 	}
-	return sent.refused, err
+	return sent.Rejected, err
 }
 
 // leaveOut removes the accepted entries, if they may have been sent before.
-func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
+func (b *outbox) leaveOut(ctx context.Context, queues sqsqueue.Outgoing) error {
 	t := &b.taken
 	if !b.again || t.executionID == "" || len(queues) == 0 {
 		return nil
@@ -106,7 +107,7 @@ func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 	}
 	for i := range queues {
 		q := &queues[i]
-		q.entries = slices.DeleteFunc(q.entries, func(e entry) bool { return t.has(q.url == b.p.hub.TimersURL, &e) })
+		q.Entries = slices.DeleteFunc(q.Entries, func(e sqsqueue.Entry) bool { return t.has(q.URL == b.p.queue.TimersURL, &e) })
 	}
 	return nil
 }

@@ -3,9 +3,9 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
 // DecodeTimers decodes the records of the timers queue.
@@ -13,7 +13,7 @@ func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.Lo
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
 		if err == nil {
-			err = p.ofHub(&t.Hub)
+			err = p.queue.CheckHub(&t.Hub)
 		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
@@ -48,31 +48,25 @@ func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) err
 	if err != nil {
 		return err
 	}
-	sent, err := p.sendAll(ctx, outgoing{{p.hub.TimersURL, entries}})
-	if refused := sent.refused; len(refused) > 0 {
-		return fmt.Errorf("dynamo: %d timers were rejected: %s %s", len(refused), refused[0].code, refused[0].message)
+	sent, err := p.queue.SendAll(ctx, sqsqueue.Outgoing{{URL: p.queue.TimersURL, Entries: entries}})
+	if refused := sent.Rejected; len(refused) > 0 {
+		return fmt.Errorf("dynamo: %d timers were rejected: %s %s", len(refused), refused[0].Code, refused[0].Message)
 	}
 	return err
 }
 
-func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
-	entries := make([]entry, 0, len(timers))
+func (p *Provider) timerEntries(timers []provider.Timer) ([]sqsqueue.Entry, error) {
+	entries := make([]sqsqueue.Entry, 0, len(timers))
 	for i := range timers {
 		t := timers[i]
-		t.Hub = p.hub.Name
-		e, err := newEntry(&t, t.TimerID, bodyLimit)
+		t.Hub = p.queue.Hub
+		e, err := sqsqueue.NewEntry(&t, t.TimerID, sqsqueue.BodyLimit)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
-		e.known = true
-		e.delay = p.delayUntil(timers[i].FireAt)
+		e.IsEvent = true
+		e.Delay = p.queue.DelayUntil(timers[i].FireAt)
 		entries = append(entries, e)
 	}
 	return entries, nil
-}
-
-// delayUntil returns the delay of a message, rounded down. The receiver waits for the rest of the second, so that a
-// timer is exact and not a second late.
-func (p *Provider) delayUntil(at time.Time) int32 {
-	return int32(min(max(at.Sub(p.now()), 0), p.longestDelay) / time.Second)
 }

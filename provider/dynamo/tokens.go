@@ -90,7 +90,7 @@ func (p *Provider) openToken(ctx context.Context, token string, open func(*provi
 	}
 	w, err := open(k.tokens, token)
 	if err != nil {
-		return w, fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, err)
+		return w, fmt.Errorf("dynamo: hub %q: %w", p.queue.Hub, err)
 	}
 	return w, nil
 }
@@ -119,7 +119,7 @@ func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, 
 
 	tokens, err := p.readKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", p.hub.Name, err)
+		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", p.queue.Hub, err)
 	}
 	k := &knownKeys{tokens, p.now()}
 	p.keys.known.Store(k)
@@ -141,7 +141,7 @@ func (p *Provider) readKeys(ctx context.Context) (*provider.TokenSigner, error) 
 	if len(keys) == 0 { // they are being deleted
 		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
 	}
-	return provider.NewTokens(p.hub.Name, keys...), nil
+	return provider.NewTokens(p.queue.Hub, keys...), nil
 }
 
 // keysThere returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,

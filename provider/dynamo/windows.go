@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
 // The limits for sending the outputs of a segment with very many outputs.
@@ -16,7 +17,7 @@ const (
 	mostAtOnce = 1000
 	// windowEvents is the number of events of a segment with a cursor that are sent together: four to eight batches for
 	// each of the parallel sends.
-	windowEvents = 4 * awscall.MaxParallel * batchLimit
+	windowEvents = 4 * awscall.MaxParallel * sqsqueue.BatchLimit
 	// cursorWindows is the number of windows after which the cursor is written: one write for about two hundred sends.
 	cursorWindows = 3
 	// leastWindow is the minimum time that a window is assumed to take.

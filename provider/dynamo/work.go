@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
 // DecodeWorkItems decodes the records of a work queue and attaches a CancelRead to each item.
@@ -19,7 +20,7 @@ func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Recor
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
 		if err == nil {
-			err = p.ofHub(&w.Hub)
+			err = p.queue.CheckHub(&w.Hub)
 		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
@@ -45,7 +46,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
 		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
-	if err := p.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {
+	if err := p.queue.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {
 		p.log.WarnContext(ctx, "record deletion failed, finished records will be redelivered",
 			"event", logevent.RecordDeleteFailed, "queue", queue, "error", err)
 	}
@@ -83,7 +84,7 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 }
 
 // bundleBytes limits a bundle to well under the maximum size of a message.
-const bundleBytes = messageLimit / 2
+const bundleBytes = sqsqueue.MessageLimit / 2
 
 // bundleKey identifies the outcomes that are sent as one message, if they fit.
 type bundleKey struct {
@@ -180,7 +181,7 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 	if err != nil {
 		return 0 // the encoding of the message returns the error
 	}
-	return len(sqsText(b))
+	return len(sqsqueue.SqsText(b))
 }
 
 // tooLargeToSend replaces an outcome that does not fit a message.

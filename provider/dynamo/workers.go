@@ -2,19 +2,13 @@ package dynamo
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -56,48 +50,4 @@ func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerR
 		}
 	}
 	return reports, nil
-}
-
-// CountWorkItems reads the attributes of all work queues concurrently.
-func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
-	var mu sync.Mutex
-	counts := map[string]int{}
-	calls := make([]func() error, 0, len(p.hub.WorkQueues))
-	for name, url := range p.hub.WorkQueues {
-		calls = append(calls, func() error {
-			n, err := p.countMessages(ctx, url)
-			mu.Lock()
-			defer mu.Unlock()
-			counts[name] = n
-			return err
-		})
-	}
-	return counts, awscall.Parallel(calls...)
-}
-
-func (p *Provider) countMessages(ctx context.Context, url string) (n int, err error) {
-	counts, err := p.attributesOf(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
-	for _, some := range counts {
-		n += some
-	}
-	return n, err
-}
-
-// attributesOf reads numeric attributes of a queue.
-func (p *Provider) attributesOf(ctx context.Context, url string, names ...types.QueueAttributeName) (map[types.QueueAttributeName]int, error) {
-	var out *sqs.GetQueueAttributesOutput
-	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
-		out, err = p.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	numbers := map[types.QueueAttributeName]int{}
-	for _, name := range names {
-		if numbers[name], err = strconv.Atoi(out.Attributes[string(name)]); err != nil {
-			return nil, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, out.Attributes[string(name)])
-		}
-	}
-	return numbers, nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// ErrUnsupported means that the client does not implement an optional call.
+var ErrUnsupported = errors.New("client does not support this operation")
+
 // OperatorTimeout limits a call for an operator, who has no invocation that ends.
 const OperatorTimeout = time.Minute
 

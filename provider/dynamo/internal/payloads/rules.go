@@ -1,4 +1,4 @@
-package dynamo
+package payloads
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 )
 
@@ -22,30 +21,27 @@ type ExpiryRule struct {
 	Days int
 }
 
-// ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects. It requires the permission
-// s3:GetLifecycleConfiguration.
-func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
-	b, ok := NewBucket(cfg).(*signedBucket)
-	if !ok {
-		return nil, errors.New("dynamo: S3 client does not support lifecycle rules")
-	}
-	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}}}, smallAnswer)
+// ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects.
+func (b *Client) ExpiryRules(ctx context.Context, bucket string) ([]ExpiryRule, error) {
+	answer, err := b.send(ctx, &request{
+		method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}},
+	}, responseLimit)
 	if refusal, ok := errors.AsType[smithy.APIError](err); ok && refusal.ErrorCode() == "NoSuchLifecycleConfiguration" {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: read lifecycle rules of bucket %s: %w", bucket, err)
 	}
-	return expiryRules(answer)
+	return decodeExpiryRules(answer)
 }
 
 // lifecycle is the lifecycle configuration of a bucket, as S3 encodes it.
 type lifecycle struct {
 	Rules []struct {
-		Status string  `xml:"Status"`
-		Prefix string  `xml:"Prefix"`
-		Filter ofSome  `xml:"Filter"`
-		Expiry *expiry `xml:"Expiration"`
+		Status string     `xml:"Status"`
+		Prefix string     `xml:"Prefix"`
+		Filter ruleFilter `xml:"Filter"`
+		Expiry *expiry    `xml:"Expiration"`
 	} `xml:"Rule"`
 }
 
@@ -54,8 +50,8 @@ type expiry struct {
 	Date string `xml:"Date"`
 }
 
-// ofSome is the filter of a rule, with one condition or several.
-type ofSome struct {
+// ruleFilter is the filter of a rule, with one condition or several.
+type ruleFilter struct {
 	condition
 	And condition `xml:"And"`
 }
@@ -67,11 +63,11 @@ type condition struct {
 	LessThan    *int64      `xml:"ObjectSizeLessThan"`
 }
 
-func (c *condition) narrow() bool {
+func (c *condition) selective() bool {
 	return len(c.Tags) > 0 || c.GreaterThan != nil || c.LessThan != nil
 }
 
-func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
+func decodeExpiryRules(answer []byte) (rules []ExpiryRule, err error) {
 	var l lifecycle
 	if err := xml.Unmarshal(answer, &l); err != nil {
 		return nil, fmt.Errorf("dynamo: decode S3 response: %w", err)
@@ -84,7 +80,7 @@ func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
 		}
 		rules = append(rules, ExpiryRule{
 			Prefix:   r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // a filter has one of the two forms
-			Filtered: r.Filter.narrow() || r.Filter.And.narrow(), Days: r.Expiry.Days,
+			Filtered: r.Filter.selective() || r.Filter.And.selective(), Days: r.Expiry.Days,
 		})
 	}
 	return rules, nil

@@ -1,4 +1,4 @@
-package dynamo
+package payloads
 
 import (
 	"bytes"
@@ -27,23 +27,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
-// implementation that is smaller than the SDK's client. Implementations must be safe for concurrent use, and return the
-// errors of the SDK, or provider.ErrNotFound.
-type BucketAPI interface {
-	PutObject(ctx context.Context, bucket, key string, data []byte) error
-	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound if the object does not exist.
-	GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error)
-	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound if the object does not exist.
-	CopyObject(ctx context.Context, bucket, from, to string) error
-	// DeleteObjects deletes up to 1,000 objects. Objects that do not exist are ignored.
-	DeleteObjects(ctx context.Context, bucket string, keys []string) error
-	// ListObjects returns up to 1,000 keys with a prefix that sort after the given key, in byte order.
-	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
-}
-
-// signedBucket implements BucketAPI with the REST API of S3.
-type signedBucket struct {
+// Client implements BucketAPI with the REST API of S3.
+type Client struct {
 	credentials aws.CredentialsProvider
 	region      string
 	endpoint    string // the endpoint of an emulator, or empty for AWS
@@ -54,10 +39,10 @@ type signedBucket struct {
 	now    func() time.Time
 }
 
-// NewBucket returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
-func NewBucket(cfg aws.Config) BucketAPI {
-	b := &signedBucket{
-		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: defaults().Now,
+// NewClient returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
+func NewClient(cfg aws.Config, now func() time.Time) *Client {
+	b := &Client{
+		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: now,
 		// in the form that S3 requires
 		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"),
@@ -72,7 +57,7 @@ func NewBucket(cfg aws.Config) BucketAPI {
 }
 
 // url returns the URL of an object, or of the bucket if the key is empty.
-func (b *signedBucket) url(bucket, key string) (*url.URL, error) {
+func (b *Client) url(bucket, key string) (*url.URL, error) {
 	base := b.endpoint
 	path := "/" + bucket + "/" + key
 	if base == "" {
@@ -103,7 +88,7 @@ type request struct {
 }
 
 // send makes a signed request and returns the body of the response, up to most bytes.
-func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte, error) {
+func (b *Client) send(ctx context.Context, r *request, most int64) ([]byte, error) {
 	u, err := b.url(r.bucket, r.key)
 	if err != nil {
 		return nil, err
@@ -132,18 +117,18 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 
 	answer, err := b.http.Do(req)
 	if err != nil {
-		return nil, lostCall(ctx, err)
+		return nil, interruptedCall(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		most = smallAnswer
+		most = responseLimit
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	switch {
 	case err != nil:
-		return nil, lostCall(ctx, err)
+		return nil, interruptedCall(ctx, err)
 	case answer.StatusCode >= http.StatusMultipleChoices:
-		return nil, bucketRefusal(answer.StatusCode, body)
+		return nil, decodeError(answer.StatusCode, body)
 	case int64(len(body)) > most:
 		return nil, fmt.Errorf("dynamo: S3 response exceeds %d bytes: %w", most, provider.ErrCorrupt)
 	default:
@@ -151,9 +136,9 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 	}
 }
 
-// lostCall returns the error of a call without a complete response. The provider repeats such a call, unless its
+// interruptedCall returns the error of a call without a complete response. The provider repeats such a call, unless its
 // context has ended.
-func lostCall(ctx context.Context, err error) error {
+func interruptedCall(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &aws.RequestCanceledError{Err: err}
 	}
@@ -169,9 +154,9 @@ type bucketError struct {
 	status  int
 }
 
-// bucketRefusal decodes an error response of S3. A response to a HEAD request, or from a proxy, has no error in its
+// decodeError decodes an error response of S3. A response to a HEAD request, or from a proxy, has no error in its
 // body.
-func bucketRefusal(status int, body []byte) error {
+func decodeError(status int, body []byte) error {
 	e := &bucketError{}
 	_ = xml.Unmarshal(body, e)
 	e.status = status
@@ -203,47 +188,47 @@ func (e *bucketError) ErrorFault() smithy.ErrorFault {
 // HTTPStatusCode returns the HTTP status, like the SDK's response errors.
 func (e *bucketError) HTTPStatusCode() int { return e.status }
 
-// smallAnswer is the size limit of responses other than objects. The largest response is a list of 1,000 keys with
+// responseLimit is the size limit of responses other than objects. The largest response is a list of 1,000 keys with
 // about 400 KB.
-const smallAnswer = 4 << 20
+const responseLimit = 4 << 20
 
 // PutObject implements BucketAPI.
-func (b *signedBucket) PutObject(ctx context.Context, bucket, key string, data []byte) error {
-	_, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: key, body: data, header: map[string]string{"Content-Type": "application/octet-stream"}}, smallAnswer)
+func (b *Client) PutObject(ctx context.Context, bucket, key string, data []byte) error {
+	_, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: key, body: data, header: map[string]string{"Content-Type": "application/octet-stream"}}, responseLimit)
 	return err
 }
 
 // GetObject implements BucketAPI.
-func (b *signedBucket) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
+func (b *Client) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
 	return b.send(ctx, &request{method: http.MethodGet, bucket: bucket, key: key}, most)
 }
 
 // CopyObject implements BucketAPI. S3 can report the failure of a copy in a response with status 200.
-func (b *signedBucket) CopyObject(ctx context.Context, bucket, from, to string) error {
+func (b *Client) CopyObject(ctx context.Context, bucket, from, to string) error {
 	source := httpbinding.EscapePath("/"+bucket+"/"+from, false)
-	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, smallAnswer)
+	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, responseLimit)
 	if err != nil {
 		return err
 	}
 	if bytes.Contains(body, []byte("<Error>")) {
-		return bucketRefusal(http.StatusInternalServerError, body)
+		return decodeError(http.StatusInternalServerError, body)
 	}
 	return nil
 }
 
-type deletion struct {
-	XMLName xml.Name      `xml:"Delete"`
-	Quiet   bool          `xml:"Quiet"`
-	Objects []deletedItem `xml:"Object"`
+type deleteRequest struct {
+	XMLName xml.Name        `xml:"Delete"`
+	Quiet   bool            `xml:"Quiet"`
+	Objects []deletedObject `xml:"Object"`
 }
 
-type deletedItem struct {
+type deletedObject struct {
 	Key string `xml:"Key"`
 }
 
 // DeleteObjects implements BucketAPI.
-func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []string) error {
-	d := deletion{Quiet: true, Objects: make([]deletedItem, len(keys))}
+func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string) error {
+	d := deleteRequest{Quiet: true, Objects: make([]deletedObject, len(keys))}
 	for i, key := range keys {
 		d.Objects[i].Key = key
 	}
@@ -254,7 +239,7 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 	answer, err := b.send(ctx, &request{
 		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
 		header: map[string]string{"Content-Type": "application/xml", "X-Amz-Sdk-Checksum-Algorithm": "SHA256"},
-	}, smallAnswer)
+	}, responseLimit)
 	if err != nil {
 		return err
 	}
@@ -279,12 +264,12 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 }
 
 // ListObjects implements BucketAPI.
-func (b *signedBucket) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
+func (b *Client) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
 	query := url.Values{"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(provider.PayloadBatchSize)}}
 	if after != "" {
 		query.Set("start-after", after)
 	}
-	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, smallAnswer)
+	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, responseLimit)
 	if err != nil {
 		if errors.Is(err, provider.ErrNotFound) { // the bucket does not exist
 			err = &bucketError{Code: "NoSuchBucket", status: http.StatusNotFound}

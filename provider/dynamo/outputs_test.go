@@ -1,0 +1,91 @@
+package dynamo
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+)
+
+// An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
+func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &sqsfake.Queues{}
+		q.Respond = func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if len(q.Sent) > 1 {
+				return &sqs.SendMessageBatchOutput{}, nil
+			}
+			return &sqs.SendMessageBatchOutput{Failed: []types.BatchResultErrorEntry{
+				{Id: aws.String("0"), SenderFault: true, Code: aws.String("InvalidMessageContents")},
+				{Id: aws.String("1"), Code: aws.String("InternalError")},
+			}}, nil
+		}
+		p := senderTo(q)
+		refused, err := p.sendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
+		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 2 {
+			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.Sent))
+		}
+	})
+}
+
+// senderTo returns a provider that sends work items to queues, and has the key of their tokens.
+func senderTo(q *sqsfake.Queues) *Provider {
+	p := &Provider{queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "u"}}, time.Now), now: time.Now}
+	p.keys.known.Store(&knownKeys{tokens: provider.NewTokens("h", provider.NewTokenKey("1", make([]byte, secretBytes)))})
+	return p
+}
+
+// A misconfigured role, a disabled key, a throttled queue: SQS calls each of them the sender's fault, and an activity
+// must not fail for them. Only SQS's errors about the message itself are final.
+func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
+	t.Parallel()
+	for code, forGood := range map[string]bool{
+		"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true,
+		"AWS.SimpleQueueService.InvalidMessageContents": true, "com.amazonaws.sqs#InvalidMessageContents": true,
+
+		"AccessDenied": false, "AccessDeniedException": false, "InvalidClientTokenId": false, "RequestThrottled": false, "ThrottlingException": false,
+		"OverLimit": false, "KMS.AccessDeniedException": false, "KMS.DisabledException": false, "KMS.ThrottlingException": false,
+		"KmsThrottled": false, "InternalError": false, "ServiceUnavailable": false, "InvalidSecurity": false, "MissingParameter": false,
+		"AWS.SimpleQueueService.NonExistentQueue": false, "AWS.SimpleQueueService.UnsupportedOperation": false, "SomethingNew": false, "": false,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				q := &sqsfake.Queues{Respond: func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+					out := &sqs.SendMessageBatchOutput{}
+					for _, e := range in.Entries {
+						if time.Since(began) < time.Hour && strings.Contains(*e.MessageBody, `"activityId":3`) {
+							out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, SenderFault: true, Code: &code})
+						}
+					}
+					return out, nil
+				}}
+				p := senderTo(q)
+				out := &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}}
+				refused, err := p.sendOutputs(t.Context(), out)
+				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 1) {
+					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.Sent))
+				}
+				if failed, ok := errors.AsType[*provider.Error](err); !forGood && (!ok || !failed.Retryable || len(refused) > 0 || len(q.Sent) != awscall.MaxTries) {
+					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.Sent))
+				}
+				time.Sleep(time.Hour)
+				if refused, err := p.sendOutputs(t.Context(), out); err != nil || len(refused) > 0 {
+					t.Errorf("an hour later: refused %v, %v", refused, err)
+				}
+			})
+		})
+	}
+}
