@@ -134,7 +134,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 		last, err := p.builds.latestBuild(ctx, p)
 		var mark blockedMark
 		if err == nil {
-			err = p.readMark(ctx, dutyBlocked, &mark)
+			err = p.hubItems.ReadPosition(ctx, dutyBlocked, &mark)
 			mark.stored = true
 		}
 		if err != nil {
@@ -211,7 +211,7 @@ func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int,
 		*mark = mark.pass(partition, placeOf(page[len(page)-1]))
 	}
 	mark.Through, mark.stored = mark.Through || through, true
-	return p.putMark(ctx, dutyBlocked, *mark)
+	return p.hubItems.PutPosition(ctx, dutyBlocked, *mark)
 }
 
 // deletingFor is the time without progress after which the sweeper continues a deletion.
@@ -224,7 +224,7 @@ func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.I
 	return func(yield func([]provider.Instance, error) bool) {
 		before := table.FormatTime(p.now().Add(-deletingFor))
 		var begun place
-		if err := p.readMark(ctx, dutyDeleting, &begun); err != nil {
+		if err := p.hubItems.ReadPosition(ctx, dutyDeleting, &begun); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -248,7 +248,7 @@ func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield f
 	for {
 		page, err := p.table.QueryPage(ctx, "", in)
 		if err == nil && len(page) > 0 {
-			err = p.putMark(ctx, dutyDeleting, placeOf(page[len(page)-1]))
+			err = p.hubItems.PutPosition(ctx, dutyDeleting, placeOf(page[len(page)-1]))
 		}
 		if err != nil {
 			yield(nil, err)

@@ -186,7 +186,7 @@ func (n *newborn) bothAtOnce(ctx context.Context) error {
 	return n.p.table.Transact(ctx, n.in.InstanceID, writes)
 }
 
-// takeBack replaces the first segment of an instance that was not created, because old has its ID, by a stub, which
+// deleteIfCancelled replaces the first segment of an instance that was not created, because old has its ID, by a stub, which
 // expires. It is best effort: if it fails, an unused item remains.
 func (n *newborn) takeBack(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as

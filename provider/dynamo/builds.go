@@ -28,7 +28,7 @@ const buildsLive = time.Minute
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	return awscall.Parallel(
 		func() error {
-			if _, err := p.signer(ctx); err != nil {
+			if _, err := p.tokens.Signer(ctx); err != nil {
 				p.log.WarnContext(ctx, "signing key read failed, the first send retries it",
 					"event", logevent.SigningKeyReadFailed, "error", err)
 			}

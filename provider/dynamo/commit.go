@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -38,7 +39,7 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", t.InstanceID, err)
 	}
-	cancels, err := encodeDecided(t)
+	cancels, err := cancels.EncodeTurn(t)
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
 	}

@@ -2,13 +2,13 @@ package dynamo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -48,7 +48,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table
 	executionID := table.GetString(it, table.AttrExecution)
 	all := keysOf(everything(executionID))
 	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
-	all.ExpressionAttributeNames["#cancels"] = attrCancels
+	all.ExpressionAttributeNames["#cancels"] = cancels.AttrCancels
 	all.ExpressionAttributeNames["#parts"] = table.AttrParts
 	all.Limit = aws.Int32(mostErased + 1)
 	items, err := p.table.QueryPage(ctx, instanceID, all)
@@ -57,13 +57,13 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table
 	}
 
 	rest := remainsOf(items)
-	cancels, readable := sealOf(executionID, items)
+	decisions, readable := cancels.FindMark(executionID, items)
 	if rest.previous != "" || !readable {
 		return false, nil
 	}
 
 	now := p.now().UTC()
-	record, err := encodeSeal(executionID, cancels.WithDeletion(now))
+	record, err := cancels.EncodeMark(executionID, decisions.WithDeletion(now))
 	if err != nil || len(record) != 1 {
 		return false, nil //nolint:nilerr // too large: delete step by step
 	}
@@ -76,7 +76,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table
 
 	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, table.Puts(record)...)
 	for _, sk := range rest.decided {
-		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
+		writes = append(writes, types.TransactWriteItem{Update: p.cancels.ExpireUpdate(executionID, sk, ttl)})
 	}
 	for _, sk := range rest.others {
 		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
@@ -124,19 +124,4 @@ func (p *Provider) tombstoneAtOnce(it table.Item, watermark provider.Position, p
 		put.Item[table.AttrWM] = table.Str(watermark.Sequence)
 	}
 	return put
-}
-
-// sealOf finds c among an execution's items. readable is false if c has parts or is damaged.
-func sealOf(executionID string, items []table.Item) (cancels provider.Cancels, readable bool) {
-	for _, it := range items {
-		if table.GetString(it, table.AttrSK) != table.SKCancelMark {
-			continue
-		}
-		if table.GetNumber(it, table.AttrParts) > 0 || !json.Valid([]byte(table.GetString(it, attrCancels))) {
-			return nil, false
-		}
-		cancels, err := decodeCancels(executionID, table.SKCancelMark, []byte(table.GetString(it, attrCancels)))
-		return cancels, err == nil
-	}
-	return nil, true
 }

@@ -107,7 +107,7 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 		}
 	}
 
-	record, err := p.deletedCancels(ctx, in.ExecutionID, now)
+	record, err := p.cancels.MarkItems(ctx, in.ExecutionID, now)
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +147,6 @@ func purger(ctx context.Context) string {
 func alsoSet(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
 	u.ExpressionAttributeValues[":"+attribute] = table.Str(value)
-}
-
-// deletedCancels returns the items that mark the cancel record of a deleted instance. The decisions of turns stay. An
-// unreadable record of the previous release is replaced.
-func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]table.Item, error) {
-	before, err := p.readSeal(ctx, executionID)
-	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
-		return nil, err
-	}
-	return encodeSeal(executionID, before.WithDeletion(now))
 }
 
 // markDeleting returns the update that makes an instance Deleting, on condition that the execution is its current one.

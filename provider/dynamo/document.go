@@ -47,7 +47,7 @@ func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at hist
 		s, size, err := p.readSegment(ctx, at.ExecutionID, at.Segment, c)
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
-		case torn && try > strongTries:
+		case torn && try > table.MaxReadTries:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err)
 		case torn, errors.Is(err, provider.ErrNotFound) && c == provider.Eventual:
 			continue

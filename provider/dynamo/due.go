@@ -89,7 +89,7 @@ func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield f
 			return nil
 		}
 		known = from
-		return p.putMark(ctx, dutyRetention, from.Format(dayFormat))
+		return p.hubItems.PutPosition(ctx, dutyRetention, from.Format(dayFormat))
 	}
 
 	for at := known; !at.After(today); at = at.Add(day) {
@@ -152,7 +152,7 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 // has set. Otherwise earlier days would not be searched for a long time.
 func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
-	if err := p.readMark(ctx, dutyRetention, &mark); err != nil {
+	if err := p.hubItems.ReadPosition(ctx, dutyRetention, &mark); err != nil {
 		return otherwise, err
 	}
 	at, err := time.Parse(dayFormat, mark)

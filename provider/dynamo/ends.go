@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 )
 
 // A cancelled activity whose end is awaited has ended when none of its code runs. No code runs between two attempts,
@@ -34,7 +35,7 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 
 	var ends []provider.ActivityOutcome
 	var graces provider.Outputs
-	for r, err := range p.retriesOf(ctx, x.ExecutionID, waits) {
+	for r, err := range p.attempts.ReadRetriesOf(ctx, x.ExecutionID, waits) {
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 		}
 		if !p.mayHaveBegun(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
-				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Truncate(retryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.OutcomeReturned),
+				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Truncate(attempts.RetryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.OutcomeReturned),
 			})
 		}
 	}
@@ -57,7 +58,7 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 		})
 		ends = ends[n:]
 	}
-	if err := p.EnqueueForOrchestrator(ctx, ms...); err != nil {
+	if err := p.inbox.Send(ctx, ms...); err != nil {
 		return err
 	}
 	_, err := p.sendOutputs(ctx, &graces)

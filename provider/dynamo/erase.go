@@ -20,7 +20,7 @@ import (
 // instance is not deleted, the stub of the start names the next execution.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string, progress *progress) (previous string, err error) {
 	// before the items are listed, because a late worker reads the mark after its write
-	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
+	if err := p.cancels.MarkDeleted(ctx, instanceID, executionID); err != nil {
 		return "", err
 	}
 	start, err := p.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
@@ -77,7 +77,7 @@ func (p *Provider) erasures(ctx context.Context, instanceID, executionID string,
 	case table.IsCancelMark(sk), table.IsCancelDecision(sk) && it[table.AttrTTL] != nil:
 		return nil
 	case table.IsCancelDecision(sk):
-		return []func() error{func() error { return p.expireDecided(ctx, instanceID, executionID, sk) }}
+		return []func() error{func() error { return p.cancels.Expire(ctx, instanceID, executionID, sk) }}
 	}
 	sequence, part, err := table.ParseSegmentSK(sk)
 	if !strings.HasPrefix(sk, table.SKSegments) || err != nil || part > 0 {
@@ -149,41 +149,6 @@ func (p *Provider) stub(executionID string, sequence int64) table.Item {
 		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, 0)),
 		table.AttrStub: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)),
 	}
-}
-
-// lasting returns the update that sets the TTL of a turn's decisions, which is the maximum lifetime of a message.
-func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *types.Update {
-	return &types.Update{
-		Key:                      table.ExecutionKey(executionID, sk),
-		UpdateExpression:         aws.String("SET #ttl = :ttl"),
-		ExpressionAttributeNames: map[string]string{"#ttl": table.AttrTTL}, ExpressionAttributeValues: table.Item{":ttl": ttl},
-	}
-}
-
-// expireDecided makes that update separately.
-func (p *Provider) expireDecided(ctx context.Context, instanceID, executionID, sk string) error {
-	u := p.lasting(executionID, sk, table.Unix(p.now().Add(table.TombstoneLifetime)))
-	return p.table.Update(ctx, instanceID, &dynamodb.UpdateItemInput{
-		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
-		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-	})
-}
-
-// keepCancels marks the cancel record of a deleted execution, with a TTL of the maximum lifetime of a message.
-func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID string) error {
-	now := p.now().UTC()
-	record, err := p.deletedCancels(ctx, executionID, now)
-	if err != nil {
-		return err
-	}
-	ttl := table.Unix(now.Add(table.TombstoneLifetime))
-	for _, it := range record {
-		it[table.AttrTTL] = ttl
-	}
-	if len(record) == 1 {
-		return p.table.PutItem(ctx, instanceID, record[0])
-	}
-	return p.table.Transact(ctx, instanceID, table.Puts(record))
 }
 
 // tombstoneOf returns the tombstone of an instance. It contains the starts that may never succeed, including the

@@ -8,10 +8,15 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
 )
 
 // HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
@@ -115,7 +120,11 @@ type Provider struct {
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
-	keys      tokenKeys
+	tokens    *tokens.Keys
+	hubItems  *hubstore.Store
+	inbox     *inbox.Inbox
+	cancels   *cancels.Store
+	attempts  *attempts.Store
 	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
 	// sent.
 	scheduled *lru.Cache[scheduledWork]
@@ -153,7 +162,6 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p := &Provider{
 		hub: hub, table: table.New(clients.Table, hub.Table), schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
 		lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		keys:      tokenKeys{turn: make(chan struct{}, 1)},
 		scheduled: lru.New[scheduledWork](scheduledBytes), parents: lru.New[parentState](parentsKnown), sentRetries: lru.New[struct{}](sentRetries), documents: lru.New[[]history.Event](documentCache),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
@@ -164,6 +172,11 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 		Hub: hub.Name, InboxURL: hub.InboxURL, TimersURL: hub.TimersURL, WorkQueues: hub.WorkQueues,
 		DeadLetters: hub.DeadLetters, MaxDelay: s.LongestDelay,
 	}, s.Now)
+	p.tokens = tokens.New(p.table, hub.Name, s.Now, s.Log)
+	p.hubItems = hubstore.New(p.table, s.Now, s.Log)
+	p.inbox = inbox.New(p.table, p.queue, s.Now)
+	p.cancels = cancels.New(p.table, s.Now)
+	p.attempts = attempts.New(p.table, p.cancels, s.Now)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

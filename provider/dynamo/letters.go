@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -174,7 +175,7 @@ func (p *Provider) messageAgain(m provider.Message, of *provider.DeadLetter) (sq
 	}
 	m.Hub = p.queue.Hub
 	m.Redrive = m.Redrive.NextMoved(of.Record.ID, of.SentAt)
-	return inboxEntry(&m)
+	return inbox.Encode(&m)
 }
 
 // timerAgain returns a new record of a timer. The renewer creates its schedule if it needs one.
@@ -194,7 +195,7 @@ func (p *Provider) workAgain(ctx context.Context, w provider.WorkItem, recordID 
 	if err := p.queue.CheckHub(&w.Hub); err != nil {
 		return sqsqueue.Entry{}, err
 	}
-	tokens, err := p.signer(ctx)
+	tokens, err := p.tokens.Signer(ctx)
 	if err != nil {
 		return sqsqueue.Entry{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -48,7 +49,7 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 	if len(items) == 0 {
 		return nil, nil
 	}
-	tokens, err := p.signer(ctx)
+	tokens, err := p.tokens.Signer(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +101,12 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *sqsqueue.Outgoi
 		if own {
 			m.SourceEventID = 0
 		}
-		e, err := inboxEntry(&m)
+		e, err := inbox.Encode(&m)
 		// the waiting caller must receive an outcome anyway
 		if err != nil && (m.Kind == provider.MessageChildOutcome || m.Kind == provider.MessageUpdateAnswered) {
 			m.Result = nil
 			m.Error = &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
-			e, err = inboxEntry(&m)
+			e, err = inbox.Encode(&m)
 		}
 		if err != nil {
 			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))

@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -15,6 +18,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
 )
 
 // An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
@@ -41,9 +46,19 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 
 // senderTo returns a provider that sends work items to queues, and has the key of their tokens.
 func senderTo(q *sqsfake.Queues) *Provider {
-	p := &Provider{queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "u"}}, time.Now), now: time.Now}
-	p.keys.known.Store(&knownKeys{tokens: provider.NewTokens("h", provider.NewTokenKey("1", make([]byte, secretBytes)))})
+	p := &Provider{
+		queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "u"}}, time.Now), now: time.Now,
+	}
+	p.tokens = tokens.New(table.New(keyTable{}, "t"), "h", time.Now, nil)
 	return p
+}
+
+// keyTable is a table with one signing key.
+type keyTable struct{ table.API }
+
+func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	secret := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	return &dynamodb.QueryOutput{Items: []table.Item{{table.AttrSK: table.Str("key#0000000001"), "secret": table.Str(secret)}}}, nil
 }
 
 // A misconfigured role, a disabled key, a throttled queue: SQS calls each of them the sender's fault, and an activity

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -32,12 +33,12 @@ type outstanding struct {
 	Before int64 `json:"before"`
 	// Settled holds the IDs of earlier events that the searched segments have settled: at each position only those of
 	// the work that is running there.
-	Settled cancelEntry `json:"settled,omitzero"`
+	Settled cancels.Decision `json:"settled,omitzero"`
 }
 
 func (u *outstanding) settled() map[int64]bool {
 	ids := map[int64]bool{}
-	for _, r := range u.Settled.cancel().IDs {
+	for _, r := range u.Settled.Cancel().IDs {
 		for id := r.First; id <= r.Last; id++ {
 			ids[id] = true
 		}
@@ -180,7 +181,7 @@ func encodeOutstanding(before int64, settled map[int64]bool) (string, error) {
 	for _, id := range ids {
 		c.IDs = history.AppendID(c.IDs, id)
 	}
-	doc, err := json.Marshal(outstanding{Before: before, Settled: cancelEntryOf(&c)})
+	doc, err := json.Marshal(outstanding{Before: before, Settled: cancels.NewDecision(&c)})
 	if err != nil {
 		return "", fmt.Errorf("dynamo: %s: %w", attrOutstanding, err)
 	}

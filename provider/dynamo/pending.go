@@ -241,7 +241,7 @@ func (s *scan) next(ctx context.Context) (found []table.Item, over bool, err err
 
 func (s *scan) begin(ctx context.Context) error {
 	var kept []string // one position per shard
-	if err := s.p.readMark(ctx, s.duty, &kept); err != nil {
+	if err := s.p.hubItems.ReadPosition(ctx, s.duty, &kept); err != nil {
 		return err
 	}
 
@@ -321,7 +321,7 @@ func (s *scan) keep(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
 	}
-	err := s.p.putMark(ctx, s.duty, s.at[:])
+	err := s.p.hubItems.PutPosition(ctx, s.duty, s.at[:])
 	if err == nil {
 		s.kept = s.at
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -141,13 +142,13 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 		})
 	}
 	h.commit(scheduled...)
-	failure, err := encodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
+	failure, err := attempts.EncodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id := int64(50_000); id < 55_000; id++ {
 		it := table.AttemptKey(h.instance.ExecutionID, id)
-		it[attrAttempt], it[attrAt], it[attrFailedAt], it[attrError] = table.Num(3), table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))), table.Str(failure)
+		it[attempts.AttrAttempt], it[attempts.AttrAt], it[attempts.AttrFailedAt], it[attempts.AttrError] = table.Num(3), table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))), table.Str(failure)
 		h.put(it)
 	}
 	for id := int64(50_000); id < 50_020; id++ {

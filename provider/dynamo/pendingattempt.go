@@ -4,21 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
-)
-
-// The names and values that several expressions use.
-const (
-	nameAt       = "#at"
-	nameAttempt  = "#attempt"
-	valueAttempt = ":attempt"
 )
 
 // PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
@@ -76,11 +68,11 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
 		ExpressionAttributeNames: map[string]string{
-			nameAttempt: attrAttempt, "#pending": attrPending, "#pendingOf": attrPendingOf, "#lookBy": attrLookBy, "#lookAt": attrLookAt,
-			nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
+			attempts.NameAttempt: attempts.AttrAttempt, "#pending": attempts.AttrPending, "#pendingOf": attempts.AttrPendingOf, "#lookBy": attempts.AttrNextCheckID, "#lookAt": attempts.AttrNextCheckAt,
+			attempts.NameAt: attempts.AttrAt, "#failedAt": attempts.AttrFailedAt, "#error": attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
-			valueAttempt: table.Num(int64(k.Attempt)), ":pending": table.Str(string(doc)), ":by": table.Str(k.NextCheckID), ":since": table.Str(since), ":none": table.Str("{}"),
+			attempts.ValueAttempt: table.Num(int64(k.Attempt)), ":pending": table.Str(string(doc)), ":by": table.Str(k.NextCheckID), ":since": table.Str(since), ":none": table.Str("{}"),
 		},
 	}
 	if k.NextCheckAt.IsZero() {
@@ -102,47 +94,4 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 		u.ExpressionAttributeValues[":wasBy"] = table.Str(was.NextCheckID)
 	}
 	return u, nil
-}
-
-// HeartbeatPending updates the activity record, on condition that the attempt may still be open.
-func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
-	set := "SET #beatenAt = :beat, #beatOf = :attempt"
-	in := &dynamodb.UpdateItemInput{
-		Key:                       table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
-		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
-		ExpressionAttributeValues: table.Item{":beat": table.Str(table.FormatTime(b.At)), valueAttempt: table.Num(int64(b.Attempt))},
-		// A time of another attempt is from another holder's clock, and is not comparable.
-		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
-			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
-	}
-	if len(b.Details) > 0 {
-		set += ", #details = :details"
-		in.ExpressionAttributeNames["#details"] = attrDetails
-		in.ExpressionAttributeValues[":details"] = table.Str(string(b.Details))
-	}
-	if b.Cancelled {
-		set += ", #seenAt = if_not_exists(#seenAt, :beat)"
-		in.ExpressionAttributeNames["#seenAt"] = attrSeenAt
-	}
-	in.UpdateExpression = &set
-	counted, err = p.putRecord(ctx, executionID, b.ActivityID, in)
-	return counted, ofActivity(executionID, b.ActivityID, err)
-}
-
-// TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
-// seen.
-func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
-	in := &dynamodb.UpdateItemInput{
-		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
-		UpdateExpression:          aws.String("SET #overOf = :attempt"),
-		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#overOf": attrOverOf},
-		ExpressionAttributeValues: table.Item{valueAttempt: table.Num(int64(attempt))},
-		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
-	}
-	if !beatenAt.IsZero() {
-		in.ConditionExpression = aws.String("#overOf = :attempt OR #beatenAt = :beatenAt")
-		in.ExpressionAttributeValues[":beatenAt"] = table.Str(table.FormatTime(beatenAt))
-	}
-	ended, err = p.putRecord(ctx, executionID, activityID, in)
-	return ended, ofActivity(executionID, activityID, err)
 }

@@ -52,7 +52,7 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 	for _, executionID := range slices.Sorted(maps.Keys(asked)) {
 		x := asked[executionID]
 		calls = append(calls, func() error {
-			x.cancels, _, x.err = p.ReadCancels(reading, executionID, x.from)
+			x.cancels, _, x.err = p.cancels.ReadCancels(reading, executionID, x.from)
 			return x.err
 		})
 	}

@@ -16,10 +16,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// strongTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
-// moment. After these tries the items are missing.
-const strongTries = 3
-
 // ReadOrchestration reads the execution that the item's messages name. It does not read the instance first, because
 // that execution is nearly always the current one.
 func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
@@ -59,7 +55,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 			executionID, try = current, 1
 		case isDeleting(it) || c != provider.Strong:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
-		case try == strongTries:
+		case try == table.MaxReadTries:
 			return nil, notWhole(instanceID, executionID, lost)
 		default:
 			try++
@@ -88,14 +84,14 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
 		l := load{p: p, instanceID: instanceID, executionID: executionID, consistency: c, rolled: p.rolled, notes: notes}
-		if try == strongTries {
+		if try == table.MaxReadTries {
 			l.rolled = 0 // the segments themselves take precedence
 		}
 		l.holding.ExecutionID = executionID
 		err := l.read(ctx)
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
-		case torn && c == provider.Strong && try == strongTries:
+		case torn && c == provider.Strong && try == table.MaxReadTries:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, executionID, provider.ErrCorrupt, err)
 		case torn:
 			c = provider.Strong
@@ -223,7 +219,7 @@ func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (h
 			return history.Event{}, err
 		}
 		end, err := lastEvent(parts)
-		if _, torn := errors.AsType[*table.TornError](err); torn && try < strongTries {
+		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
 			continue
 		} else if torn {
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)

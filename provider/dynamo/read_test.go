@@ -58,7 +58,7 @@ func TestATornReadIsReadAgain(t *testing.T) {
 	}{
 		"whole":           {0, "e", nil},
 		"torn once":       {1, "es", nil},
-		"torn twice":      {strongTries - 1, "ess", nil},
+		"torn twice":      {table.MaxReadTries - 1, "ess", nil},
 		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
 	} {
 		h := &fakeHistory{items: endedIn(t), torn: c.torn}
@@ -68,7 +68,7 @@ func TestATornReadIsReadAgain(t *testing.T) {
 		for _, strong := range h.strong {
 			reads.WriteString(map[bool]string{false: "e", true: "s"}[strong])
 		}
-		if !errors.Is(err, c.err) || reads.String() != c.reads || len(h.strong) > strongTries {
+		if !errors.Is(err, c.err) || reads.String() != c.reads || len(h.strong) > table.MaxReadTries {
 			t.Errorf("%s: reads %s, %v", name, reads.String(), err)
 		}
 		if err == nil && o.Verified != (c.torn > 0) {
@@ -79,10 +79,10 @@ func TestATornReadIsReadAgain(t *testing.T) {
 
 func TestATornEndIsReadAgain(t *testing.T) {
 	t.Parallel()
-	for torn, want := range map[int]error{0: nil, 1: nil, strongTries - 1: nil, 1000: provider.ErrCorrupt} {
+	for torn, want := range map[int]error{0: nil, 1: nil, table.MaxReadTries - 1: nil, 1000: provider.ErrCorrupt} {
 		h := &fakeHistory{items: endedIn(t), torn: torn}
 		end, err := (&Provider{table: table.New(h, "t")}).ReadTerminalEvent(t.Context(), "X")
-		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, strongTries) {
+		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, table.MaxReadTries) {
 			t.Errorf("torn %d times: %d reads, %s, %v", torn, len(h.strong), end.Kind, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "X") {

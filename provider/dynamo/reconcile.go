@@ -45,7 +45,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
 	}
-	if woken := p.EnqueueForOrchestrator(ctx, wake); woken != nil {
+	if woken := p.inbox.Send(ctx, wake); woken != nil {
 		return out, woken
 	}
 	out.Sent++
@@ -120,7 +120,7 @@ func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes 
 		if err := p.seeToOld(ctx, x, &u, out); err != nil {
 			return err
 		}
-		if err := p.forgetUndecided(ctx, o, u.has); err != nil {
+		if err := p.cancels.DeleteUncommitted(ctx, o, u.has); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 
 	state := o.State(history.TrackOpen)
 	var due []provider.Timer
-	for current, err := range p.ReadRetries(ctx, o.Head.ExecutionID) {
+	for current, err := range p.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
 		if err != nil {
 			return err
 		}

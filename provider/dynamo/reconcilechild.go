@@ -109,7 +109,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 
 	answer := provider.ChildOutcome(e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID})
 	answer.Error = lostOutcome(it, e.InstanceID, e.StartID)
-	return false, true, p.EnqueueForOrchestrator(ctx, answer)
+	return false, true, p.inbox.Send(ctx, answer)
 }
 
 // lostOutcome returns the failure for a parent of a child whose outcome is unknown.

@@ -89,7 +89,7 @@ func (p *Provider) cancelLeft(ctx context.Context, in *provider.Instance, o *pro
 		reason = history.ReasonInstanceDeleted
 	}
 	out.Sent++
-	return p.EnqueueForOrchestrator(ctx, provider.Message{
+	return p.inbox.Send(ctx, provider.Message{
 		Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: reason,
 		RequestedBy: history.RequestedByParent + parent.InstanceID, Parent: parent,
 	})

@@ -74,7 +74,7 @@ func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provide
 	if over != "" {
 		why = provider.EndedFailure
 	}
-	return p.EnqueueForOrchestrator(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
+	return p.inbox.Send(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 }
 
 // rememberRefused stores events that no instance has consumed. It returns ErrConflict if an instance exists that may

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -112,7 +113,7 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 	looks := make([]func() error, len(last))
 	for n, i := range last {
 		looks[n] = func() (err error) {
-			found[n], err = c.p.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
+			found[n], err = c.p.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
 			return err
 		}
 	}
@@ -178,10 +179,10 @@ func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known 
 		}
 		known = true
 		o := &c.Failed[i]
-		if table.GetString(old, attrRun) != o.Run || int(table.GetNumber(old, attrAttempt)) != o.Attempt+1 {
+		if table.GetString(old, attempts.AttrRun) != o.Run || int(table.GetNumber(old, attempts.AttrAttempt)) != o.Attempt+1 {
 			continue // it is not the current attempt
 		}
-		if r, err := decodeRetry(old); err == nil {
+		if r, err := attempts.Decode(old); err == nil {
 			c.next(i, r.At, true, r.Ended)
 		} else {
 			c.next(i, *o.RetryAt, true, o.Ended)
@@ -211,7 +212,7 @@ func (c *retrying) fence() *types.ConditionCheck {
 // update returns the update that makes the attempt after a failure current. For a later attempt there may be no item,
 // because in an earlier release the workers sent the next attempt.
 func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
-	why, err := encodeFailure(o.Error)
+	why, err := attempts.EncodeFailure(o.Error)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 		UpdateExpression:    aws.String("SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error"),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: map[string]string{
-			nameAttempt: attrAttempt, "#run": attrRun, nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
+			attempts.NameAttempt: attempts.AttrAttempt, "#run": attempts.AttrRun, attempts.NameAt: attempts.AttrAt, "#failedAt": attempts.AttrFailedAt, "#error": attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
 			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), valueRun: table.Str(o.Run), ":error": table.Str(why),
@@ -230,7 +231,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 	}
 	if o.Ended != "" { // abandoned code can run forever, and a later attempt does not change that
 		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
-		u.ExpressionAttributeNames["#ended"] = attrEnded
+		u.ExpressionAttributeNames["#ended"] = attempts.AttrEnded
 		u.ExpressionAttributeValues[":ended"] = table.Str(o.Ended)
 	}
 	return u, nil
@@ -250,7 +251,7 @@ func (c *retrying) addDue(ctx context.Context) error {
 	looks := make([]func() error, len(c.Due))
 	for i := range c.Due {
 		looks[i] = func() (err error) {
-			found[i], err = c.p.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
+			found[i], err = c.p.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
 			return err
 		}
 	}
@@ -366,12 +367,3 @@ func (c *retrying) sent(a *attempt) string {
 // sentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted is
 // redelivered within minutes.
 const sentRetries = 4096
-
-// ReadRetry reads one item.
-func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
-	it, err := p.table.GetExecutionItem(ctx, executionID, table.AttemptSK(activityID))
-	if err != nil || len(it) == 0 {
-		return provider.ActivityRetry{ActivityID: activityID}, err
-	}
-	return decodeRetry(it)
-}

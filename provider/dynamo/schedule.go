@@ -267,7 +267,7 @@ func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer)
 // record contains the current attempt. An awaited attempt that may have started is omitted, because its timer starts
 // the worker that reports its end (sendEnds).
 func (p *Provider) waitingRetries(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
-	for r, err := range p.retriesOf(ctx, executionID, activities) {
+	for r, err := range p.attempts.ReadRetriesOf(ctx, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}

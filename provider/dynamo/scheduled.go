@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -85,7 +86,7 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 // withinReach returns the work items of a segment to cache: all, or if these are too large, those from an activity on,
 // because activities end roughly in the order in which they were scheduled.
 func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork, bytes int) {
-	found = scheduledWork{last: lastActivity, items: map[int64]provider.WorkItem{}}
+	found = scheduledWork{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
 	most, isPart := scheduledBytes, workBytes(all) > scheduledBytes
 	if isPart {
 		found.first, most = activityID, scheduledBytes/2 // another execution can have as many

@@ -13,7 +13,7 @@ import (
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	for try := 1; ; try++ {
 		s, err := p.settledSince(ctx, executionID, from)
-		if _, torn := errors.AsType[*table.TornError](err); torn && try < strongTries {
+		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
 			continue
 		} else if torn {
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)

@@ -66,7 +66,7 @@ func (p *Provider) beginNow(ctx context.Context, in *provider.Instance) error {
 	if p.now().Before(in.StartAt) {
 		return nil
 	}
-	return p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
+	return p.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
 }
 
 // newInstance returns an instance that starts now.
@@ -154,7 +154,7 @@ func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) er
 	if wasALife(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
 		answer.Error = lostOutcome(there, m.InstanceID, m.StartID)
 	}
-	return p.EnqueueForOrchestrator(ctx, answer)
+	return p.inbox.Send(ctx, answer)
 }
 
 // hasRoom is the condition that an instance can store another start.
@@ -188,7 +188,7 @@ func (p *Provider) poke(ctx context.Context) {
 	if !p.builds.mayPoke(p.now()) {
 		return
 	}
-	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
+	if err := p.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
 		p.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
 	}
 }

@@ -30,7 +30,7 @@ func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[pr
 			switch {
 			case err == nil && (s.next > 0 || s.stopped):
 				return
-			case torn && try < strongTries:
+			case torn && try < table.MaxReadTries:
 				try++
 				continue
 			case torn:

@@ -89,7 +89,7 @@ func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) e
 	}
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text)}
-	return p.EnqueueForOrchestrator(ctx, answer)
+	return p.inbox.Send(ctx, answer)
 }
 
 // neverStart stores that a start must not succeed, if there is no instance. It returns ErrConflict if there is one.

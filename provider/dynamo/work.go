@@ -28,7 +28,7 @@ func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Recor
 		}
 		items = append(items, provider.LockedWorkItem{WorkItem: w, Record: r})
 	}
-	provider.AttachCancelReads(ctx, items, p.ReadCancels)
+	provider.AttachCancelReads(ctx, items, p.cancels.ReadCancels)
 	return items, unreadable
 }
 
@@ -43,7 +43,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 	for i := range done {
 		records[i] = done[i].Record
 	}
-	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
+	if err := p.inbox.Send(ctx, bundle(done)...); err != nil {
 		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
 	if err := p.queue.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {

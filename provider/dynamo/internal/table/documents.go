@@ -78,5 +78,9 @@ func NewTornError(format string, args ...any) *TornError {
 // Error implements error.
 func (e *TornError) Error() string { return e.message }
 
+// MaxReadTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
+// moment. After these tries the items are missing.
+const MaxReadTries = 3
+
 // ErrDeleted reports that the instance was deleted (R17).
 var ErrDeleted = errors.New("segment is a stub")

@@ -1,4 +1,4 @@
-package dynamo
+package cancels
 
 import (
 	"encoding/json"
@@ -13,20 +13,20 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// attrCancels holds the decisions of an item in readable form.
-const attrCancels = "cancels"
+// AttrCancels holds the decisions of an item in readable form.
+const AttrCancels = "cancels"
 
 // attrAfter is the segment before which the previous decisions end. In a block it is the segment that completed the
 // previous block, and in a turn's decisions that of the last earlier turn with decisions. There are no decisions
 // between that segment and those of the item. Items of the first builds that wrote decisions lack it.
 const attrAfter = "after"
 
-// sealLimit is the maximum size of the item c in readable form. A larger record is stored in parts c#<n>, like the
+// markJSONLimit is the maximum size of the item c in readable form. A larger record is stored in parts c#<n>, like the
 // records of the previous release.
-const sealLimit = 2 << 10
+const markJSONLimit = 2 << 10
 
-// decidedLimit is the maximum size of a turn's decisions in readable form, in an item of one write unit.
-const decidedLimit = 900
+// turnJSONLimit is the maximum size of a turn's decisions in readable form, in an item of one write unit.
+const turnJSONLimit = 900
 
 // The limits of a turn's decisions. Workers read the cancel record before each activity, so its messages share a limit.
 // Longer messages are replaced by the mark of a truncated message; the history has the whole message. A block that
@@ -38,8 +38,8 @@ const (
 	blockLimit          = 64 << 10
 )
 
-// cancelEntry is a stored decision. For scattered IDs a bitmap is smaller than ranges.
-type cancelEntry struct {
+// Decision is a stored decision. For scattered IDs a bitmap is smaller than ranges.
+type Decision struct {
 	IDs     []history.Range `json:"ids,omitempty"`
 	First   int64           `json:"first,omitempty"`
 	Bitmap  []byte          `json:"bitmap,omitempty"` // starts at First, the lowest bit first
@@ -49,12 +49,12 @@ type cancelEntry struct {
 	At      time.Time       `json:"at"`
 }
 
-// encodeDecided returns the items of a turn's decisions, and of the block that the turn completes. It returns none for
+// EncodeTurn returns the items of a turn's decisions, and of the block that the turn completes. It returns none for
 // a turn without decisions. The items do not depend on earlier decisions, so their cost is that of their own content,
 // and no earlier decision can be lost.
-func encodeDecided(t *provider.Turn) ([]table.Item, error) {
+func EncodeTurn(t *provider.Turn) ([]table.Item, error) {
 	sequence := t.Head.Segment + 1
-	items, err := encodePart(t.Head.ExecutionID, table.CancelDecisionsSK(sequence), t.Cancels)
+	items, err := encodeDecisions(t.Head.ExecutionID, table.CancelDecisionsSK(sequence), t.Cancels)
 	if err == nil && len(items) > 0 && t.CancelsAfter != nil {
 		items[0][attrAfter] = table.Num(*t.CancelsAfter)
 	}
@@ -62,43 +62,43 @@ func encodeDecided(t *provider.Turn) ([]table.Item, error) {
 		return items, err
 	}
 
-	block, err := encodePart(t.Head.ExecutionID, table.CancelBlockSK(sequence), t.CancelBlock.Cancels)
-	if err != nil || len(block) != 1 || sizeOfCancels(block[0]) > blockLimit {
+	block, err := encodeDecisions(t.Head.ExecutionID, table.CancelBlockSK(sequence), t.CancelBlock.Cancels)
+	if err != nil || len(block) != 1 || encodedSize(block[0]) > blockLimit {
 		return items, nil //nolint:nilerr // nothing depends on the block
 	}
 	block[0][attrAfter] = table.Num(t.CancelBlock.After)
 	return append(items, block[0]), nil
 }
 
-// sizeOfCancels returns the size of the decisions in an item.
-func sizeOfCancels(it table.Item) int {
+// encodedSize returns the size of the decisions in an item.
+func encodedSize(it table.Item) int {
 	if b, ok := it[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 		return len(b.Value)
 	}
-	return len(table.GetString(it, attrCancels))
+	return len(table.GetString(it, AttrCancels))
 }
 
-// encodePart returns one item with decisions, or several if they are large. The keys of further items sort after that
+// encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after that
 // of the first one and before any other key.
-func encodePart(executionID, sk string, cancels provider.Cancels) ([]table.Item, error) {
+func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.Item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
 	}
-	doc, err := encodeEntries(cancels)
+	doc, err := encodeJSON(cancels)
 	if err != nil {
 		return nil, err
 	}
 	first := table.ExecutionKey(executionID, sk)
-	if len(doc) <= decidedLimit {
-		first[attrCancels] = table.Str(string(doc))
+	if len(doc) <= turnJSONLimit {
+		first[AttrCancels] = table.Str(string(doc))
 		return []table.Item{first}, nil
 	}
 	packed := table.Compress(doc)
 	if len(packed) > recordLimit {
-		if open := allFrom(cancels); open != nil {
-			return encodePart(executionID, sk, open)
+		if open := fromFirstAll(cancels); open != nil {
+			return encodeDecisions(executionID, sk, open)
 		}
-		return nil, tooManyCancels(len(cancels), len(packed))
+		return nil, errTooMany(len(cancels), len(packed))
 	}
 	items := []table.Item{first}
 	for at := 0; at < len(packed); at += table.PartLimit {
@@ -111,26 +111,26 @@ func encodePart(executionID, sk string, cancels provider.Cancels) ([]table.Item,
 	return items, nil
 }
 
-// allFrom returns the decisions from the first open one on, if others precede it, because the open decision covers all
+// fromFirstAll returns the decisions from the first open one on, if others precede it, because the open decision covers all
 // activities.
-func allFrom(cancels provider.Cancels) provider.Cancels {
+func fromFirstAll(cancels provider.Cancels) provider.Cancels {
 	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.All }); i > 0 {
 		return cancels[i:]
 	}
 	return nil
 }
 
-func tooManyCancels(decisions, bytes int) error {
+func errTooMany(decisions, bytes int) error {
 	return fmt.Errorf("%w: %d cancellations of activities have %d bytes compressed, more than the limit of %d; "+
 		"cancel more activities with one call, or in several turns",
 		provider.ErrTooLarge, decisions, bytes, recordLimit)
 }
 
-func encodeEntries(cancels provider.Cancels) ([]byte, error) {
-	entries := make([]cancelEntry, len(cancels))
+func encodeJSON(cancels provider.Cancels) ([]byte, error) {
+	entries := make([]Decision, len(cancels))
 	room := recordMessagesLimit
 	for i := range cancels {
-		entries[i] = cancelEntryOf(&cancels[i])
+		entries[i] = NewDecision(&cancels[i])
 		if room -= len(entries[i].Message); room < 0 && len(entries[i].Message) > recordMessageKept {
 			entries[i].Message = history.TruncateMessage(entries[i].Message, 0)
 		}
@@ -142,24 +142,24 @@ func encodeEntries(cancels provider.Cancels) ([]byte, error) {
 	return doc, nil
 }
 
-// encodeSeal returns the items of c.
-func encodeSeal(executionID string, cancels provider.Cancels) ([]table.Item, error) {
-	doc, err := encodeEntries(cancels)
+// EncodeMark returns the items of c.
+func EncodeMark(executionID string, cancels provider.Cancels) ([]table.Item, error) {
+	doc, err := encodeJSON(cancels)
 	if err != nil {
 		return nil, err
 	}
 	c := table.ExecutionKey(executionID, table.SKCancelMark)
-	if len(doc) <= sealLimit {
-		c[attrCancels] = table.Str(string(doc))
+	if len(doc) <= markJSONLimit {
+		c[AttrCancels] = table.Str(string(doc))
 		return []table.Item{c}, nil
 	}
 	items := []table.Item{c}
 	packed := table.Compress(doc)
 	if len(packed) > recordLimit {
-		if open := allFrom(cancels); open != nil {
-			return encodeSeal(executionID, open)
+		if open := fromFirstAll(cancels); open != nil {
+			return EncodeMark(executionID, open)
 		}
-		return nil, tooManyCancels(len(cancels), len(packed))
+		return nil, errTooMany(len(cancels), len(packed))
 	}
 	for at := 0; at < len(packed); at += table.PartLimit {
 		items = append(items, table.Item{
@@ -177,8 +177,8 @@ const (
 	bitsAByte  = 6 // in base64
 )
 
-func cancelEntryOf(c *provider.ActivityCancel) cancelEntry {
-	e := cancelEntry{IDs: c.IDs, Open: c.All, Reason: c.Reason, Message: c.Message, At: c.At}
+func NewDecision(c *provider.ActivityCancel) Decision {
+	e := Decision{IDs: c.IDs, Open: c.All, Reason: c.Reason, Message: c.Message, At: c.At}
 	if len(c.IDs) < 2 {
 		return e
 	}
@@ -201,7 +201,7 @@ func cancelEntryOf(c *provider.ActivityCancel) cancelEntry {
 	return e
 }
 
-func (e *cancelEntry) cancel() provider.ActivityCancel {
+func (e *Decision) Cancel() provider.ActivityCancel {
 	c := provider.ActivityCancel{IDs: e.IDs, All: e.Open, Reason: e.Reason, Message: e.Message, At: e.At}
 	for i := range int64(len(e.Bitmap)) * 8 {
 		if e.Bitmap[i/8]&(1<<(i%8)) == 0 {
@@ -212,14 +212,14 @@ func (e *cancelEntry) cancel() provider.ActivityCancel {
 	return c
 }
 
-func decodeCancels(executionID, sk string, doc []byte) (provider.Cancels, error) {
-	var entries []cancelEntry
+func Decode(executionID, sk string, doc []byte) (provider.Cancels, error) {
+	var entries []Decision
 	if err := json.Unmarshal(doc, &entries); err != nil {
 		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.ExecutionPK(executionID), sk, err)
 	}
 	cancels := make(provider.Cancels, len(entries))
 	for i := range entries {
-		cancels[i] = entries[i].cancel()
+		cancels[i] = entries[i].Cancel()
 	}
 	return cancels, nil
 }

@@ -1,4 +1,4 @@
-package dynamo
+package inbox
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 const (
 	interruptionPrefix = "n#"
 	skInterruption     = "n"
-	attrAskedAt        = "askedAt" // in milliseconds
-	// interruptionLife is the time after which the item expires. It has no purpose after its message was received.
-	interruptionLife = time.Hour
-	// noteLimit limits the time of all these writes of a call, because the message itself is more important.
-	noteLimit = time.Second
+	attrRequestedAt    = "askedAt" // in milliseconds
+	// interruptionLifetime is the time after which the item expires. It has no purpose after its message was received.
+	interruptionLifetime = time.Hour
+	// interruptionTimeout limits the time of all these writes of a call, because the message itself is more important.
+	interruptionTimeout = time.Second
 )
 
 func interruptionKey(instanceID string) table.Item {
@@ -31,29 +31,29 @@ func interruptionKey(instanceID string) table.Item {
 // noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
 // message is sent anyway, and is received when the inline activities of the invocation have ended. A failure must not
 // delay the message.
-func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message) {
+func (ib *Inbox) noteInterruptions(ctx context.Context, ms []provider.Message) {
 	if !slices.ContainsFunc(ms, func(m provider.Message) bool { return m.Interrupts() }) {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, noteLimit)
+	ctx, stop := context.WithTimeout(ctx, interruptionTimeout)
 	defer stop()
 	noted := map[string]bool{}
 	for i := range ms {
 		if id := ms[i].InstanceID; ms[i].Interrupts() && !noted[id] && ctx.Err() == nil {
 			noted[id] = true
-			now := p.now()
+			now := ib.now()
 			it := interruptionKey(id)
-			it[attrAskedAt], it[table.AttrTTL] = table.Num(now.UnixMilli()), table.Unix(now.Add(interruptionLife))
-			_ = p.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
+			it[attrRequestedAt], it[table.AttrTTL] = table.Num(now.UnixMilli()), table.Unix(now.Add(interruptionLifetime))
+			_ = ib.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
 		}
 	}
 }
 
 // ReadInterruption reads the item that EnqueueForOrchestrator wrote.
-func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
-	found, err := p.table.Get(ctx, instanceID, interruptionKey(instanceID), provider.Strong)
-	if err != nil || table.GetNumber(found, attrAskedAt) == 0 {
+func (ib *Inbox) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
+	found, err := ib.table.Get(ctx, instanceID, interruptionKey(instanceID), provider.Strong)
+	if err != nil || table.GetNumber(found, attrRequestedAt) == 0 {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(table.GetNumber(found, attrAskedAt)).UTC(), nil
+	return time.UnixMilli(table.GetNumber(found, attrRequestedAt)).UTC(), nil
 }

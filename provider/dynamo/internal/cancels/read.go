@@ -1,4 +1,4 @@
-package dynamo
+package cancels
 
 import (
 	"bytes"
@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// mostDecided is the number of turns whose decisions are read one by one, the latest first, before blocks are read.
+	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are read.
 	// It exceeds the size of a block, so that these turns always include those after the last block.
-	mostDecided = provider.CancelBlockTurns + 16
-	// unchainedSince is the age after which an item that does not name its predecessor is assumed to follow a visible
+	maxRecentTurns = provider.CancelBlockTurns + 16
+	// unlinkedAge is the age after which an item that does not name its predecessor is assumed to follow a visible
 	// one.
-	unchainedSince = 2 * time.Minute
+	unlinkedAge = 2 * time.Minute
 )
 
-// unchained is the value of decided.after for an item that does not name its predecessor.
-const unchained = -1
+// unlinked is the value of decided.after for an item that does not name its predecessor.
+const unlinked = -1
 
-// decided holds the decisions of one turn, or of the turns of a block.
-type decided struct {
+// turnCancels holds the decisions of one turn, or of the turns of a block.
+type turnCancels struct {
 	after, sequence int64 // they cover the segments after after, up to sequence; there are no decisions in between
 	cancels         provider.Cancels
 }
@@ -41,13 +41,13 @@ type decided struct {
 // A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
 // can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
 // missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
-func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+func (cs *Store) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
 		var lacks bool
-		cancels, next, lacks, err = p.readCancels(ctx, executionID, max(from, 0), provider.Strong)
+		cancels, next, lacks, err = cs.readCancels(ctx, executionID, max(from, 0), provider.Strong)
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
-		case (torn || lacks) && try < strongTries:
+		case (torn || lacks) && try < table.MaxReadTries:
 		case torn:
 			return nil, from, &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("cancel record of execution %s: %w", executionID, err)}
 		default:
@@ -58,24 +58,24 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 
 // PollCancels is like ReadCancels with an eventually consistent read, which takes half a read unit. If it detects a
 // missing decision, it reads again with strong consistency.
-func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
-	cancels, next, lacks, err := p.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
+func (cs *Store) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	cancels, next, lacks, err := cs.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
 	if _, torn := errors.AsType[*table.TornError](err); torn || lacks {
-		return p.ReadCancels(ctx, executionID, from)
+		return cs.ReadCancels(ctx, executionID, from)
 	}
 	return cancels, next, err
 }
 
 // readCancels makes one try. lacks is true if a decision exists that is not visible yet.
-func (p *Provider) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
-	all, seal, whole, err := p.latestDecided(ctx, executionID, from, c)
+func (cs *Store) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
+	all, seal, whole, err := cs.recentTurns(ctx, executionID, from, c)
 	if err == nil && !whole {
-		all, err = p.decidedBefore(ctx, executionID, from, all)
+		all, err = cs.earlierTurns(ctx, executionID, from, all)
 	}
 	if err != nil {
 		return nil, from, false, err
 	}
-	next, lacks = p.nextOf(all, from)
+	next, lacks = cs.nextUnread(all, from)
 	if len(all) == 0 {
 		return seal, next, lacks, nil
 	}
@@ -92,15 +92,15 @@ func (p *Provider) readCancels(ctx context.Context, executionID string, from int
 	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
 }
 
-// nextOf returns the segment from which to continue reading: the one after the last decision before which none is
+// nextUnread returns the segment from which to continue reading: the one after the last decision before which none is
 // missing.
-func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
+func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bool) {
 	next = from
 	for i := range all {
 		switch d := &all[i]; {
 		case d.after > 0 && d.after >= next:
 			return next, true
-		case d.after == unchained && len(d.cancels) > 0 && d.cancels[0].At.After(p.now().Add(-unchainedSince)):
+		case d.after == unlinked && len(d.cancels) > 0 && d.cancels[0].At.After(cs.now().Add(-unlinkedAge)):
 			return next, false
 		default:
 			next = d.sequence + 1
@@ -109,19 +109,19 @@ func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
 	return next, false
 }
 
-// latestDecided reads the decisions of the last turns with decisions, and c. all is true if there are no other
+// recentTurns reads the decisions of the last turns with decisions, and c. all is true if there are no other
 // decisions from that segment on.
-func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []decided, seal provider.Cancels, all bool, err error) {
-	in := p.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
+func (cs *Store) recentTurns(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []turnCancels, seal provider.Cancels, all bool, err error) {
+	in := cs.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
 	in.ConsistentRead = aws.Bool(c == provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
-	in.Limit = aws.Int32(mostDecided)
-	items, err := p.table.QueryPage(ctx, "", in)
+	in.Limit = aws.Int32(maxRecentTurns)
+	items, err := cs.table.QueryPage(ctx, "", in)
 	if err != nil || len(items) == 0 {
 		return nil, nil, true, err
 	}
 	if table.GetString(items[0], table.AttrSK) == table.SKCancelMark {
-		if seal, err = p.decodeSeal(ctx, executionID, items[0]); err != nil {
+		if seal, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
 			return nil, nil, false, err
 		}
 		items = items[1:]
@@ -134,13 +134,13 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 		cut := table.SequenceOf(items[0], table.SKCancelDecisions)
 		items = slices.DeleteFunc(items, func(it table.Item) bool { return table.SequenceOf(it, table.SKCancelDecisions) == cut })
 	}
-	latest, err = decodeDecided(executionID, table.SKCancelDecisions, items)
+	latest, err = decodeTurns(executionID, table.SKCancelDecisions, items)
 	return latest, seal, all, err
 }
 
-// decidedBefore prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
-func (p *Provider) decidedBefore(ctx context.Context, executionID string, from int64, latest []decided) (whole []decided, err error) {
-	blocks, err := p.decidedIn(ctx, executionID, table.SKCancelBlocks, from, table.MaxSequence)
+// earlierTurns prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
+func (cs *Store) earlierTurns(ctx context.Context, executionID string, from int64, latest []turnCancels) (whole []turnCancels, err error) {
+	blocks, err := cs.turnsBetween(ctx, executionID, table.SKCancelBlocks, from, table.MaxSequence)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 		if next > until {
 			return nil
 		}
-		some, err := p.decidedIn(ctx, executionID, table.SKCancelDecisions, next, until)
+		some, err := cs.turnsBetween(ctx, executionID, table.SKCancelDecisions, next, until)
 		whole = append(whole, some...)
 		return err
 	}
@@ -169,43 +169,43 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 	if err := fill(until); err != nil {
 		return nil, err
 	}
-	return append(whole, slices.DeleteFunc(latest, func(d decided) bool { return d.sequence < next })...), nil
+	return append(whole, slices.DeleteFunc(latest, func(d turnCancels) bool { return d.sequence < next })...), nil
 }
 
-// decidedIn reads all decisions with a key prefix between two segments.
-func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, first, last int64) ([]decided, error) {
-	in := p.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
-	items, err := p.table.QueryAll(ctx, "", in)
+// turnsBetween reads all decisions with a key prefix between two segments.
+func (cs *Store) turnsBetween(ctx context.Context, executionID, prefix string, first, last int64) ([]turnCancels, error) {
+	in := cs.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
+	items, err := cs.table.QueryAll(ctx, "", in)
 	if err != nil {
 		return nil, err
 	}
-	return decodeDecided(executionID, prefix, items)
+	return decodeTurns(executionID, prefix, items)
 }
 
-func (p *Provider) between(executionID, first, last string) *dynamodb.QueryInput {
+func (cs *Store) between(executionID, first, last string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
 		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(table.ExecutionPK(executionID)), table.ValueSK: table.Str(first), ":last": table.Str(last)},
 	}
 }
 
-// decodeDecided decodes items that are sorted by key.
-func decodeDecided(executionID, prefix string, items []table.Item) ([]decided, error) {
-	all := make([]decided, 0, len(items))
+// decodeTurns decodes items that are sorted by key.
+func decodeTurns(executionID, prefix string, items []table.Item) ([]turnCancels, error) {
+	all := make([]turnCancels, 0, len(items))
 	for len(items) > 0 {
 		n := max(int(table.GetNumber(items[0], table.AttrParts)), 1)
-		d := decided{after: unchained, sequence: table.SequenceOf(items[0], prefix)}
+		d := turnCancels{after: unlinked, sequence: table.SequenceOf(items[0], prefix)}
 		if items[0][attrAfter] != nil {
 			d.after = table.GetNumber(items[0], attrAfter)
 		}
 
 		sk := table.GetString(items[0], table.AttrSK)
-		doc, err := documentOf(items[:min(n, len(items))], sk, n)
+		doc, err := joinDocument(items[:min(n, len(items))], sk, n)
 		if err != nil {
 			return nil, err
 		}
 		if len(doc) > 0 { // otherwise only the item's TTL remains
-			if d.cancels, err = decodeCancels(executionID, sk, doc); err != nil {
+			if d.cancels, err = Decode(executionID, sk, doc); err != nil {
 				return nil, err
 			}
 		}
@@ -216,9 +216,9 @@ func decodeDecided(executionID, prefix string, items []table.Item) ([]decided, e
 	return all, nil
 }
 
-// documentOf joins the items of one key.
-func documentOf(parts []table.Item, sk string, n int) ([]byte, error) {
-	if doc := table.GetString(parts[0], attrCancels); doc != "" {
+// joinDocument joins the items of one key.
+func joinDocument(parts []table.Item, sk string, n int) ([]byte, error) {
+	if doc := table.GetString(parts[0], AttrCancels); doc != "" {
 		return []byte(doc), nil
 	}
 
@@ -244,31 +244,31 @@ func documentOf(parts []table.Item, sk string, n int) ([]byte, error) {
 	return doc, nil
 }
 
-// readSeal reads c, which marks a deleted instance. In earlier releases it contains the whole record.
-func (p *Provider) readSeal(ctx context.Context, executionID string) (provider.Cancels, error) {
-	c, err := p.table.GetExecutionItem(ctx, executionID, table.SKCancelMark)
+// ReadMark reads c, which marks a deleted instance. In earlier releases it contains the whole record.
+func (cs *Store) ReadMark(ctx context.Context, executionID string) (provider.Cancels, error) {
+	c, err := cs.table.GetExecutionItem(ctx, executionID, table.SKCancelMark)
 	if err != nil || len(c) == 0 {
 		return nil, err
 	}
-	return p.decodeSeal(ctx, executionID, c)
+	return cs.decodeMark(ctx, executionID, c)
 }
 
-func (p *Provider) decodeSeal(ctx context.Context, executionID string, c table.Item) (_ provider.Cancels, err error) {
-	doc := []byte(table.GetString(c, attrCancels))
+func (cs *Store) decodeMark(ctx context.Context, executionID string, c table.Item) (_ provider.Cancels, err error) {
+	doc := []byte(table.GetString(c, AttrCancels))
 	if parts := int(table.GetNumber(c, table.AttrParts)); parts > 0 {
-		if doc, err = p.readSealParts(ctx, executionID, parts); err != nil {
+		if doc, err = cs.readMarkParts(ctx, executionID, parts); err != nil {
 			return nil, err
 		}
 	}
-	return decodeCancels(executionID, table.SKCancelMark, doc)
+	return Decode(executionID, table.SKCancelMark, doc)
 }
 
-// readSealParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A
+// readMarkParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A
 // torn record cannot be decompressed.
-func (p *Provider) readSealParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
+func (cs *Store) readMarkParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
 	var packed bytes.Buffer
 	for n := range parts {
-		part, err := p.table.GetExecutionItem(ctx, executionID, table.CancelMarkPartSK(n))
+		part, err := cs.table.GetExecutionItem(ctx, executionID, table.CancelMarkPartSK(n))
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package dynamo
+package hubstore
 
 import (
 	"context"
@@ -28,15 +28,15 @@ func scheduleKey(id string) table.Item {
 }
 
 // PutScheduleEntry writes an item of about 60 bytes.
-func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
+func (hs *Store) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	it := scheduleKey(s.ID)
 	it[attrNotedAt] = table.Num(s.NotedAt.UnixMilli())
-	return p.table.Put(ctx, "", &dynamodb.PutItemInput{Item: it})
+	return hs.table.Put(ctx, "", &dynamodb.PutItemInput{Item: it})
 }
 
 // DeleteScheduleEntry deletes the item on condition that its NotedAt is that of s.
-func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	err := p.table.Delete(ctx, "", &dynamodb.DeleteItemInput{
+func (hs *Store) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
+	err := hs.table.Delete(ctx, "", &dynamodb.DeleteItemInput{
 		Key:                 scheduleKey(s.ID),
 		ConditionExpression: aws.String("notedAt = :then"), ExpressionAttributeValues: table.Item{":then": table.Num(s.NotedAt.UnixMilli())},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -48,9 +48,9 @@ func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleE
 }
 
 // ListSchedules reads pages of 1 MB, about 15,000 schedules each.
-func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
+func (hs *Store) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	return func(yield func(provider.ScheduleEntry, error) bool) {
-		for items, err := range p.table.Query(ctx, "", &dynamodb.QueryInput{
+		for items, err := range hs.table.Query(ctx, "", &dynamodb.QueryInput{
 			ConsistentRead:            aws.Bool(true),
 			KeyConditionExpression:    aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
 			ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after), ":end": table.Str(skSchedulesEnd)},

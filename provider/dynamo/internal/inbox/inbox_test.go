@@ -1,4 +1,4 @@
-package dynamo
+package inbox
 
 import (
 	"strings"
@@ -20,11 +20,11 @@ func TestDedupIDsAreStable(t *testing.T) {
 		Outcomes: []provider.ActivityOutcome{{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2}},
 	}
 	m.Segment = 9 // where it was found is not part of its content
-	if got, want := dedupID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
+	if got, want := deduplicationID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
 		t.Errorf("outcomes: %s, want %s", got, want)
 	}
 	fired := provider.Message{Kind: provider.MessageTimerFired, InstanceID: "a", ExecutionID: "x", TimerID: 3}
-	if got, want := dedupID(&fired), "ff081e2166410299e53b0bcdbce5733a830ed2f5"; got != want {
+	if got, want := deduplicationID(&fired), "ff081e2166410299e53b0bcdbce5733a830ed2f5"; got != want {
 		t.Errorf("timer: %s, want %s", got, want)
 	}
 }
@@ -66,12 +66,12 @@ func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
 		"cancel of an activity":    {of(provider.MessageCancelActivity), false},
 	} {
 		again := tt.m
-		if one := dedupID(&tt.m) == dedupID(&again); one != tt.one {
+		if one := deduplicationID(&tt.m) == deduplicationID(&again); one != tt.one {
 			t.Errorf("%s: one message: %v, want %v", name, one, tt.one)
 		}
 		other := tt.m
 		other.InstanceID, other.ExecutionID, other.Parent = "b", "y", &history.Parent{ExecutionID: "q", EventID: 3}
-		if dedupID(&tt.m) == dedupID(&other) {
+		if deduplicationID(&tt.m) == deduplicationID(&other) {
 			t.Errorf("%s: that of another instance is the same message", name)
 		}
 	}
@@ -81,7 +81,7 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	add := func(name string, m provider.Message) {
-		id := dedupID(&m)
+		id := deduplicationID(&m)
 		if other, taken := seen[id]; taken {
 			t.Errorf("%s and %s have the same id", name, other)
 		}
@@ -131,7 +131,7 @@ func TestAMessageOverTheLimitNamesItself(t *testing.T) {
 		{ActivityID: 3, Result: history.Payload(`"` + strings.Repeat("x", sqsqueue.MessageLimit) + `"`)},
 	}}
 	q := &sqsfake.Queues{}
-	err := (&Provider{queue: sqsqueue.New(q, sqsqueue.Config{}, nil)}).EnqueueForOrchestrator(t.Context(), m)
+	err := New(nil, sqsqueue.New(q, sqsqueue.Config{}, nil), nil).Send(t.Context(), m)
 	if err == nil || !strings.Contains(err.Error(), `"a"`) || len(q.Sent) != 0 {
 		t.Errorf("%d sends, %v", len(q.Sent), err)
 	}

@@ -1,4 +1,6 @@
-package dynamo
+// Package inbox encodes and sends messages for orchestrations, decodes received ones, and notes messages that interrupt
+// inline activities.
+package inbox
 
 import (
 	"context"
@@ -6,36 +8,49 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
-func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
+// Inbox is the inbox of a hub. It is safe for concurrent use.
+type Inbox struct {
+	table *table.Table
+	queue *sqsqueue.Queues
+	now   func() time.Time
+}
+
+// New returns the inbox of a hub.
+func New(t *table.Table, q *sqsqueue.Queues, now func() time.Time) *Inbox {
+	return &Inbox{table: t, queue: q, now: now}
+}
+
+// Send sends messages to the inbox, in the group of their instance.
+func (ib *Inbox) Send(ctx context.Context, ms ...provider.Message) error {
 	entries := make([]sqsqueue.Entry, 0, len(ms))
 	var m provider.Message // a copy of each message, because callers may share them
 	for i := range ms {
 		m = ms[i]
-		m.Hub = p.queue.Hub
-		e, err := inboxEntry(&m)
+		m.Hub = ib.queue.Hub
+		e, err := Encode(&m)
 		if err != nil {
 			return err
 		}
 		entries = append(entries, e)
 	}
-	p.noteInterruptions(ctx, ms)
-	return p.queue.SendInOrder(ctx, p.queue.InboxURL, entries)
+	ib.noteInterruptions(ctx, ms)
+	return ib.queue.SendInOrder(ctx, ib.queue.InboxURL, entries)
 }
 
-func inboxEntry(m *provider.Message) (sqsqueue.Entry, error) {
+func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	m.V = provider.WireVersion
 	b, err := json.Marshal(m)
 	if err != nil {
 		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
 	}
-	e := sqsqueue.Entry{Body: sqsqueue.SqsText(b), Group: sqsqueue.GroupID(m.InstanceID), Dedup: dedupID(m)}
+	e := sqsqueue.Entry{Body: sqsqueue.SqsText(b), Group: sqsqueue.GroupID(m.InstanceID), Dedup: deduplicationID(m)}
 	if most := sqsqueue.BodyLimitFor(m.Redrive); len(e.Body) > most {
 		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
 			m.InstanceID, len(e.Body), most)
@@ -47,14 +62,14 @@ func inboxEntry(m *provider.Message) (sqsqueue.Entry, error) {
 	return e, nil
 }
 
-// dedupID returns a deduplication ID for the content of a message, so that a repetition within SQS's five minutes is
+// deduplicationID returns a deduplication ID for the content of a message, so that a repetition within SQS's five minutes is
 // one message. A wake has no content. It belongs to its moment, and an earlier wake must not suppress it.
-func dedupID(m *provider.Message) string {
+func deduplicationID(m *provider.Message) string {
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:
 		return outcomesID(m)
 	case provider.MessageTimerFired:
-		return firedID(m)
+		return timerID(m)
 	case provider.MessageEventRaised:
 		if m.EventID != "" {
 			return table.Digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
@@ -82,9 +97,9 @@ func dedupID(m *provider.Message) string {
 	return rand.Text()
 }
 
-// firedID is dedupID for a message that reports a due timer. A pending attempt is checked repeatedly, each time by
+// timerID is deduplicationID for a message that reports a due timer. A pending attempt is checked repeatedly, each time by
 // another timer.
-func firedID(m *provider.Message) string {
+func timerID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10)}
 	if m.Attempt > 0 {
 		parts = append(parts, strconv.Itoa(m.Attempt))
@@ -95,7 +110,7 @@ func firedID(m *provider.Message) string {
 	return table.Digest(parts...)
 }
 
-// outcomesID is dedupID for a message that reports outcomes of activities.
+// outcomesID is deduplicationID for a message that reports outcomes of activities.
 func outcomesID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID}
 	for _, o := range m.Outcomes {
@@ -108,7 +123,7 @@ func outcomesID(m *provider.Message) string {
 	return table.Digest(parts...)
 }
 
-// answerID is dedupID for a response to events.
+// answerID is deduplicationID for a response to events.
 func answerID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, m.ChildID, strconv.FormatBool(m.Error != nil)}
 	for _, r := range m.SourceEventIDs {
@@ -117,15 +132,15 @@ func answerID(m *provider.Message) string {
 	return table.Digest(parts...)
 }
 
-// DecodeOrchestrationItems groups inbox records by instance. It returns a record as unreadable if the record is not in
+// Decode groups inbox records by instance. It returns a record as unreadable if the record is not in
 // its instance's message group. The sequence number of such a record is not comparable with the instance's watermark,
 // and would make the instance drop messages that it has not consumed.
-func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+func (ib *Inbox) Decode(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
 		m, err := provider.DecodeMessage(r.Body)
 		if err == nil {
-			err = p.isForeign(&m, r.Group)
+			err = ib.checkRecipient(&m, r.Group)
 		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
@@ -138,15 +153,15 @@ func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []
 			items = append(items, it)
 		}
 		it.Messages = append(it.Messages, provider.InboxMessage{
-			Message: m, Position: provider.Position{Inbox: p.queue.InboxURL, Sequence: r.Sequence}, Record: r,
+			Message: m, Position: provider.Position{Inbox: ib.queue.InboxURL, Sequence: r.Sequence}, Record: r,
 		})
 	}
 	return items, unreadable
 }
 
-// isForeign returns an error for a message of another hub or in another instance's group, because it was copied to this
+// checkRecipient returns an error for a message of another hub or in another instance's group, because it was copied to this
 // queue.
-func (p *Provider) isForeign(m *provider.Message, group string) error {
+func (ib *Inbox) checkRecipient(m *provider.Message, group string) error {
 	if want := sqsqueue.GroupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w",
 			&provider.FieldError{
@@ -155,5 +170,5 @@ func (p *Provider) isForeign(m *provider.Message, group string) error {
 					group),
 			})
 	}
-	return p.queue.CheckHub(&m.Hub)
+	return ib.queue.CheckHub(&m.Hub)
 }

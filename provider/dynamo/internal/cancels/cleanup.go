@@ -1,4 +1,4 @@
-package dynamo
+package cancels
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// forgetUndecided deletes cancel decisions of turns that an execution's history does not contain. In a table that was
+// DeleteUncommitted deletes cancel decisions of turns that an execution's history does not contain. In a table that was
 // copied item by item, the cancel decisions of a turn can exist without its segment. Workers would then skip these
 // activities, and no turn would record their cancellation.
-func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestration, settled func(int64) bool) error {
+func (cs *Store) DeleteUncommitted(ctx context.Context, o *provider.Orchestration, settled func(int64) bool) error {
 	if !awaitsActivity(o, settled) {
 		return nil
 	}
-	in := p.between(o.Head.ExecutionID, table.CancelDecisionsSK(o.Head.Segment+1), table.SKCancelDecisions+"~")
+	in := cs.between(o.Head.ExecutionID, table.CancelDecisionsSK(o.Head.Segment+1), table.SKCancelDecisions+"~")
 	in.ProjectionExpression = aws.String(table.AttrPK + ", " + table.AttrSK)
-	items, err := p.table.QueryAll(ctx, o.InstanceID, in)
+	items, err := cs.table.QueryAll(ctx, o.InstanceID, in)
 	if err != nil {
 		return err
 	}
@@ -31,15 +31,15 @@ func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestratio
 		of[sequence] = append(of[sequence], it)
 	}
 	for sequence, record := range of {
-		if err := p.forgetRecord(ctx, o, sequence, record); err != nil {
+		if err := cs.deleteTurn(ctx, o, sequence, record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forgetRecord deletes the cancel decisions of a turn, unless the turn has been committed.
-func (p *Provider) forgetRecord(ctx context.Context, o *provider.Orchestration, sequence int64, record []table.Item) error {
+// deleteTurn deletes the cancel decisions of a turn, unless the turn has been committed.
+func (cs *Store) deleteTurn(ctx context.Context, o *provider.Orchestration, sequence int64, record []table.Item) error {
 	key := func(sk string) table.Item {
 		return table.ExecutionKey(o.Head.ExecutionID, sk)
 	}
@@ -50,7 +50,7 @@ func (p *Provider) forgetRecord(ctx context.Context, o *provider.Orchestration, 
 	for _, it := range record {
 		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{Key: key(table.GetString(it, table.AttrSK))}})
 	}
-	if err := p.table.Transact(ctx, o.InstanceID, writes); err != nil && !table.ConditionFailed(err) {
+	if err := cs.table.Transact(ctx, o.InstanceID, writes); err != nil && !table.ConditionFailed(err) {
 		return err
 	}
 	return nil

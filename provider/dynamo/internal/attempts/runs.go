@@ -1,4 +1,4 @@
-package dynamo
+package attempts
 
 import (
 	"context"
@@ -18,45 +18,45 @@ import (
 
 // The attributes of a run, in the activity record.
 const (
-	attrRunToken   = "runToken"
-	attrRunAttempt = "runAttempt"
-	attrRunUntil   = "runUntil"
-	attrRunOutcome = "runOutcome"
-	attrRunGivenUp = "runGivenUp" // never removed
+	attrRunToken     = "runToken"
+	attrRunAttempt   = "runAttempt"
+	attrRunUntil     = "runUntil"
+	attrRunOutcome   = "runOutcome"
+	attrRunAbandoned = "runGivenUp" // never removed
 )
 
 // ClaimRun writes the run into the activity record, on condition that the record has not changed since it was read. It
 // then reads the cancel record.
-func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
-	it, err := p.table.GetExecutionItem(ctx, r.ExecutionID, table.ActivitySK(r.ActivityID))
+func (as *Store) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
+	it, err := as.table.GetExecutionItem(ctx, r.ExecutionID, table.ActivitySK(r.ActivityID))
 	if err != nil {
 		return provider.RunClaim{}, err
 	}
 
-	taken, before, err := p.foundRun(it, &r)
+	taken, before, err := as.decodeClaim(it, &r)
 	if err != nil || taken.Outcome != nil {
 		return taken, wrapRun(&r, err)
 	}
-	if taken.PreviousRun != nil && !p.mayPass(taken.PreviousRun, &r) {
+	if taken.PreviousRun != nil && !as.mayTransfer(taken.PreviousRun, &r) {
 		return provider.RunClaim{}, wrapRun(&r, err)
 	}
-	if taken.Held, err = p.writeRun(ctx, &r, before); err != nil || !taken.Held {
+	if taken.Held, err = as.writeRun(ctx, &r, before); err != nil || !taken.Held {
 		return provider.RunClaim{}, wrapRun(&r, err)
 	}
 
-	cancels, next, err := p.ReadCancels(ctx, r.ExecutionID, r.Segment)
+	cancels, next, err := as.cancels.ReadCancels(ctx, r.ExecutionID, r.Segment)
 	if err != nil {
 		return taken, err
 	}
 	taken.CancelsFrom = next
 	if taken.Cancel = cancels.Of(r.ActivityID); len(it) == 0 && taken.Cancel.Deleted { // as putActivityRecord does
-		err = p.table.DeleteItem(ctx, "", table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)))
+		err = as.table.DeleteItem(ctx, "", table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)))
 	}
 	return taken, wrapRun(&r, err)
 }
 
-// foundRun decodes the run in an activity record: the claim, and the stored run.
-func (p *Provider) foundRun(it table.Item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
+// decodeClaim decodes the run in an activity record: the claim, and the stored run.
+func (as *Store) decodeClaim(it table.Item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
 	taken.PreviousRecord.ActivityID = r.ActivityID
 	if len(it) == 0 {
 		return taken, nil, nil
@@ -77,13 +77,13 @@ func (p *Provider) foundRun(it table.Item, r *provider.Run) (taken provider.RunC
 	return taken, before, err
 }
 
-// mayPass reports whether a run passes from one delivery to another.
-func (p *Provider) mayPass(from, to *provider.Run) bool {
-	return from.Attempt < to.Attempt || from.Attempt == to.Attempt && !from.Until.After(p.now())
+// mayTransfer reports whether a run passes from one delivery to another.
+func (as *Store) mayTransfer(from, to *provider.Run) bool {
+	return from.Attempt < to.Attempt || from.Attempt == to.Attempt && !from.Until.After(as.now())
 }
 
-func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (written bool, err error) {
-	in := p.runUpdate(r)
+func (as *Store) writeRun(ctx context.Context, r, before *provider.Run) (written bool, err error) {
+	in := as.runUpdate(r)
 	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl REMOVE #outcome")
 	in.ExpressionAttributeNames["#outcome"] = attrRunOutcome
 	// the second value covers a lost response
@@ -98,49 +98,49 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 		in.ExpressionAttributeValues[":before"] = table.Str(before.Token)
 	}
 	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
-	in.ExpressionAttributeValues[":ttl"] = table.Unix(p.now().Add(recordLife))
+	in.ExpressionAttributeValues[":ttl"] = table.Unix(as.now().Add(recordLifetime))
 
-	_, written, err = p.table.UpdateIf(ctx, "", in)
+	_, written, err = as.table.UpdateIf(ctx, "", in)
 	return written, err
 }
 
 // CompleteRun writes the outcome into the activity record. If the outcome and the stored heartbeat details together
 // exceed the size of an item, the outcome takes precedence.
-func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
-	err := p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome")
+func (as *Store) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
+	err := as.putOutcome(ctx, &r, o, "SET #outcome = :outcome")
 	if isTooLarge(err) {
 		if o.Error != nil { // the next attempt needs the details
-			err = p.keepOutcome(ctx, &r, withoutMost(o), "SET #outcome = :outcome")
+			err = as.putOutcome(ctx, &r, truncateOutcome(o), "SET #outcome = :outcome")
 		} else {
-			err = p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome REMOVE "+attrDetails)
+			err = as.putOutcome(ctx, &r, o, "SET #outcome = :outcome REMOVE "+attrDetails)
 		}
 	}
 	return wrapRun(&r, err)
 }
 
-func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider.ActivityOutcome, update string) error {
+func (as *Store) putOutcome(ctx context.Context, r *provider.Run, o *provider.ActivityOutcome, update string) error {
 	doc, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("encode outcome: %w", err)
 	}
-	in := p.runUpdate(r)
+	in := as.runUpdate(r)
 	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
 	in.UpdateExpression = &update
 	in.ConditionExpression = aws.String("#token = :own")
 	in.ExpressionAttributeValues[":own"] = table.Str(r.Token)
 	in.ExpressionAttributeValues[":outcome"] = table.Str(string(doc))
 
-	_, written, err := p.table.UpdateIf(ctx, "", in)
+	_, written, err := as.table.UpdateIf(ctx, "", in)
 	if err == nil && !written {
 		err = provider.ErrLockLost
 	}
 	return err
 }
 
-// withoutMost returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is whole.
-func withoutMost(o *provider.ActivityOutcome) *provider.ActivityOutcome {
+// truncateOutcome returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is whole.
+func truncateOutcome(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	cut := *o
-	cut.Error = o.Error.Truncate(retryMessageBytes, retryCauses)
+	cut.Error = o.Error.Truncate(RetryMessageBytes, retryCauses)
 	cut.Error.CancelOutcome, cut.Error.Joined = o.Error.CancelOutcome, o.Error.Joined
 	return &cut
 }
@@ -152,8 +152,8 @@ func isTooLarge(err error) bool {
 }
 
 // ReleaseRun replaces a run with another one or removes it.
-func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
-	in := p.runUpdate(&r)
+func (as *Store) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
+	in := as.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")
 	in.ExpressionAttributeValues[":own"] = table.Str(r.Token)
 	if leave == nil {
@@ -164,19 +164,19 @@ func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provid
 	}
 	if leave != nil && leave.Abandoned {
 		in.UpdateExpression = aws.String(setRunExpression + ", #givenUp = :givenUp")
-		in.ExpressionAttributeNames["#givenUp"] = attrRunGivenUp
+		in.ExpressionAttributeNames["#givenUp"] = attrRunAbandoned
 		in.ExpressionAttributeValues[":givenUp"] = table.Num(1)
 	}
 
-	_, _, err := p.table.UpdateIf(ctx, "", in)
+	_, _, err := as.table.UpdateIf(ctx, "", in)
 	return wrapRun(&r, err)
 }
 
-func (p *Provider) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
+func (as *Store) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		Key: table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)),
 		ExpressionAttributeNames: map[string]string{
-			"#token": attrRunToken, nameAttempt: attrRunAttempt, "#until": attrRunUntil,
+			"#token": attrRunToken, NameAttempt: attrRunAttempt, "#until": attrRunUntil,
 		},
 		ExpressionAttributeValues: table.Item{},
 	}
@@ -195,7 +195,7 @@ func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 func decodeRun(it table.Item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
 		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(table.GetNumber(it, attrRunAttempt)), Token: table.GetString(it, attrRunToken),
-		Abandoned: table.GetNumber(it, attrRunGivenUp) != 0,
+		Abandoned: table.GetNumber(it, attrRunAbandoned) != 0,
 	}
 	if r.Token == "" {
 		return nil, nil //nolint:nilnil // none is no error

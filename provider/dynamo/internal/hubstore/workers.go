@@ -1,4 +1,4 @@
-package dynamo
+package hubstore
 
 import (
 	"context"
@@ -15,12 +15,15 @@ import (
 // skWorkers is the prefix of the hub's items about the workers of a queue: w#<queue>.
 const skWorkers = "w#"
 
-// attrStartedAt is the time when the last worker of a queue started.
-const attrStartedAt = "startedAt"
+// The times of a worker report.
+const (
+	attrStartedAt = "startedAt" // the start of the last worker of the queue
+	attrSeenAt    = "seenAt"    // the time of the last report
+)
 
 // ReportWorker updates one item and costs one write unit.
-func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
-	now := table.Str(table.FormatTime(p.now()))
+func (hs *Store) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
+	now := table.Str(table.FormatTime(hs.now()))
 	in := &dynamodb.UpdateItemInput{
 		Key:                       table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skWorkers + r.Queue)},
 		UpdateExpression:          aws.String("SET #seen = :now, #build = :build"),
@@ -31,13 +34,13 @@ func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) er
 		*in.UpdateExpression += ", #started = :now"
 		in.ExpressionAttributeNames["#started"] = attrStartedAt
 	}
-	return p.table.Update(ctx, "", in)
+	return hs.table.Update(ctx, "", in)
 }
 
 // ReadWorkers makes one eventually consistent query.
-func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+func (hs *Store) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	reports := map[string]provider.WorkerReport{}
-	for page, err := range p.table.Query(ctx, "", table.HubQuery(skWorkers)) {
+	for page, err := range hs.table.Query(ctx, "", table.HubQuery(skWorkers)) {
 		if err != nil {
 			return nil, err
 		}
