@@ -131,7 +131,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 			return
 		}
 
-		last, err := p.builds.latestBuild(ctx, p)
+		last, err := p.builds.LatestID(ctx)
 		var mark blockedMark
 		if err == nil {
 			err = p.hubItems.ReadPosition(ctx, dutyBlocked, &mark)
@@ -149,7 +149,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
 	n, err := p.countBlocked(ctx, 1)
 	if n > 0 {
-		p.poke(ctx)
+		p.builds.RequestReport(ctx)
 	}
 	return n > 0, err
 }

@@ -25,3 +25,19 @@ func (p *Provider) executionExists(ctx context.Context, executionID string) (boo
 	start, err := p.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	return len(start) > 0 && !table.IsStub(start), err
 }
+
+// PutBuild implements provider.Instances.
+func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
+	return p.builds.PutBuild(ctx, b)
+}
+
+// ReadBuild implements provider.Instances.
+func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
+	return p.builds.ReadBuild(ctx, id)
+}
+
+// LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
+// build has reported.
+func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
+	return p.builds.LatestBuild(ctx)
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/builds"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
@@ -119,7 +120,7 @@ type Provider struct {
 	payloads  *payloads.Store // nil if the hub has no bucket
 	now       func() time.Time
 	log       *slog.Logger
-	builds    builds
+	builds    *builds.Builds
 	tokens    *tokens.Keys
 	hubItems  *hubstore.Store
 	inbox     *inbox.Inbox
@@ -177,6 +178,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p.inbox = inbox.New(p.table, p.queue, s.Now)
 	p.cancels = cancels.New(p.table, s.Now)
 	p.attempts = attempts.New(p.table, p.cancels, s.Now)
+	p.builds = builds.New(p.table, p.tokens, p.inbox, hub.Name, s.Now, s.Log)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

@@ -37,8 +37,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 
 // conceive returns the instance that a client's start creates.
 func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, error) {
-	if err := p.builds.known(ctx, p, s.Name, s.Version); err != nil {
-		p.poke(ctx)
+	if err := p.builds.Require(ctx, s.Name, s.Version); err != nil {
 		return birth{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
 
@@ -178,17 +177,5 @@ func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput 
 		ExpressionAttributeNames:            map[string]string{"#past": table.AttrRejectedStarts, table.NameRejectedCount: table.AttrRejectedCount},
 		ExpressionAttributeValues:           table.Item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": table.Num(1), ":most": table.Num(pastStarts)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-}
-
-// poke sends a wake without an instance, which makes a function run. A new function reports its build when it first
-// runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is therefore
-// known soon.
-func (p *Provider) poke(ctx context.Context) {
-	if !p.builds.mayPoke(p.now()) {
-		return
-	}
-	if err := p.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
-		p.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
 	}
 }

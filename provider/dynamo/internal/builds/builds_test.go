@@ -1,4 +1,4 @@
-package dynamo
+package builds
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -18,7 +19,7 @@ import (
 
 // fakeBuilds is a table with builds in it and nothing else.
 type fakeBuilds struct {
-	TableAPI
+	table.API
 
 	docs  []string
 	reads int
@@ -33,16 +34,18 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 	return out, nil
 }
 
-// clocked is a provider on these builds and a clock that stands still.
-func clocked(b *fakeBuilds, q *sqsfake.Queues) (p *Provider, pass func(time.Duration)) {
+// clocked returns these builds with a clock that stands still.
+func clocked(b *fakeBuilds, q *sqsfake.Queues) (bs *Builds, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p = &Provider{table: table.New(b, "t"), queue: sqsqueue.New(q, sqsqueue.Config{InboxURL: "url"}, nil), now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
-	return p, func(d time.Duration) { now = now.Add(d) }
+	clock := func() time.Time { return now }
+	in := inbox.New(nil, sqsqueue.New(q, sqsqueue.Config{InboxURL: "url"}, nil), clock)
+	bs = New(table.New(b, "t"), nil, in, "h", clock, slog.New(slog.DiscardHandler))
+	return bs, func(d time.Duration) { now = now.Add(d) }
 }
 
-func (p *Provider) knows(t *testing.T, name, version string, want bool) {
+func (bs *Builds) knows(t *testing.T, name, version string, want bool) {
 	t.Helper()
-	err := p.builds.known(t.Context(), p, name, version)
+	err := bs.known(t.Context(), name, version)
 	if want && err != nil || !want && !errors.Is(err, provider.ErrUnknownOrchestration) {
 		t.Errorf("%q %q: %v", name, version, err)
 	}
@@ -51,18 +54,18 @@ func (p *Provider) knows(t *testing.T, name, version string, want bool) {
 func TestALookAtTheBuildsServesForAMinute(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{docs: []string{`{"orchestrations":{"order":["1.0.0"]}}`, `{"orchestrations":{"order":["2.0.0"],"refund":null}}`}}
-	p, pass := clocked(b, nil)
+	bs, pass := clocked(b, nil)
 	for range 5 {
-		p.knows(t, "order", "", true)
-		p.knows(t, "order", "2.0.0", true)
-		p.knows(t, "refund", "", true)
+		bs.knows(t, "order", "", true)
+		bs.knows(t, "order", "2.0.0", true)
+		bs.knows(t, "refund", "", true)
 		pass(10 * time.Second)
 	}
 	if b.reads != 1 {
 		t.Errorf("%d reads in 50 seconds, want 1", b.reads)
 	}
-	pass(buildsLive)
-	p.knows(t, "order", "1.0.0", true)
+	pass(cacheTime)
+	bs.knows(t, "order", "1.0.0", true)
 	if b.reads != 2 {
 		t.Errorf("%d reads after a minute more, want 2", b.reads)
 	}
@@ -71,12 +74,12 @@ func TestALookAtTheBuildsServesForAMinute(t *testing.T) {
 func TestAMissingNameIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{docs: []string{`{"orchestrations":{"order":["1.0.0"]}}`}}
-	p, _ := clocked(b, nil)
-	p.knows(t, "order", "", true)
-	p.knows(t, "refund", "", false)
-	p.knows(t, "order", "2.0.0", false)
+	bs, _ := clocked(b, nil)
+	bs.knows(t, "order", "", true)
+	bs.knows(t, "refund", "", false)
+	bs.knows(t, "order", "2.0.0", false)
 	b.docs = append(b.docs, `{"orchestrations":{"refund":["1.0.0"]}}`)
-	p.knows(t, "refund", "", true)
+	bs.knows(t, "refund", "", true)
 	if b.reads != 4 {
 		t.Errorf("%d reads, want one for each that is not known yet", b.reads)
 	}
@@ -85,16 +88,16 @@ func TestAMissingNameIsLookedUpAgain(t *testing.T) {
 func TestABuildWithoutOrchestrationsIsABuild(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{}
-	p, _ := clocked(b, nil)
-	p.knows(t, "order", "", true) // nobody has reported
+	bs, _ := clocked(b, nil)
+	bs.knows(t, "order", "", true) // nobody has reported
 	b.docs = []string{`{"activities":["pack"]}`}
-	p.knows(t, "order", "", false)
+	bs.knows(t, "order", "", false)
 }
 
 func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
-	p, _ := clocked(&fakeBuilds{docs: []string{"{"}}, nil)
-	if err := p.builds.known(t.Context(), p, "order", ""); err == nil || !strings.Contains(err.Error(), "b#1") {
+	bs, _ := clocked(&fakeBuilds{docs: []string{"{"}}, nil)
+	if err := bs.known(t.Context(), "order", ""); err == nil || !strings.Contains(err.Error(), "b#1") {
 		t.Error(err)
 	}
 }
@@ -103,10 +106,10 @@ func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
 func TestARefusedNamePokesOnceAMinute(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{}
-	p, pass := clocked(&fakeBuilds{docs: []string{`{}`}}, q)
+	bs, pass := clocked(&fakeBuilds{docs: []string{`{}`}}, q)
 	refused := func() {
 		t.Helper()
-		if _, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "a", Name: "ordre"}); !errors.Is(err, provider.ErrUnknownOrchestration) {
+		if err := bs.Require(t.Context(), "ordre", ""); !errors.Is(err, provider.ErrUnknownOrchestration) {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package builds
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // slowBuilds is a table with builds, of which a read takes a while.
 type slowBuilds struct {
-	TableAPI
+	table.API
 
 	takes time.Duration
 	fails error
@@ -43,8 +43,8 @@ func onSlowBuilds(t *testing.T, takes time.Duration, f func(ctx context.Context,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBuilds{takes: takes}
-		p := &Provider{table: table.New(b, "t"), now: time.Now, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
-		f(t.Context(), b, func(ctx context.Context, name string) error { return p.builds.known(ctx, p, name, "") })
+		bs := New(table.New(b, "t"), nil, nil, "h", time.Now, slog.New(slog.DiscardHandler))
+		f(t.Context(), b, func(ctx context.Context, name string) error { return bs.known(ctx, name, "") })
 	})
 }
 
@@ -55,7 +55,7 @@ func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 		if err := known(ctx, "order"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * buildsLive)
+		time.Sleep(2 * cacheTime)
 		go func() { _ = known(ctx, "order") }()
 		synctest.Wait()
 		began := time.Now()
