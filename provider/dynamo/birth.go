@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -55,14 +56,14 @@ func (b *birth) bringsAt() []history.Event {
 
 // mayFollow reports whether the existing item is a tombstone that the start may replace.
 func mayFollow(old table.Item, b *birth) bool {
-	return isTombstone(old) && !mayNeverStart(old, b.StartID) && !mayHaveTaken(old, b)
+	return instances.IsTombstone(old) && !instances.MustNotStart(old, b.StartID) && !mayHaveTaken(old, b)
 }
 
 // create writes both items and returns the first segment. If the same start created the instance before, it returns
 // that instance and no segment. If another instance has the ID, it returns that instance and ErrAlreadyExists.
 func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *provider.Segment, error) {
 	in := b.Instance
-	it, err := instanceItem(in)
+	it, err := instances.Encode(in)
 	if err != nil {
 		return provider.Instance{}, nil, err
 	}
@@ -82,8 +83,8 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 		case !refused:
 			return provider.Instance{}, nil, err
 		case mayFollow(old, &b):
-			succeedTombstone(n.put, old)
-			n.first.Watermark = later(b.consumed, watermarkOf(old))
+			instances.ReplaceTombstone(n.put, old)
+			n.first.Watermark = later(b.consumed, instances.WatermarkOf(old))
 		default:
 			n.takeBack(ctx, old)
 			in, err = b.refusal(old)
@@ -97,28 +98,15 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 // instance before, it returns that instance. Otherwise it returns an error, and the existing instance if there is one.
 func (b *birth) refusal(old table.Item) (there provider.Instance, err error) {
 	own := table.GetString(old, table.AttrStartID) == b.StartID
-	if own && !isDeleting(old) {
-		return decodeInstance(old)
+	if own && !instances.IsDeleting(old) {
+		return instances.Decode(old)
 	}
 	why := provider.ErrAlreadyExists
-	if own || wasALife(old, b.StartID) || mayHaveTaken(old, b) {
+	if own || instances.IsDeletedStart(old, b.StartID) || mayHaveTaken(old, b) {
 		why = provider.ErrPurged
 	}
-	there = holderOf(old)
+	there = instances.HolderOf(old)
 	return there, fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(b.InstanceID, &there, why))
-}
-
-// holderOf returns the instance that has an ID. It returns a zero Instance for a tombstone and for an item that cannot
-// be read. A read of the instance reports that error.
-func holderOf(it table.Item) provider.Instance {
-	if isTombstone(it) {
-		return provider.Instance{}
-	}
-	in, err := decodeInstance(it)
-	if err != nil {
-		return provider.Instance{}
-	}
-	return in
 }
 
 // newborn is an instance that is being written. Only its own methods change it.
@@ -165,7 +153,7 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 // write.
 func (n *newborn) unlessTaken(write func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		old, err := n.p.rawInstance(ctx, n.in.InstanceID, provider.Strong)
+		old, err := n.p.instances.GetRaw(ctx, n.in.InstanceID, provider.Strong)
 		switch {
 		case err != nil:
 			return err

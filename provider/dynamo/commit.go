@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -96,10 +97,10 @@ func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []table.
 	table.RequireAbsent(writes[0].Put)
 
 	_, after := t.Summaries()
-	u := projection{instanceID: t.InstanceID}
-	u.set(&after)
-	u.status = provider.StatusRunning
-	writes = append(writes, types.TransactWriteItem{Update: p.beginSuccessor(t, u)})
+	u := instances.Projection{InstanceID: t.InstanceID}
+	u.Set(&after)
+	u.Status = provider.StatusRunning
+	writes = append(writes, types.TransactWriteItem{Update: p.instances.NextExecutionUpdate(t, u)})
 
 	return p.table.Transact(ctx, t.InstanceID, writes)
 }

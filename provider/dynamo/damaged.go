@@ -14,7 +14,7 @@ import (
 // status again, because the process that committed it may have died before that. An execution that continued as new and
 // is still the instance's current one does not count as ended (notWhole).
 func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
-	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
+	in, err := p.instances.ReadWith(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
 		return err
 	}

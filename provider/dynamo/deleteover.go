@@ -101,7 +101,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table
 // changed.
 func (p *Provider) tombstoneAtOnce(it table.Item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
-		Item:                     p.tombstoneOf(it),
+		Item:                     p.instances.Tombstone(it),
 		ExpressionAttributeNames: map[string]string{"#was": table.AttrStatus, table.NameRejectedCount: table.AttrRejectedCount},
 		ExpressionAttributeValues: table.Item{
 			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],

@@ -13,17 +13,13 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // deleteTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
 // another process deletes it too.
 const deleteTries = 10
-
-func isDeleting(it table.Item) bool {
-	_, deleting := it[table.AttrDeleting]
-	return deleting
-}
 
 // DeleteInstance ends and marks the instance in one transaction and sends the outputs of its end. It then erases one
 // execution after the other and leaves a tombstone (R17). The instance item stores the progress, so that any process
@@ -36,7 +32,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 // not delete a later incarnation.
 func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, force bool) error {
 	for range deleteTries {
-		it, err := p.getInstance(ctx, instanceID, provider.Strong)
+		it, err := p.instances.Get(ctx, instanceID, provider.Strong)
 		switch start := table.GetString(it, table.AttrStartID); {
 		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
 			return nil // another process has finished the deletion
@@ -46,7 +42,7 @@ func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, forc
 			life = start
 		}
 
-		if isDeleting(it) {
+		if instances.IsDeleting(it) {
 			err = p.finishDeletion(ctx, it)
 		} else if err = p.condemn(ctx, it, force); err == nil {
 			continue
@@ -63,7 +59,7 @@ var errGoOn = errors.New("dynamo: instance has changed")
 
 // condemn ends a running instance and marks it as Deleting.
 func (p *Provider) condemn(ctx context.Context, it table.Item, force bool) error {
-	in, err := decodeInstance(it)
+	in, err := instances.Decode(it)
 	if err != nil {
 		return err
 	}
@@ -76,7 +72,7 @@ func (p *Provider) condemn(ctx context.Context, it table.Item, force bool) error
 		return err
 	}
 	if d.head.Watermark == (provider.Position{}) {
-		d.head.Watermark = watermarkOf(it)
+		d.head.Watermark = instances.WatermarkOf(it)
 	}
 
 	writes, err := p.condemnation(ctx, &in, d)
@@ -169,7 +165,7 @@ func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Positi
 // name it, and its start names the previous one. Of each execution it erases the start first, so that readers find no
 // history after the first write instead of a part.
 func (p *Provider) finishDeletion(ctx context.Context, it table.Item) error {
-	in, err := decodeInstance(it)
+	in, err := instances.Decode(it)
 	if err != nil {
 		return err
 	}
@@ -230,7 +226,7 @@ func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to s
 // bury replaces an instance without remaining items by a tombstone.
 func (p *Provider) bury(ctx context.Context, it table.Item, last string) error {
 	in := &dynamodb.PutItemInput{
-		Item:                      p.tombstoneOf(it),
+		Item:                      p.instances.Tombstone(it),
 		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)"),
 		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
 	}

@@ -2,12 +2,10 @@ package dynamo
 
 import (
 	"context"
-	"maps"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
@@ -149,23 +147,4 @@ func (p *Provider) stub(executionID string, sequence int64) table.Item {
 		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, 0)),
 		table.AttrStub: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)),
 	}
-}
-
-// tombstoneOf returns the tombstone of an instance. It contains the starts that may never succeed, including the
-// instance's own (R10), and the watermark (R3).
-func (p *Provider) tombstoneOf(it table.Item) table.Item {
-	now := p.now()
-	lives := append(livesOf(it), table.Str(table.GetString(it, table.AttrStartID)))
-	t := table.Item{
-		table.AttrTombstone: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)), table.AttrRejectedCount: table.Num(table.GetNumber(it, table.AttrRejectedCount)),
-		table.AttrRejectedStarts: it[table.AttrRejectedStarts], table.AttrDeletedStarts: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-pastStarts):]},
-		table.AttrWM: it[table.AttrWM], table.AttrInbox: it[table.AttrInbox], table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], table.AttrPurgedBy: it[table.AttrPurgedBy],
-	}
-	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
-	return t
-}
-
-// watermarkOf returns the watermark of an ended instance or a tombstone.
-func watermarkOf(it table.Item) provider.Position {
-	return provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: table.GetString(it, table.AttrWM)}
 }

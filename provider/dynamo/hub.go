@@ -13,9 +13,12 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/lists"
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/sweep"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
 )
@@ -125,6 +128,9 @@ type Provider struct {
 	hubItems  *hubstore.Store
 	inbox     *inbox.Inbox
 	cancels   *cancels.Store
+	instances *instances.Store
+	lists     *lists.Lists
+	sweep     *sweep.Searches
 	attempts  *attempts.Store
 	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
 	// sent.
@@ -179,6 +185,9 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p.cancels = cancels.New(p.table, s.Now)
 	p.attempts = attempts.New(p.table, p.cancels, s.Now)
 	p.builds = builds.New(p.table, p.tokens, p.inbox, hub.Name, s.Now, s.Log)
+	p.instances = instances.New(p.table, s.Now)
+	p.lists = lists.New(p.table, p.instances, s.Log)
+	p.sweep = sweep.New(p.table, p.instances, p.hubItems, p.builds, s.Now, s.Log)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -38,9 +39,9 @@ func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
 	for n := range 10_000 {
-		count[partitionOf(fmt.Sprint("order-", n))]++
+		count[instances.BlockedPartition(fmt.Sprint("order-", n))]++
 	}
-	for _, partition := range partitionsOf(table.AttentionBlocked) {
+	for _, partition := range instances.Partitions(table.AttentionBlocked) {
 		if c := count[partition]; c < 500 || c > 750 {
 			t.Errorf("%s has %d of them", partition, c)
 		}

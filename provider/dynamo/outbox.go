@@ -6,14 +6,15 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
 // dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
 // the ID may be used again only then (R9). The last steps are best effort.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
-	u := projectionOf(t, s)
+	u := instances.AfterTurn(t, s)
 	needless := t.ObsoleteTimers()
-	if u.changed() && !u.status.Terminal() {
+	if u.Changed() && !u.Status.Terminal() {
 		return p.alongside(ctx, t, s, u, needless)
 	}
 
@@ -21,7 +22,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 	if err == nil {
 		err = p.sendEnds(ctx, t.Origin(), s.Sequence, needless)
 	}
-	if err == nil && u.changed() {
+	if err == nil && u.Changed() {
 		err = p.publish(ctx, &u)
 	}
 	if err == nil {
@@ -31,7 +32,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 }
 
 // alongside sends the outputs and writes the instance concurrently, because neither depends on the other.
-func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
+func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
 	err = awscall.Parallel(
 		func() error { return p.publish(ctx, &u) },
 		func() (err error) { refused, err = p.sendSegment(ctx, t, s); return err },
@@ -43,28 +44,6 @@ func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.S
 		p.dropSchedules(ctx, t.Head.ExecutionID, needless)
 	}
 	return refused, err
-}
-
-// projectionOf returns the changes of the instance after a turn. They include all values from the history, and thus
-// values that an earlier turn could not write. The commit of a turn that continues as new has already updated the
-// instance.
-func projectionOf(t *provider.Turn, s provider.Segment) projection {
-	if t.Next != nil {
-		return projection{}
-	}
-	before, after := t.Summaries()
-	if !after.StatusChanged(&before) && t.StatusWrite != provider.StatusWriteAlways {
-		return projection{}
-	}
-	u := projection{
-		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence, event: s.Events[0].ID,
-		watermark: s.Watermark, retention: t.Retention,
-	}
-	u.set(&after)
-	if t.StatusWrite == provider.StatusWriteDeferred && !u.required() {
-		return projection{}
-	}
-	return u
 }
 
 // RedispatchOrchestration sends the unsettled outputs again of the segments that since selects, up to the head, across
@@ -117,7 +96,7 @@ func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, si
 		return out.refused, err
 	}
 	// otherwise the instance was written together with its segment 0
-	if u := projectionOfHistory(o); o.Head.Segment > 0 {
+	if u := instances.FromHistory(o); o.Head.Segment > 0 {
 		if err := p.publish(ctx, &u); err != nil {
 			return out.refused, err
 		}
@@ -137,27 +116,4 @@ func cancelledTimers(segments []provider.Segment, from int) (all []history.OpenI
 		state.Apply(segments[i].Events...)
 	}
 	return all
-}
-
-// projectionOfHistory returns the state of an instance after its whole history.
-func projectionOfHistory(o *provider.Orchestration) projection {
-	last := o.Segments[len(o.Segments)-1]
-	u := projection{
-		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, event: last.Events[0].ID,
-		watermark: last.Watermark, retention: o.Retention,
-	}
-	u.set(&o.State(0).Summary)
-	return u
-}
-
-// set copies the displayed state from a summary.
-func (u *projection) set(s *history.Summary) {
-	u.status = s.Status()
-	u.customStatus = s.CustomStatus
-	if u.paused = s.Paused; u.paused == nil { // a paused instance is woken in no build
-		u.blocked = s.Blocked
-	}
-	if s.FirstTurnRun {
-		u.version = s.Version
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -28,7 +29,7 @@ func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.Orchestra
 	if named != "" {
 		return p.readCurrent(ctx, it.InstanceID, named, c)
 	}
-	in, err := p.readInstance(ctx, it.InstanceID, c)
+	in, err := p.instances.ReadWith(ctx, it.InstanceID, c)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 		if !lost && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 			return o, err
 		}
-		it, err := p.getInstance(ctx, instanceID, provider.Strong)
+		it, err := p.instances.Get(ctx, instanceID, provider.Strong)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 		switch {
 		case current != executionID:
 			executionID, try = current, 1
-		case isDeleting(it) || c != provider.Strong:
+		case instances.IsDeleting(it) || c != provider.Strong:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		case try == table.MaxReadTries:
 			return nil, notWhole(instanceID, executionID, lost)
@@ -169,7 +170,7 @@ func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *hist
 // oldest execution that is not erased.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
-		it, err := p.getInstance(ctx, instanceID, provider.Strong)
+		it, err := p.instances.Get(ctx, instanceID, provider.Strong)
 		current := table.GetString(it, table.AttrExecution)
 		for id := current; err == nil && id != ""; {
 			var x provider.Execution

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -15,13 +16,13 @@ var _ provider.Reconciler = (*Provider)(nil)
 // because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
 // the wake does not send the same outputs again.
 func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
-	it, err := p.getInstance(ctx, instanceID, provider.Strong)
+	it, err := p.instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return provider.ReconcileResult{NotFound: true}, nil
 	case err != nil:
 		return out, err
-	case isDeleting(it):
+	case instances.IsDeleting(it):
 		err = p.DeleteInstance(ctx, instanceID, false)
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
 			err = nil // another process has completed it
@@ -29,7 +30,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 		return provider.ReconcileResult{Deleted: err == nil}, err
 	}
 
-	in, err := decodeInstance(it)
+	in, err := instances.Decode(it)
 	if err != nil {
 		return out, err
 	}

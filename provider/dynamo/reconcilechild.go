@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -91,13 +92,13 @@ func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, o
 }
 
 func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.Event) (refused, lost bool, err error) {
-	it, err := p.rawInstance(ctx, e.InstanceID, provider.Strong)
+	it, err := p.instances.GetRaw(ctx, e.InstanceID, provider.Strong)
 	switch {
 	case err != nil:
 		return false, false, err
-	case len(it) > 0 && !isTombstone(it):
+	case len(it) > 0 && !instances.IsTombstone(it):
 		return table.GetString(it, table.AttrStartID) != e.StartID, false, nil
-	case !mayNeverStart(it, e.StartID):
+	case !instances.MustNotStart(it, e.StartID):
 		err := p.neverStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
 		if errors.Is(err, provider.ErrConflict) {
 			err = &provider.Error{Op: "DynamoDB.UpdateItem", InstanceID: e.InstanceID, Retryable: true, Err: err}
@@ -115,7 +116,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 // lostOutcome returns the failure for a parent of a child whose outcome is unknown.
 func lostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
-	if wasALife(it, startID) {
+	if instances.IsDeletedStart(it, startID) {
 		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)
 	} else {
 		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to tell whether it ran", instanceID)

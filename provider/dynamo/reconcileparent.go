@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -34,12 +35,12 @@ func (p *Provider) parentOf(ctx context.Context, run, parentID string) (parentSt
 
 // lookAtParent reads the present state of a parent.
 func (p *Provider) lookAtParent(ctx context.Context, run, parentID string) (parentState, error) {
-	it, err := p.rawInstance(ctx, parentID, provider.Strong)
+	it, err := p.instances.GetRaw(ctx, parentID, provider.Strong)
 	if err != nil {
 		return parentState{}, err
 	}
 	s := parentState{
-		there: len(it) > 0 && !isTombstone(it), deleting: isDeleting(it), over: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
+		there: len(it) > 0 && !instances.IsTombstone(it), deleting: instances.IsDeleting(it), over: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
 		executionID: table.GetString(it, table.AttrExecution),
 	}
 	created := table.GetString(it, table.AttrCreated)

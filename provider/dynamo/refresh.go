@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
 // The delays of repeated writes of the status: half a minute, doubled with each further try.
@@ -16,24 +17,20 @@ const (
 	lastRefresh  = 15 * time.Minute
 )
 
-// required reports whether other operations depend on the status. A terminal status frees the ID after the outcome was
-// sent to the parent (R9), and the sweeper finds instances by Blocked (R18). Any other status is only displayed.
-func (u *projection) required() bool { return u.status.Terminal() || u.blocked.Active }
-
 // publish writes the changes of the instance. A status that is only displayed is best effort. Otherwise a throttled
 // table would cause redeliveries of the turn's messages, and repeated sends of its work. A refresh writes the status
 // later.
-func (p *Provider) publish(ctx context.Context, u *projection) error {
-	if !u.changed() {
+func (p *Provider) publish(ctx context.Context, u *instances.Projection) error {
+	if !u.Changed() {
 		return nil
 	}
-	err := p.project(ctx, *u)
-	if err == nil || u.required() {
+	err := p.instances.Project(ctx, *u)
+	if err == nil || u.Required() {
 		return err
 	}
-	asked := p.askRefresh(ctx, &provider.Message{InstanceID: u.instanceID, ExecutionID: u.executionID, Segment: u.sequence, TimerID: u.event})
+	asked := p.askRefresh(ctx, &provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event})
 	p.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
-		"instance", u.instanceID, "execution", u.executionID, "status", u.status, "error", errors.Join(err, asked))
+		"instance", u.InstanceID, "execution", u.ExecutionID, "status", u.Status, "error", errors.Join(err, asked))
 	return nil
 }
 
@@ -71,11 +68,11 @@ func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bo
 	case wake.IsRefresh() && o.Head.ExecutionID != wake.ExecutionID || o.Head.Segment == 0:
 		return false, nil // the commit of an execution that continued as new has written it
 	}
-	u := projectionOfHistory(o)
-	if u.required() || o.Last().Kind == history.OrchestrationContinuedAsNew {
+	u := instances.FromHistory(o)
+	if u.Required() || o.Last().Kind == history.OrchestrationContinuedAsNew {
 		return false, nil
 	}
-	return !restated(o, wake.Segment), p.project(ctx, u)
+	return !restated(o, wake.Segment), p.instances.Project(ctx, u)
 }
 
 // restated reports whether a turn after the segment has changed the instance's status, or its custom status.

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -122,10 +123,6 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 	return o, err
 }
 
-// pastStarts is the maximum number of rejected starts of an instance, and of starts of deleted incarnations of an ID,
-// because the size of an item is limited.
-const pastStarts = 256
-
 // RejectStart adds the start to the rejected starts of the instance, and then responds to a waiting parent. The
 // response comes last, because after it no start of that ID may succeed (R10). If the start's own instance is being
 // deleted, the deletion responds.
@@ -136,7 +133,7 @@ func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) er
 	in.ExpressionAttributeValues[":id"] = table.Str(m.StartID)
 	there, err := p.table.UpdateReturning(ctx, m.InstanceID, in)
 	if old, refused := table.FailedItem(err, 0); refused {
-		if isDeleting(old) && table.GetString(old, table.AttrStartID) == m.StartID {
+		if instances.IsDeleting(old) && table.GetString(old, table.AttrStartID) == m.StartID {
 			return nil
 		}
 		p.warnForgotten(ctx, &m.Message, old)
@@ -148,9 +145,9 @@ func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) er
 
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
-		Type: history.TypeAlreadyExists, NonRetryable: true, Message: provider.NewAlreadyExistsError(m.InstanceID, new(holderOf(there)), provider.ErrAlreadyExists).Error(),
+		Type: history.TypeAlreadyExists, NonRetryable: true, Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)), provider.ErrAlreadyExists).Error(),
 	}
-	if wasALife(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
+	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
 		answer.Error = lostOutcome(there, m.InstanceID, m.StartID)
 	}
 	return p.inbox.Send(ctx, answer)
@@ -162,7 +159,7 @@ const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
 // warnForgotten warns that an instance cannot store another start. A function that was frozen before it could create
 // the instance can still do so.
 func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it table.Item) {
-	if !mayNeverStart(it, m.StartID) {
+	if !instances.MustNotStart(it, m.StartID) {
 		p.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
 			"event", logevent.StartNotRecorded, "instance", m.InstanceID, "startId", m.StartID)
 	}
@@ -175,7 +172,7 @@ func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput 
 		Key:                                 table.InstanceKey(m.InstanceID),
 		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
 		ExpressionAttributeNames:            map[string]string{"#past": table.AttrRejectedStarts, table.NameRejectedCount: table.AttrRejectedCount},
-		ExpressionAttributeValues:           table.Item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": table.Num(1), ":most": table.Num(pastStarts)},
+		ExpressionAttributeValues:           table.Item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": table.Num(1), ":most": table.Num(instances.MaxStoredStarts)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }

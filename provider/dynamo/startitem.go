@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -43,17 +44,17 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	if err != nil {
 		return nil, err
 	}
-	old, err := p.rawInstance(ctx, s.InstanceID, provider.Strong)
+	old, err := p.instances.GetRaw(ctx, s.InstanceID, provider.Strong)
 	if err != nil {
 		return nil, err
 	}
 
-	it, err := instanceItem(b.Instance)
+	it, err := instances.Encode(b.Instance)
 	if err != nil {
 		return nil, err
 	}
 	it[table.AttrAttention] = table.Str(table.AttentionPending)
-	it[table.AttrUpdated] = table.Str(table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(wakeSoonest)))
+	it[table.AttrUpdated] = table.Str(table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(instances.MinWakeInterval)))
 
 	put := &types.Put{Item: it}
 	table.RequireAbsent(put)
@@ -62,8 +63,8 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 		if err := whyRefused(old, &b.Instance); err != nil {
 			return nil, err
 		}
-		succeedTombstone(put, old)
-		first.Watermark = watermarkOf(old)
+		instances.ReplaceTombstone(put, old)
+		first.Watermark = instances.WatermarkOf(old)
 	}
 
 	writes, err := p.birthWrites(put, &b.Instance, first)
@@ -112,12 +113,12 @@ func (s *preparedStart) refusedBy(there table.Item) error {
 // can.
 func whyRefused(there table.Item, in *provider.Instance) error {
 	switch {
-	case isTombstone(there) && !mayNeverStart(there, in.StartID):
+	case instances.IsTombstone(there) && !instances.MustNotStart(there, in.StartID):
 		return nil
-	case table.GetString(there, table.AttrStartID) == in.StartID && !isTombstone(there) && !isDeleting(there):
+	case table.GetString(there, table.AttrStartID) == in.StartID && !instances.IsTombstone(there) && !instances.IsDeleting(there):
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
 	default:
-		holder := holderOf(there)
+		holder := instances.HolderOf(there)
 		return fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, provider.ErrAlreadyExists))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -25,7 +26,7 @@ const (
 // trim erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain without
 // a gap. The instance names the oldest execution, and each execution's end the next one.
 func (p *Provider) trim(ctx context.Context, it table.Item) (erased int, err error) {
-	in, err := decodeInstance(it)
+	in, err := instances.Decode(it)
 	if err != nil {
 		return 0, err
 	}
@@ -34,7 +35,7 @@ func (p *Provider) trim(ctx context.Context, it table.Item) (erased int, err err
 		return 0, p.dueNoMore(ctx, it)
 	}
 
-	before := p.now().Add(-pastRetention(keep))
+	before := p.now().Add(-instances.PastRetention(keep))
 	oldest := table.GetString(it, table.AttrOldest)
 	if oldest == "" {
 		if oldest, err = p.seekOldest(ctx, &in, table.GetString(it, table.AttrOldestSearch)); err != nil {
@@ -206,10 +207,10 @@ func (p *Provider) dueNext(ctx context.Context, it table.Item, in *provider.Inst
 	}
 	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
 	due := p.now().Add(time.Second) // due ones that are referred to are checked again tomorrow
-	if at := ends.Add(pastRetention(keep)); at.After(due) {
+	if at := ends.Add(instances.PastRetention(keep)); at.After(due) {
 		due = at
 	}
-	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", table.Item{":again": table.Str(dueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)})
+	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", table.Item{":again": table.Str(instances.DueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)})
 }
 
 // dueNoMore removes an instance from the index, because its code now keeps past executions forever.

@@ -1,4 +1,4 @@
-package dynamo
+package lists
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -62,29 +62,29 @@ func parseCursor(q provider.ListQuery) (cursor, error) {
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
 	if err != nil || strings.ContainsAny(q.Cursor, "\r\n") || json.Unmarshal(b, &c) != nil || c.Before == "" {
-		return c, errNoCursor()
+		return c, errInvalidCursor()
 	}
 	if c.Query != queryDigest(q) {
 		return c, &provider.FieldError{Field: fieldCursor, Problem: "belongs to a list with another filter"}
 	}
-	if !c.isPlace(q) {
-		return c, errNoCursor()
+	if !c.isPosition(q) {
+		return c, errInvalidCursor()
 	}
 	return c, nil
 }
 
 const fieldCursor = "cursor"
 
-func errNoCursor() error {
+func errInvalidCursor() error {
 	return &provider.FieldError{Field: fieldCursor, Problem: "does not belong to a list of instances"}
 }
 
 // sortKeyLimit is the maximum size of a sort key in bytes (a DynamoDB quota).
 const sortKeyLimit = 1024
 
-// isPlace reports whether a cursor is a possible position of a list of this query, because DynamoDB rejects a query
+// isPosition reports whether a cursor is a possible position of a list of this query, because DynamoDB rejects a query
 // that starts anywhere else. The position need not be a time, because lists include instances with a damaged item.
-func (c cursor) isPlace(q provider.ListQuery) bool {
+func (c cursor) isPosition(q provider.ListQuery) bool {
 	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
 		return false
 	}
@@ -93,13 +93,13 @@ func (c cursor) isPlace(q provider.ListQuery) bool {
 	}
 	kind, byAttention := attentionOf(q.Status)
 	id, isInstance := strings.CutPrefix(c.Key, table.IDPrefix)
-	hasPartition := c.Partition >= 0 && c.Partition < len(partitionsOf(kind))
+	hasPartition := c.Partition >= 0 && c.Partition < len(instances.Partitions(kind))
 	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
 // ListInstances reads the index by creation time. For Blocked, Paused and Deleting it reads the attention index
 // instead, because a single instance among millions may have that status.
-func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
+func (ls *Lists) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
 		return provider.Page{}, &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d", largestPage)}
@@ -119,19 +119,19 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (pro
 	ctx = awscall.WithRetryBudget(ctx)
 	// an earlier release returned cursors of the creation index
 	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") {
-		return p.listByAttention(ctx, q, kind, c)
+		return ls.listByAttention(ctx, q, kind, c)
 	}
-	return p.listByCreation(ctx, q, c)
+	return ls.listByCreation(ctx, q, c)
 }
 
 // listByCreation merges the shards of the creation index, newest first.
-func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c cursor) (page provider.Page, err error) {
-	items, before, err := p.newest(ctx, q, c)
+func (ls *Lists) listByCreation(ctx context.Context, q provider.ListQuery, c cursor) (page provider.Page, err error) {
+	items, before, err := ls.mergeShards(ctx, q, c)
 	if err != nil {
 		return page, err
 	}
 	for _, it := range items {
-		page.Instances = append(page.Instances, p.readable(ctx, it))
+		page.Instances = append(page.Instances, ls.decodeReadable(ctx, it))
 	}
 	if before != "" {
 		page.NextCursor = cursor{Before: before, Query: queryDigest(q)}.String()
@@ -139,29 +139,29 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c c
 	return page, nil
 }
 
-// readable returns the readable part of an instance, so that a damaged instance does not make a list fail.
-func (p *Provider) readable(ctx context.Context, it table.Item) provider.Instance {
-	in, err := decodeInstance(it)
+// decodeReadable returns the readable part of an instance, so that a damaged instance does not make a list fail.
+func (ls *Lists) decodeReadable(ctx context.Context, it table.Item) provider.Instance {
+	in, err := instances.Decode(it)
 	if err != nil {
-		p.log.WarnContext(ctx, "instance item unreadable, listing the readable part",
+		ls.log.WarnContext(ctx, "instance item unreadable, listing the readable part",
 			"event", logevent.InstanceUnreadable, "instance", in.InstanceID, "error", err)
 	}
 	return in
 }
 
-// looksAtShards is the maximum number of reads of each shard per page: 500 instances each with a filter, about 5 MB in
+// readsPerShard is the maximum number of reads of each shard per page: 500 instances each with a filter, about 5 MB in
 // total. Otherwise a list with a filter that selects few of many instances would read all of them.
-const looksAtShards = 2
+const readsPerShard = 2
 
-// newest merges the shards until a page is full or the read limit of a page is reached. It reads each shard in small
+// mergeShards merges the shards until a page is full or the read limit of a page is reached. It reads each shard in small
 // steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or empty
 // at its end.
-func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (all []table.Item, before string, err error) {
+func (ls *Lists) mergeShards(ctx context.Context, q provider.ListQuery, c cursor) (all []table.Item, before string, err error) {
 	lists := make([]*shardList, table.Shards)
 	for shard := range lists {
-		lists[shard] = p.shardList(shard, q, c)
+		lists[shard] = ls.newShardList(shard, q, c)
 	}
-	for left := looksAtShards * table.Shards; ; {
+	for left := readsPerShard * table.Shards; ; {
 		next := slices.MaxFunc(lists, func(a, b *shardList) int { return cmp.Compare(a.head(), b.head()) })
 		switch {
 		case next.head() == "":
@@ -174,7 +174,7 @@ func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (
 		case left <= 0:
 			return all, next.head(), nil
 		default:
-			read, err := p.refill(ctx, lists)
+			read, err := ls.readShards(ctx, lists)
 			if err != nil {
 				return nil, "", err
 			}
@@ -183,33 +183,33 @@ func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (
 	}
 }
 
-// shardList holds the instances of a shard that a list has read and not used yet, newest first.
+// newShardList holds the instances of a shard that a list has read and not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
 	before string // the key of the last listed instance
 	tags   map[string]string
 	items  []table.Item
 	upTo   string // the last key that was read
-	over   bool
+	ended  bool
 }
 
-// endOfTime sorts after every key.
-const endOfTime = "~"
+// afterAllKeys sorts after every key.
+const afterAllKeys = "~"
 
 // latestKey returns a key that sorts after all creation keys that a query selects. The key of an instance that was
 // started at StartedBefore sorts after that time.
 func latestKey(q provider.ListQuery) string {
 	if q.StartedBefore.IsZero() {
-		return endOfTime
+		return afterAllKeys
 	}
 	return table.FormatTime(q.StartedBefore)
 }
 
-func (p *Provider) shardList(shard int, q provider.ListQuery, c cursor) *shardList {
+func (ls *Lists) newShardList(shard int, q provider.ListQuery, c cursor) *shardList {
 	upTo := cmp.Or(c.Before, latestKey(q))
-	in := p.shardQuery(shard, table.FormatTime(q.StartedAfter), upTo)
+	in := instances.ShardQuery(shard, table.FormatTime(q.StartedAfter), upTo)
 	in.ScanIndexForward = aws.Bool(false)
-	in.Limit = aws.Int32(readAtOnce(q))
+	in.Limit = aws.Int32(pageSize(q))
 	filter(in, q)
 	return &shardList{in: in, before: c.Before, upTo: upTo, tags: q.Tags}
 }
@@ -231,7 +231,7 @@ func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 	if q.Parent != "" {
 		conditions = append(conditions, "begins_with(#parent, :parent)")
 		in.ExpressionAttributeNames["#parent"] = table.AttrParent
-		in.ExpressionAttributeValues[":parent"] = table.Str(parentPrefix(q.Parent))
+		in.ExpressionAttributeValues[":parent"] = table.Str(instances.ParentPrefix(q.Parent))
 	}
 	if len(conditions) > 0 {
 		in.FilterExpression = aws.String(strings.Join(conditions, " AND "))
@@ -244,44 +244,44 @@ func (l *shardList) head() string {
 	switch {
 	case len(l.items) > 0:
 		return table.GetString(l.items[0], table.AttrCreated)
-	case l.over:
+	case l.ended:
 		return ""
 	default:
 		return l.upTo
 	}
 }
 
-// refill reads more instances for the lists that have none left.
-func (p *Provider) refill(ctx context.Context, lists []*shardList) (read int, err error) {
+// readShards reads more instances for the lists that have none left.
+func (ls *Lists) readShards(ctx context.Context, lists []*shardList) (read int, err error) {
 	var reads []func() error
 	for _, l := range lists {
-		if len(l.items) == 0 && !l.over {
-			reads = append(reads, func() error { return p.readOn(ctx, l) })
+		if len(l.items) == 0 && !l.ended {
+			reads = append(reads, func() error { return ls.readShard(ctx, l) })
 		}
 	}
 	return len(reads), awscall.Parallel(reads...)
 }
 
-// readOn reads the next instances of a shard.
-func (p *Provider) readOn(ctx context.Context, l *shardList) error {
-	page, err := p.table.QueryPage(ctx, "", l.in)
+// readShard reads the next instances of a shard.
+func (ls *Lists) readShard(ctx context.Context, l *shardList) error {
+	page, err := ls.table.QueryPage(ctx, "", l.in)
 	if err != nil {
 		return err
 	}
 	for _, it := range page {
-		if table.GetString(it, table.AttrCreated) != l.before && hasTags(it, l.tags) {
+		if table.GetString(it, table.AttrCreated) != l.before && instances.HasTags(it, l.tags) {
 			l.items = append(l.items, it)
 		}
 	}
-	if l.over = l.in.ExclusiveStartKey == nil; !l.over {
+	if l.ended = l.in.ExclusiveStartKey == nil; !l.ended {
 		l.upTo = table.GetString(l.in.ExclusiveStartKey, table.AttrCreated)
 	}
 	return nil
 }
 
-// readAtOnce returns the number of instances that one query reads of a shard. With a filter it reads more, because
+// pageSize returns the number of instances that one query reads of a shard. With a filter it reads more, because
 // fewer match.
-func readAtOnce(q provider.ListQuery) int32 {
+func pageSize(q provider.ListQuery) int32 {
 	if q.Status != "" || q.Name != "" || q.Version != "" || q.Parent != "" || len(q.Tags) > 0 {
 		return filteredPage
 	}
@@ -307,13 +307,13 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 // and its projection can only be changed by rebuilding it. Each instance is therefore read with strong consistency: it
 // is complete, and an instance that has left the status is omitted. A page reads at most as many instances as it can
 // contain, so it can be empty if there is a filter.
-func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, kind string, c cursor) (page provider.Page, err error) {
-	named, next, err := p.newestAttentive(ctx, kind, q.Limit, c)
+func (ls *Lists) listByAttention(ctx context.Context, q provider.ListQuery, kind string, c cursor) (page provider.Page, err error) {
+	named, next, err := ls.mergePartitions(ctx, kind, q.Limit, c)
 	if err != nil {
 		return page, err
 	}
 
-	items, errs := p.getAll(ctx, named)
+	items, errs := ls.instances.GetAll(ctx, named)
 	if len(errs) > 0 {
 		return page, errors.Join(errs...)
 	}
@@ -321,7 +321,7 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, ki
 		if table.GetString(it, table.AttrStatus) != string(q.Status) {
 			continue
 		}
-		if one := p.readable(ctx, it); q.Selects(&one) {
+		if one := ls.decodeReadable(ctx, it); q.Selects(&one) {
 			page.Instances = append(page.Instances, one)
 		}
 	}
@@ -329,14 +329,4 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, ki
 		page.NextCursor = cursor{Before: table.GetString(next.Item, table.AttrUpdated), Key: table.GetString(next.Item, table.AttrPK), Partition: next.partition, Query: queryDigest(q)}.String()
 	}
 	return page, nil
-}
-
-func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		IndexName:              aws.String(table.IndexByCreation),
-		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
-		// every name that can be a reserved word has an alias
-		ExpressionAttributeNames:  map[string]string{"#created": table.AttrCreated},
-		ExpressionAttributeValues: table.Item{":shard": table.Str(strconv.Itoa(shard)), ":from": table.Str(from), ":to": table.Str(to)},
-	}
 }

@@ -1,14 +1,16 @@
-package dynamo
+package sweep
 
 import (
 	"testing"
 	"time"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
 // looks is a watch that looks for blocked instances; each look says which build has reported last.
 type looks struct {
 	t    *testing.T
-	mark blockedMark
+	mark blockedRound
 	now  time.Time
 }
 
@@ -22,12 +24,12 @@ func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) 
 	l.now = l.now.Add(after)
 	before := l.mark
 	l.mark = l.mark.round(build, l.now)
-	begins = l.mark.At == place{}
+	begins = l.mark.At == instances.IndexPosition{}
 	if !begins && !l.mark.Next.Equal(before.Next) {
 		l.t.Errorf("a round that goes on ends at another time: %+v, %+v", before, l.mark)
 	}
 	l.mark.Through = l.mark.Through || !cut
-	l.mark.At = place{Key: "somewhere"}
+	l.mark.At = instances.IndexPosition{Key: "somewhere"}
 	return begins
 }
 
@@ -71,7 +73,7 @@ func TestARolledBackBuildHasARoundTenMinutesAfterTheLastAtTheLatest(t *testing.T
 		from := l.now.Add(time.Minute)
 		for !l.look(time.Minute, "a", false) {
 		}
-		if waited := l.now.Sub(from); waited > c.waits || l.now.Sub(last) < blockedRound || l.mark.Build != "a" {
+		if waited := l.now.Sub(from); waited > c.waits || l.now.Sub(last) < shortestRound || l.mark.Build != "a" {
 			t.Errorf("%s: it waits %v, want %v; %v after the round before", name, waited, c.waits, l.now.Sub(last))
 		}
 	}
@@ -91,8 +93,8 @@ func TestBuildsThatReportInTurnMakeNoMoreThanTwoRoundsAnHour(t *testing.T) {
 		t.Errorf("%d rounds in a day of looks; %+v", rounds, l.mark)
 	}
 	l.want(2*time.Hour, "b", true)
-	l.want(blockedRound, "a", true)
-	l.want(blockedRound, "new", true)
+	l.want(shortestRound, "a", true)
+	l.want(shortestRound, "new", true)
 	if l.mark.Returns != 0 || l.mark.Round != 0 {
 		t.Errorf("a build that is new begins late: %+v", l.mark)
 	}
@@ -104,13 +106,13 @@ func TestARoundComesToItsEndBeforeAReportThatChangesBuildsBeginsAnother(t *testi
 	l.look(0, "a", false)
 	l.look(2*time.Minute, "b", true)
 	for n := range 60 {
-		if l.look(2*time.Minute, []string{"a", "b"}[n%2], true) || l.mark.At == (place{}) {
+		if l.look(2*time.Minute, []string{"a", "b"}[n%2], true) || l.mark.At == (instances.IndexPosition{}) {
 			t.Fatalf("it begins again before it has come to its end: %+v", l.mark)
 		}
 	}
 	l.look(2*time.Minute, "b", false)
 	l.want(2*time.Minute, "a", true)
-	if l.mark.At != (place{Key: "somewhere"}) || l.mark.Build != "a" {
+	if l.mark.At != (instances.IndexPosition{Key: "somewhere"}) || l.mark.Build != "a" {
 		t.Errorf("%+v", l.mark)
 	}
 }
@@ -120,11 +122,11 @@ func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
 	ahead := l.now.Add(24 * time.Hour)
-	l.mark = blockedMark{Build: "a", Next: ahead, Through: true}
+	l.mark = blockedRound{Build: "a", Next: ahead, Through: true}
 	l.want(0, "a", true)
-	l.mark = blockedMark{Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead}}
+	l.mark = blockedRound{Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead}}
 	l.want(0, "b", true)
-	l.mark = blockedMark{Build: "a", Next: l.now.Add(-time.Minute), At: place{Key: "there"}} // it does not say that it was through
+	l.mark = blockedRound{Build: "a", Next: l.now.Add(-time.Minute), At: instances.IndexPosition{Key: "there"}} // it does not say that it was through
 	l.want(0, "a", false)
 	l.want(2*time.Minute, "a", true)
 }

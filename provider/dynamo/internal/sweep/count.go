@@ -1,4 +1,4 @@
-package dynamo
+package sweep
 
 import (
 	"context"
@@ -9,26 +9,27 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// pendingSampled is the number of pending instances that oldestPending reads from each end of the attention index.
-const pendingSampled = 32
+// pendingSample is the number of pending instances that oldestPending reads from each end of the attention index.
+const pendingSample = 32
 
 // CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
 // pending instances, it reads up to 64 of them.
-func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
+func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = awscall.Parallel(
 		func() (err error) {
-			a.Blocked, err = p.countBlocked(ctx, provider.MaxAttention)
+			a.Blocked, err = ss.countBlocked(ctx, provider.MaxAttention)
 			return err
 		},
 		func() (err error) {
-			a.Deleting, err = p.countDeleting(ctx)
+			a.Deleting, err = ss.countDeleting(ctx)
 			return err
 		},
 		func() (err error) {
-			a.OldestPending, err = p.oldestPending(ctx)
+			a.OldestPending, err = ss.oldestPending(ctx)
 			return err
 		})
 	return a, err
@@ -36,18 +37,18 @@ func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCoun
 
 // countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
 // all of them, because earlier releases stored them there. Of any other partition it reads at most twice its share.
-func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
-	partitions := partitionsOf(table.AttentionBlocked)
+func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
+	partitions := instances.Partitions(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
 	counting := make([]func() error, len(partitions))
 	for i, partition := range partitions {
 		counting[i] = func() error {
-			in := p.attentionQuery(partition)
+			in := instances.AttentionQuery(partition)
 			in.Limit = aws.Int32(int32(most))
 			if i > 0 {
 				in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
 			}
-			page, err := p.table.QueryPage(ctx, "", in)
+			page, err := ss.table.QueryPage(ctx, "", in)
 			counts[i] = len(page)
 			return err
 		}
@@ -61,27 +62,27 @@ func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
 }
 
 // countDeleting counts the deletions without recent progress, on one page of the index.
-func (p *Provider) countDeleting(ctx context.Context) (int, error) {
-	in := p.attentionQuery(table.AttentionDeleting)
+func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
+	in := instances.AttentionQuery(table.AttentionDeleting)
 	in.Limit = aws.Int32(provider.MaxAttention)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(p.now().Add(-deletingFor)))
-	page, err := p.table.QueryPage(ctx, "", in)
+	in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(ss.now().Add(-stalledAfter)))
+	page, err := ss.table.QueryPage(ctx, "", in)
 	return len(page), err
 }
 
 // oldestPending returns the due time of the oldest pending instance. The index sorts by the time of the next check. The
 // time between two checks doubles, so an instance that has waited for long is at the end of the index, or at its
 // beginning shortly before its check.
-func (p *Provider) oldestPending(ctx context.Context) (oldest time.Time, err error) {
+func (ss *Searches) oldestPending(ctx context.Context) (oldest time.Time, err error) {
 	named := map[string]table.Item{}
 	for _, forward := range []bool{true, false} {
-		in := p.attentionQuery(table.AttentionPending)
+		in := instances.AttentionQuery(table.AttentionPending)
 		in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-		in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(p.now().Add(wakeLatest)))
+		in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(ss.now().Add(instances.MaxWakeInterval)))
 		in.ScanIndexForward = aws.Bool(forward)
-		in.Limit = aws.Int32(pendingSampled)
-		page, err := p.table.QueryPage(ctx, "", in)
+		in.Limit = aws.Int32(pendingSample)
+		page, err := ss.table.QueryPage(ctx, "", in)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -94,8 +95,8 @@ func (p *Provider) oldestPending(ctx context.Context) (oldest time.Time, err err
 	for _, it := range named {
 		sample = append(sample, it)
 	}
-	found, errs := p.readAll(ctx, sample, provider.StatusPending)
-	now := p.now()
+	found, errs := ss.instances.ReadAll(ctx, sample, provider.StatusPending)
+	now := ss.now()
 	for i := range found {
 		begins := found[i].CreatedAt
 		if found[i].StartAt.After(begins) {

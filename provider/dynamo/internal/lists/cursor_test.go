@@ -1,4 +1,4 @@
-package dynamo
+package lists
 
 import (
 	"encoding/base64"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -126,9 +127,9 @@ func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
 func TestCreatedKeysSortByTimeAndAreUnique(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 999e6, time.FixedZone("", 3600))
-	older := createdKey(provider.Instance{InstanceID: "b", CreatedAt: at})
-	newer := createdKey(provider.Instance{InstanceID: "a", CreatedAt: at.Add(time.Millisecond)})
-	same := createdKey(provider.Instance{InstanceID: "a", CreatedAt: at})
+	older := instances.CreatedKey(provider.Instance{InstanceID: "b", CreatedAt: at})
+	newer := instances.CreatedKey(provider.Instance{InstanceID: "a", CreatedAt: at.Add(time.Millisecond)})
+	same := instances.CreatedKey(provider.Instance{InstanceID: "a", CreatedAt: at})
 	if older >= newer || older == same {
 		t.Errorf("keys %q, %q, %q", older, newer, same)
 	}
@@ -141,12 +142,12 @@ func TestInstanceItemsThatCannotBeRead(t *testing.T) {
 		"updated": func(it table.Item) { delete(it, "updated") },
 		"tags":    func(it table.Item) { it["tags"] = table.Str("{") },
 	} {
-		it, err := instanceItem(provider.Instance{InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"}})
+		it, err := instances.Encode(provider.Instance{InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		spoil(it)
-		if _, err := decodeInstance(it); err == nil {
+		if _, err := instances.Decode(it); err == nil {
 			t.Errorf("an item with a bad %s is read", name)
 		}
 	}
