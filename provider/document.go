@@ -62,9 +62,14 @@ func OldestReferencedExecution(start *history.Event) (oldest string) {
 	return oldest
 }
 
+// DocumentReader reads documents of a history.
+type DocumentReader interface {
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
+}
+
 // ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
 // documents stay.
-func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
+func ResolveReferences(ctx context.Context, r DocumentReader, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
@@ -72,7 +77,7 @@ func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string,
 			return
 		}
 		var doc json.RawMessage
-		switch doc, err = p.ReadDocument(ctx, instanceID, ref); {
+		switch doc, err = r.ReadDocument(ctx, instanceID, ref); {
 		case errors.Is(err, ErrNotFound):
 			err = nil
 		case err == nil:

@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -124,7 +124,7 @@ type newborn struct {
 // transaction if the segment has several items, or if another try of this start has the same execution ID: a try for
 // the same message, or in the same millisecond.
 func (n *newborn) segmentFirst(ctx context.Context) error {
-	parts, err := encodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
+	parts, err := segments.EncodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", n.in.InstanceID, err)
 	}
@@ -133,7 +133,7 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 	}
 
 	nonce := table.GetString(parts[0], table.AttrNonce)
-	err = n.p.putSegment(ctx, n.in.InstanceID, parts)
+	err = n.p.segments.PutSegment(ctx, n.in.InstanceID, parts)
 	old, taken := table.FailedItem(err, 0)
 	switch {
 	case taken && table.GetString(old, table.AttrNonce) != nonce: // otherwise the response to an earlier try was lost
@@ -184,14 +184,14 @@ func (n *newborn) takeBack(ctx context.Context, old table.Item) {
 		return
 	}
 	_ = n.p.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
-		Item: n.p.stub(n.in.ExecutionID, 0), ConditionExpression: aws.String("#nonce = :nonce"),
+		Item: segments.Stub(n.in.ExecutionID, 0, n.p.now()), ConditionExpression: aws.String("#nonce = :nonce"),
 		ExpressionAttributeNames: map[string]string{"#nonce": table.AttrNonce}, ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
 	})
 }
 
 // birthWrites returns the writes that create an instance: first its item, and then its first segment.
 func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first provider.Segment) ([]types.TransactWriteItem, error) {
-	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
+	parts, err := segments.EncodeStart(in.InstanceID, in.ExecutionID, "", first)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
@@ -212,20 +212,4 @@ func timeOrNil(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// encodeStart returns the items of an execution's first segment, with its instance and the previous execution.
-func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]table.Item, error) {
-	parts, err := encodeSegment(executionID, rand.Text(), s)
-	if err != nil {
-		return nil, err
-	}
-	parts[0][table.AttrInstance] = table.Str(instanceID)
-	if previous != "" {
-		parts[0][table.AttrPrevious] = table.Str(previous)
-	}
-	if oldest := provider.OldestReferencedExecution(&s.Events[0]); oldest != "" {
-		parts[0][table.AttrRefs] = table.Str(oldest)
-	}
-	return parts, nil
 }

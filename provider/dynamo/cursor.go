@@ -67,7 +67,7 @@ func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 		return err
 	}
 	c.upTo = table.GetNumber(found, attrUpTo)
-	c.run = max(c.run, table.GetString(found, attrTakenBy))
+	c.run = max(c.run, table.GetString(found, table.AttrTakenBy))
 	if doc := table.GetString(found, attrSendRefused); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &c.refused); err != nil {
 			return fmt.Errorf("dynamo: instance %q: rejected outputs of segment %d: %w", c.instanceID, c.sequence, err)
@@ -92,7 +92,7 @@ func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
 	it[attrUpTo] = table.Num(c.reached)
 	it[table.AttrTTL] = table.Unix(p.now().Add(cursorLife))
 	if c.run != "" {
-		it[attrTakenBy] = table.Str(c.run)
+		it[table.AttrTakenBy] = table.Str(c.run)
 	}
 	if len(c.refused) > 0 {
 		it[attrSendRefused] = table.Str(string(refused))

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -68,7 +66,7 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 		giveBack, err = p.takeLarge(ctx)
 		return err
 	}
-	for s, err := range p.streamFrom(ctx, segmentStream{provider: p, instanceID: in.InstanceID, executionID: in.ExecutionID, large: large}) {
+	for s, err := range p.segments.StreamWithCallback(ctx, in.InstanceID, in.ExecutionID, large) {
 		if errors.Is(err, provider.ErrCorrupt) || errors.Is(err, provider.ErrNotFound) {
 			return p.salvage(ctx, in)
 		}
@@ -104,7 +102,7 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 	d.head = provider.Head{ExecutionID: in.ExecutionID, Segment: -1}
 	d.over = in.Status.Terminal()
 
-	query := keysOf(table.SegmentsQuery(in.ExecutionID, provider.Strong))
+	query := segments.KeysOnly(table.SegmentsQuery(in.ExecutionID, provider.Strong))
 	first := true
 	for page, err := range p.table.Query(ctx, in.InstanceID, query) {
 		if err != nil {
@@ -130,7 +128,7 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 	if d.head.Segment < 0 {
 		return d, nil
 	}
-	s, err := p.segmentAt(ctx, in.ExecutionID, d.head.Segment)
+	s, err := p.segments.ReadSegment(ctx, in.ExecutionID, d.head.Segment)
 	if err == nil && len(s.Events) > 0 {
 		head := d.head
 		d.apply(in.ExecutionID, s)
@@ -138,40 +136,6 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 	}
 	d.outstandingUnread = !d.over
 	return d, err
-}
-
-// keysOf excludes large attributes from a query.
-func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
-	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
-	in.ExpressionAttributeNames = map[string]string{
-		"#sk": table.AttrSK, "#stub": table.AttrStub, "#wm": table.AttrWM, "#inbox": table.AttrInbox, "#previous": table.AttrPrevious, "#ttl": table.AttrTTL,
-	}
-	return in
-}
-
-// segmentAt reads one segment. It returns an empty segment if the segment cannot be read.
-func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	parts, err := p.table.QueryAll(ctx, "", in)
-	if err != nil {
-		return provider.Segment{}, err
-	}
-	return wholeSegment(sequence, parts), nil
-}
-
-// wholeSegment decodes a segment if all its parts exist. Otherwise it returns an empty segment.
-func wholeSegment(sequence int64, parts []table.Item) provider.Segment {
-	if len(parts) == 0 || table.GetNumber(parts[0], table.AttrParts) != int64(len(parts)) {
-		return provider.Segment{}
-	}
-	s, err := decodeSegment(sequence, parts)
-	if err != nil {
-		return provider.Segment{}
-	}
-	return s
 }
 
 // messageLife is the retention of a queue. An older message cannot be lost any more, and the instance that it started
@@ -196,7 +160,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	}
 
 	if d.previous != "" && (d.head.Segment < unsent || len(d.last) < unsent) {
-		before, err := p.lastSegment(ctx, d.previous)
+		before, err := p.segments.ReadLastSegment(ctx, d.previous)
 		if err != nil {
 			return err
 		}
@@ -220,7 +184,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 
 // lookAtLast reads only the last segments of the current execution.
 func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	end, err := p.lastSegment(ctx, in.ExecutionID)
+	end, err := p.segments.ReadLastSegment(ctx, in.ExecutionID)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +194,7 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 
 	d := newDeathbed()
 	if end.Sequence > 0 {
-		before, err := p.segmentAt(ctx, in.ExecutionID, end.Sequence-1)
+		before, err := p.segments.ReadSegment(ctx, in.ExecutionID, end.Sequence-1)
 		if err != nil {
 			return nil, err
 		}
@@ -278,17 +242,4 @@ func (p *Provider) longSent(s provider.Segment) func(eventID int64) bool {
 		old[e.ID] = outlives && p.now().Sub(e.Time) >= messageLife
 	}
 	return func(id int64) bool { return old[id] }
-}
-
-// lastSegment reads the last segment of an execution. It returns an empty segment if the segment cannot be read.
-func (p *Provider) lastSegment(ctx context.Context, executionID string) (provider.Segment, error) {
-	parts, err := p.lastParts(ctx, executionID)
-	if err != nil || len(parts) == 0 {
-		return provider.Segment{}, err
-	}
-	sequence, _, err := table.ParseSegmentSK(table.GetString(parts[0], table.AttrSK))
-	if err != nil {
-		return provider.Segment{}, nil //nolint:nilerr // damaged: nothing can be read
-	}
-	return wholeSegment(sequence, parts), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -46,7 +47,7 @@ func unlessNone(err error) error {
 // changed since it was read, it does nothing.
 func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table.Item) (done bool, err error) {
 	executionID := table.GetString(it, table.AttrExecution)
-	all := keysOf(everything(executionID))
+	all := segments.KeysOnly(segments.AllItemsQuery(executionID))
 	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
 	all.ExpressionAttributeNames["#cancels"] = cancels.AttrCancels
 	all.ExpressionAttributeNames["#parts"] = table.AttrParts
@@ -71,7 +72,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it table
 	ttl := table.Unix(now.Add(table.TombstoneLifetime))
 	record[0][table.AttrTTL] = ttl
 	for sequence := range rest.last + 1 {
-		record = append(record, p.stub(executionID, sequence))
+		record = append(record, segments.Stub(executionID, sequence, p.now()))
 	}
 
 	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, table.Puts(record)...)

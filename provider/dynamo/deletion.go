@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -98,7 +99,7 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 		end.RequestedBy, end.Callers = purger(ctx), history.UnansweredCallers(d.state, fence.Events)
 		fence.Events[0].TraceParent = d.trace
 		var err error
-		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
+		if items, err = segments.EncodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
 			return nil, err
 		}
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -27,7 +25,7 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 	}
 	previous = table.GetString(start, table.AttrPrevious)
 	if !table.IsStub(start) {
-		stub := p.stub(executionID, 0)
+		stub := segments.Stub(executionID, 0, p.now())
 		switch {
 		case next != "":
 			stub[table.AttrNext] = table.Str(next)
@@ -47,7 +45,7 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 // eraseRest erases everything after the start page by page, and reads only keys.
 func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string, progress *progress) error {
 	due := int64(1) // the next segment that needs a stub
-	for page, err := range p.table.Query(ctx, instanceID, keysOf(everything(executionID))) {
+	for page, err := range p.table.Query(ctx, instanceID, segments.KeysOnly(segments.AllItemsQuery(executionID))) {
 		if err != nil {
 			return err
 		}
@@ -83,19 +81,11 @@ func (p *Provider) erasures(ctx context.Context, instanceID, executionID string,
 	}
 	for ; *due <= sequence; *due++ {
 		if *due < sequence || !table.IsStub(it) {
-			stub := p.stub(executionID, *due)
+			stub := segments.Stub(executionID, *due, p.now())
 			writes = append(writes, func() error { return p.table.PutItem(ctx, instanceID, stub) })
 		}
 	}
 	return writes
-}
-
-// everything returns a query of all items with an execution's key.
-func everything(executionID string) *dynamodb.QueryInput {
-	all := table.SegmentsQuery(executionID, provider.Strong)
-	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
-	all.ExpressionAttributeValues[":sk"] = table.Str(" ") // sorts before every key
-	return all
 }
 
 // remains is a summary of the items with an execution's key.
@@ -138,13 +128,4 @@ func remainsOf(items []table.Item) remains {
 		}
 	}
 	return r
-}
-
-// stub returns the item that replaces a segment.
-func (p *Provider) stub(executionID string, sequence int64) table.Item {
-	now := p.now()
-	return table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, 0)),
-		table.AttrStub: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)),
-	}
 }

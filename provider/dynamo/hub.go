@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
@@ -17,6 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/lists"
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/sweep"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -131,22 +131,16 @@ type Provider struct {
 	instances *instances.Store
 	lists     *lists.Lists
 	sweep     *sweep.Searches
+	segments  *segments.Store
+	documents *segments.Documents
+	workItems *segments.WorkItems
 	attempts  *attempts.Store
-	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
-	// sent.
-	scheduled *lru.Cache[scheduledWork]
+	// sentRetries caches the attempts that were sent.
 	// parents caches the states of parents for reconciliations.
 	parents     *lru.Cache[parentState]
 	sentRetries *lru.Cache[struct{}]
-	// documents caches segments from which documents were read.
-	documents *lru.Cache[[]history.Event]
 
 	lead time.Duration // of schedules
-	// rolled is the minimum number of segments of a rollup, and the minimum number of segments that are in none. 0
-	// disables rollups.
-	rolled  int64
-	anyhow  bool // rollups are written even if they save little
-	rollups rest
 	// caller reads the identity of the clients' credentials.
 	caller caller
 	// large is a semaphore for concurrent reads of large histories.
@@ -168,8 +162,8 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	clients = withoutRetries(clients)
 	p := &Provider{
 		hub: hub, table: table.New(clients.Table, hub.Table), schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
-		lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		scheduled: lru.New[scheduledWork](scheduledBytes), parents: lru.New[parentState](parentsKnown), sentRetries: lru.New[struct{}](sentRetries), documents: lru.New[[]history.Event](documentCache),
+		lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
+		parents: lru.New[parentState](parentsKnown), sentRetries: lru.New[struct{}](sentRetries),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
@@ -188,6 +182,11 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p.instances = instances.New(p.table, s.Now)
 	p.lists = lists.New(p.table, p.instances, s.Log)
 	p.sweep = sweep.New(p.table, p.instances, p.hubItems, p.builds, s.Now, s.Log)
+	p.documents = segments.NewDocuments(p.table)
+	p.workItems = segments.NewWorkItems(p.table)
+	p.segments = segments.New(p.table, p.instances, p.documents, segments.Config{
+		Now: s.Now, Log: s.Log, RollupSize: s.Rollup, RollupAlways: s.RollupAnyhow,
+	})
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

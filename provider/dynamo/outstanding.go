@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -228,7 +229,7 @@ func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts [
 	sk := table.GetString(parts[0], table.AttrSK)
 	sequence, _, err := table.ParseSegmentSK(sk)
 	if err == nil {
-		s = wholeSegment(sequence, parts)
+		s = segments.DecodeComplete(sequence, parts)
 	}
 	if len(s.Events) == 0 {
 		p.log.WarnContext(ctx, "segment of an ending instance unreadable, its calls are not notified",

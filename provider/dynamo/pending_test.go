@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -103,7 +104,7 @@ func (h *waitingHub) commit(events ...history.Event) {
 		h.events++
 		events[i].ID, events[i].Time = h.events, time.Unix(h.segments, 0).UTC()
 	}
-	items, err := encodeSegment(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
+	items, err := segments.Encode(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
 	if err != nil {
 		h.t.Fatal(err)
 	}

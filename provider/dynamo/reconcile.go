@@ -67,7 +67,7 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 		}
 
 		var notes []table.Item
-		o, err := p.readExecutionWith(ctx, in.InstanceID, id, provider.Strong, &notes)
+		o, err := p.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
 		if n == 0 {
 			err = p.ofOneMoment(ctx, in, o, err)
 		}
@@ -97,7 +97,7 @@ func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *pr
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
-	if _, now := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
+	if _, now := p.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
 	// the ID has another incarnation now
@@ -172,7 +172,7 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, notes []table.Item, run string) (fresh bool, err error) {
 	fresh = true
 	for _, note := range notes {
-		if run != "" && table.GetString(note, attrTakenBy) >= run {
+		if run != "" && table.GetString(note, table.AttrTakenBy) >= run {
 			fresh = false
 			continue
 		}

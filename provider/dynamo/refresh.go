@@ -59,7 +59,7 @@ func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) er
 // status.
 func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
-	o, err := p.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
+	o, err := p.segments.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return false, nil

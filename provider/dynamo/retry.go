@@ -315,7 +315,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			continue
 		}
 
-		w, err := c.p.scheduledActivity(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
+		w, err := c.p.workItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
 		case errors.Is(err, table.ErrDeleted):
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)

@@ -291,7 +291,7 @@ func (p *Provider) waitingRetries(ctx context.Context, executionID string, activ
 // redelivered. The check costs one strongly consistent query for a batch's timers of an execution. It reads the
 // segments since the timers were sent, of up to a quarter of an hour.
 func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error {
-	waits, err := p.waitedFor(ctx, timers)
+	waits, err := p.segments.ReadAwaitedTimers(ctx, timers)
 	if err != nil {
 		return err
 	}

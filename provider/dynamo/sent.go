@@ -28,8 +28,6 @@ import (
 const (
 	attrTakenTimers = "timers"
 	attrTaken       = "taken"
-	// attrTakenBy is the run of the reconciliation that wrote a dispatch record or a cursor. A dispatch has none.
-	attrTakenBy = "takenBy"
 	// noteSuffix distinguishes a dispatch record from the cursor of a large segment.
 	noteSuffix = "#taken"
 	// noteBytes is the maximum size of each of these attributes. If they are larger, nothing is stored, and some
@@ -124,7 +122,7 @@ func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 		t.others = p.addRuns(ctx, t.others, note, attrTaken)
 		t.timers = p.addRuns(ctx, t.timers, note, attrTakenTimers)
 		if table.GetString(note, table.AttrSK) == table.CursorSK(t.head)+noteSuffix {
-			t.run = max(t.run, table.GetString(note, attrTakenBy))
+			t.run = max(t.run, table.GetString(note, table.AttrTakenBy))
 			t.seen = idsOf(note)
 		}
 	}
@@ -149,7 +147,7 @@ func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note table.I
 const noRun = "0"
 
 // writtenByNoLater is the condition that no reconciliation after :run wrote an item.
-const writtenByNoLater = "(attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " <= " + valueRun + ")"
+const writtenByNoLater = "(attribute_not_exists(" + table.AttrTakenBy + ") OR " + table.AttrTakenBy + " <= " + valueRun + ")"
 
 // valueRun is the value with the run of a reconciliation.
 const valueRun = ":run"
@@ -186,7 +184,7 @@ func (b *outbox) writeNote(ctx context.Context) {
 			b.p.log.WarnContext(ctx, "dispatch record write failed, some outputs may be sent again",
 				"event", logevent.DispatchRecordWriteFailed, "instance", t.instanceID, "error", err)
 			return
-		case t.run == "" || table.GetString(old, attrTakenBy) != t.run:
+		case t.run == "" || table.GetString(old, table.AttrTakenBy) != t.run:
 			return
 		}
 		t.others = b.p.addRuns(ctx, t.others, old, attrTaken)
@@ -206,9 +204,9 @@ func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if t.run != "" {
-		it[attrTakenBy] = table.Str(t.run)
-		in.ConditionExpression = aws.String("attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " < " + valueRun + " OR " +
-			attrTakenBy + " = " + valueRun + unchanged(t.seen, in.ExpressionAttributeValues))
+		it[table.AttrTakenBy] = table.Str(t.run)
+		in.ConditionExpression = aws.String("attribute_not_exists(" + table.AttrTakenBy + ") OR " + table.AttrTakenBy + " < " + valueRun + " OR " +
+			table.AttrTakenBy + " = " + valueRun + unchanged(t.seen, in.ExpressionAttributeValues))
 	}
 	for name, set := range map[string]provider.IDSet{attrTaken: t.others, attrTakenTimers: t.timers} {
 		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers: cannot fail

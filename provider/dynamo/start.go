@@ -114,7 +114,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 // createdBefore reads the instance that the same start has created. It sends the outputs of the start again, because
 // the process that created it may have died before it sent the timer.
 func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
-	o, err := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
+	o, err := p.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
 		return o, err
 	}

@@ -132,7 +132,7 @@ func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id strin
 		return l, nil
 	}
 
-	end, err := p.ReadTerminalEvent(ctx, id)
+	end, err := p.segments.ReadTerminalEvent(ctx, id)
 	if err != nil {
 		return l, err
 	}

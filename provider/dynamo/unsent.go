@@ -43,7 +43,7 @@ func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, s
 			}
 
 			var err error
-			if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
+			if x, err = p.segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
 				// otherwise erased (R21): it ended before any message was sent that can still arrive
 				if !errors.Is(err, provider.ErrNotFound) {
 					yield(stretch{}, err)

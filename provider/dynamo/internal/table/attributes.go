@@ -28,3 +28,6 @@ const (
 	// AttrStub is the time when the segment was deleted. An item with it only occupies the key (R17).
 	AttrStub = "stub"
 )
+
+// AttrTakenBy is the run of the reconciliation that wrote a dispatch record or a cursor. A dispatch has none.
+const AttrTakenBy = "takenBy"

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 )
 
 // ReadSettled reads segments page by page, and keeps only the settled IDs.
-func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+func (st *Store) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	for try := 1; ; try++ {
-		s, err := p.settledSince(ctx, executionID, from)
+		s, err := st.settledSince(ctx, executionID, from)
 		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
 			continue
 		} else if torn {
@@ -28,16 +28,16 @@ func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int
 	}
 }
 
-func (p *Provider) settledSince(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+func (st *Store) settledSince(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	s := provider.Settlements{Next: from}
-	in := p.segmentsFrom(executionID, from)
-	c := cutter{due: from}
-	for page, err := range p.table.Query(ctx, "", in) {
+	in := QueryFrom(executionID, from)
+	c := Decoder{Next: from}
+	for page, err := range st.table.Query(ctx, "", in) {
 		if err != nil {
 			return s, err
 		}
-		c.add(page, in.ExclusiveStartKey == nil)
-		if err := c.decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
+		c.Add(page, in.ExclusiveStartKey == nil)
+		if err := c.Decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
 			return s, err
 		}
 	}

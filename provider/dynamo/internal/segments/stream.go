@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -10,16 +10,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// streamSegments yields the segments of an execution with strong consistency, and holds at most one page and one
+// Stream yields the segments of an execution with strong consistency, and holds at most one page and one
 // segment in memory. It ends with the first error. It reads a torn segment again, because only half of a transaction
 // may have been visible.
-func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
-	return p.streamFrom(ctx, segmentStream{provider: p, instanceID: instanceID, executionID: executionID})
+func (st *Store) Stream(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
+	return st.StreamWithCallback(ctx, instanceID, executionID, nil)
 }
 
-func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[provider.Segment, error] {
+// StreamWithCallback is Stream, and calls large once before it reads the second page of a large history.
+func (st *Store) StreamWithCallback(
+	ctx context.Context, instanceID, executionID string, large func() error,
+) iter.Seq2[provider.Segment, error] {
 	return func(yield func(provider.Segment, error) bool) {
-		s := s
+		s := stream{table: st.table, instanceID: instanceID, executionID: executionID, large: large}
 		for try := 1; ; {
 			before := s.next
 			err := s.read(ctx, yield)
@@ -44,9 +47,9 @@ func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[pr
 	}
 }
 
-// segmentStream is the progress of reading a history.
-type segmentStream struct {
-	provider                *Provider
+// stream is the progress of reading a history.
+type stream struct {
+	table                   *table.Table
 	instanceID, executionID string
 	next                    int64        // the number of the next segment
 	stopped                 bool         // the caller wants no more
@@ -54,21 +57,21 @@ type segmentStream struct {
 }
 
 // read yields the segments from the next one on.
-func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
+func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
 	in := table.SegmentsQuery(s.executionID, provider.Strong)
 	if s.next > 0 {
-		in = s.provider.segmentsFrom(s.executionID, s.next)
+		in = QueryFrom(s.executionID, s.next)
 	}
-	c := cutter{due: s.next}
-	for page, err := range s.provider.table.Query(ctx, s.instanceID, in) {
+	c := Decoder{Next: s.next}
+	for page, err := range s.table.Query(ctx, s.instanceID, in) {
 		if err != nil {
 			return err
 		}
-		c.add(page, in.ExclusiveStartKey == nil)
-		if c.due == 0 && s.isAnothers(c.items) {
+		c.Add(page, in.ExclusiveStartKey == nil)
+		if c.Next == 0 && s.belongsToOther(c.Items) {
 			return provider.ErrNotFound
 		}
-		err = c.decode(nil, func(segment provider.Segment) bool {
+		err = c.Decode(nil, func(segment provider.Segment) bool {
 			s.next++
 			s.stopped = !yield(segment, nil)
 			return !s.stopped
@@ -89,7 +92,7 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 	return nil
 }
 
-// isAnothers reports whether the execution that starts with these items belongs to another instance.
-func (s *segmentStream) isAnothers(items []table.Item) bool {
+// belongsToOther reports whether the execution that starts with these items belongs to another instance.
+func (s *stream) belongsToOther(items []table.Item) bool {
 	return len(items) > 0 && table.GetString(items[0], table.AttrSK) == table.SegmentSK(0, 0) && !table.IsStub(items[0]) && table.GetString(items[0], table.AttrInstance) != s.instanceID
 }

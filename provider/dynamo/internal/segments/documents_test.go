@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
 		"": carried(history.Payload(`"inline"`)), "01": inputs, "03": carried(at("07"), at("03"), history.Payload("1"), at("05")),
 	} {
 		start.ID, start.Kind, start.Time, start.Name = 1, history.OrchestrationStarted, time.Unix(0, 0).UTC(), "n"
-		items, err := encodeStart("i", "09", "08", provider.Segment{Events: []history.Event{start}})
+		items, err := EncodeStart("i", "09", "08", provider.Segment{Events: []history.Event{start}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -17,9 +17,41 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
+// ReadSegment reads one segment. It returns an empty segment if the segment cannot be read.
+func (st *Store) ReadSegment(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
+	in := table.SegmentsQuery(executionID, provider.Strong)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
+	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
+	parts, err := st.table.QueryAll(ctx, "", in)
+	if err != nil {
+		return provider.Segment{}, err
+	}
+	return DecodeComplete(sequence, parts), nil
+}
+
+// ReadLastSegment reads the last segment of an execution. It returns an empty segment if the segment cannot be read.
+func (st *Store) ReadLastSegment(ctx context.Context, executionID string) (provider.Segment, error) {
+	parts, err := st.lastParts(ctx, executionID)
+	if err != nil || len(parts) == 0 {
+		return provider.Segment{}, err
+	}
+	sequence, _, err := table.ParseSegmentSK(table.GetString(parts[0], table.AttrSK))
+	if err != nil {
+		return provider.Segment{}, nil //nolint:nilerr // damaged: nothing can be read
+	}
+	return DecodeComplete(sequence, parts), nil
+}
+
+// ExecutionExists reports whether an execution exists and is not deleted.
+func (st *Store) Exists(ctx context.Context, executionID string) (bool, error) {
+	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
+	return len(start) > 0 && !table.IsStub(start), err
+}
+
 // ReadOrchestration reads the execution that the item's messages name. It does not read the instance first, because
 // that execution is nearly always the current one.
-func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
+func (st *Store) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
 	named := ""
 	for i := range it.Messages {
 		if id := it.Messages[i].ExecutionID; id != "" {
@@ -27,26 +59,26 @@ func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.Orchestra
 		}
 	}
 	if named != "" {
-		return p.readCurrent(ctx, it.InstanceID, named, c)
+		return st.ReadCurrent(ctx, it.InstanceID, named, c)
 	}
-	in, err := p.instances.ReadWith(ctx, it.InstanceID, c)
+	in, err := st.instances.ReadWith(ctx, it.InstanceID, c)
 	if err != nil {
 		return nil, err
 	}
-	return p.readCurrent(ctx, it.InstanceID, in.ExecutionID, c)
+	return st.ReadCurrent(ctx, it.InstanceID, in.ExecutionID, c)
 }
 
-// readCurrent reads an execution. If it has continued as new or was never created, readCurrent reads the instance's
+// ReadCurrent reads an execution. If it has continued as new or was never created, ReadCurrent reads the instance's
 // current execution. A strongly consistent read returns ErrCorrupt if the current execution does not exist or has
 // continued as another one.
-func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+func (st *Store) ReadCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; {
-		o, err := p.readExecution(ctx, instanceID, executionID, c)
+		o, err := st.ReadExecution(ctx, instanceID, executionID, c)
 		lost := errors.Is(err, provider.ErrNotFound)
 		if !lost && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 			return o, err
 		}
-		it, err := p.instances.Get(ctx, instanceID, provider.Strong)
+		it, err := st.instances.Get(ctx, instanceID, provider.Strong)
 		if err != nil {
 			return nil, err
 		}
@@ -57,16 +89,16 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 		case instances.IsDeleting(it) || c != provider.Strong:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		case try == table.MaxReadTries:
-			return nil, notWhole(instanceID, executionID, lost)
+			return nil, errIncomplete(instanceID, executionID, lost)
 		default:
 			try++
 		}
 	}
 }
 
-// notWhole returns the error for an instance whose item and history are not from the same moment, as in a table that
+// errIncomplete returns the error for an instance whose item and history are not from the same moment, as in a table that
 // was copied item by item: it contains only a part of the transaction that started the instance or continued it as new.
-func notWhole(instanceID, executionID string, lost bool) error {
+func errIncomplete(instanceID, executionID string, lost bool) error {
 	why := "has continued as new, but the instance does not refer to the next execution"
 	if lost {
 		why = "is the current one, but has no items in the table"
@@ -75,18 +107,18 @@ func notWhole(instanceID, executionID string, lost bool) error {
 		provider.ErrCorrupt, why)
 }
 
-// readExecution reads a history. If an eventually consistent read is torn, it reads again with strong consistency.
-func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
-	return p.readExecutionWith(ctx, instanceID, executionID, c, nil)
+// ReadExecution reads a history. If an eventually consistent read is torn, it reads again with strong consistency.
+func (st *Store) ReadExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+	return st.ReadExecutionWithNotes(ctx, instanceID, executionID, c, nil)
 }
 
-// readExecutionWith is readExecution, and also reads the keys of the execution's dispatch records and cursors in the
+// ReadExecutionWithNotes is ReadExecution, and also reads the keys of the execution's dispatch records and cursors in the
 // same query, with the reconciliations that wrote them (R9).
-func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item) (*provider.Orchestration, error) {
+func (st *Store) ReadExecutionWithNotes(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		l := load{p: p, instanceID: instanceID, executionID: executionID, consistency: c, rolled: p.rolled, notes: notes}
+		l := executionReader{p: st, instanceID: instanceID, executionID: executionID, consistency: c, rollupFrom: st.rollupSize, notes: notes}
 		if try == table.MaxReadTries {
-			l.rolled = 0 // the segments themselves take precedence
+			l.rollupFrom = 0 // the segments themselves take precedence
 		}
 		l.holding.ExecutionID = executionID
 		err := l.read(ctx)
@@ -103,7 +135,7 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
 		if notes == nil { // a reconciliation has only the permissions of its caller
-			p.rollUp(ctx, instanceID, executionID, l.worthRolling())
+			st.writeRollups(ctx, instanceID, executionID, l.rollupCandidates())
 		}
 		last := l.segments[len(l.segments)-1]
 		return &provider.Orchestration{
@@ -113,22 +145,22 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 	}
 }
 
-// withoutNotes moves items that are no segments out of a page.
-func withoutNotes(page []table.Item, notes *[]table.Item) []table.Item {
+// splitNotes moves items that are no segments out of a page.
+func splitNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	if notes == nil {
 		return page
 	}
 	return slices.DeleteFunc(page, func(it table.Item) bool {
 		isNote := strings.HasPrefix(table.GetString(it, table.AttrSK), table.SKCursors)
 		if isNote {
-			*notes = append(*notes, table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], attrTakenBy: table.Str(table.GetString(it, attrTakenBy))})
+			*notes = append(*notes, table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], table.AttrTakenBy: table.Str(table.GetString(it, table.AttrTakenBy))})
 		}
 		return isNote
 	})
 }
 
-// header returns a segment's first item without its events.
-func header(it table.Item) table.Item {
+// withoutEvents returns a segment's first item without its events.
+func withoutEvents(it table.Item) table.Item {
 	h := maps.Clone(it)
 	delete(h, table.AttrEvents)
 	delete(h, table.AttrZstd)
@@ -137,9 +169,9 @@ func header(it table.Item) table.Item {
 
 // ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
 // segment in memory. It reads a document when it reaches the reference to it.
-func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (st *Store) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
+		for s, err := range st.Stream(ctx, instanceID, executionID) {
 			if err != nil {
 				yield(history.Event{}, err)
 				return
@@ -149,7 +181,7 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 					continue
 				}
 				e := s.Events[i]
-				err := p.showDocuments(ctx, instanceID, &e)
+				err := st.showDocuments(ctx, instanceID, &e)
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -160,22 +192,22 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 
 // showDocuments replaces references by documents in a copy of the event, because the memory of the cached history must
 // not grow.
-func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
+func (st *Store) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
 	e.CarriedEvents = slices.Clone(e.CarriedEvents)
 	e.Inputs = slices.Clone(e.Inputs)
-	return provider.ResolveReferences(ctx, p, instanceID, e)
+	return provider.ResolveReferences(ctx, st.documents, instanceID, e)
 }
 
 // ListExecutions starts with the current execution. Each execution names the previous one, and the list ends at the
 // oldest execution that is not erased.
-func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+func (st *Store) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
-		it, err := p.instances.Get(ctx, instanceID, provider.Strong)
+		it, err := st.instances.Get(ctx, instanceID, provider.Strong)
 		current := table.GetString(it, table.AttrExecution)
 		for id := current; err == nil && id != ""; {
 			var x provider.Execution
 			at := id
-			if x, id, err = p.readStart(ctx, instanceID, at); errors.Is(err, table.ErrDeleted) && at != current {
+			if x, id, err = st.readStart(ctx, instanceID, at); errors.Is(err, table.ErrDeleted) && at != current {
 				return // erased in the meantime
 			}
 			if err == nil && !yield(x, nil) || at == table.GetString(it, table.AttrOldest) {
@@ -189,16 +221,16 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 }
 
 // readStart reads an execution's first segment, and returns the previous execution.
-func (p *Provider) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
+func (st *Store) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
 	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(0, 0))
 	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(0, 999))
-	items, err := p.table.QueryAll(ctx, instanceID, in)
+	items, err := st.table.QueryAll(ctx, instanceID, in)
 	if err != nil {
 		return x, "", err
 	}
-	segments, err := decodeSegments(table.UnlessDeleted(items))
+	segments, err := DecodeAll(table.UnlessDeleted(items))
 	if err == nil && len(segments) == 0 {
 		err = provider.ErrNotFound
 	}
@@ -213,13 +245,13 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 }
 
 // ReadTerminalEvent reads only the last segment, with a backward query.
-func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
+func (st *Store) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	for try := 1; ; try++ {
-		parts, err := p.lastParts(ctx, executionID)
+		parts, err := st.lastParts(ctx, executionID)
 		if err != nil {
 			return history.Event{}, err
 		}
-		end, err := lastEvent(parts)
+		end, err := LastEvent(parts)
 		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
 			continue
 		} else if torn {
@@ -233,13 +265,13 @@ func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (h
 }
 
 // lastParts reads the items of the last segment, sorted by key.
-func (p *Provider) lastParts(ctx context.Context, executionID string) ([]table.Item, error) {
+func (st *Store) lastParts(ctx context.Context, executionID string) ([]table.Item, error) {
 	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(1)
 
 	var parts []table.Item
-	for page, err := range p.table.Query(ctx, "", in) {
+	for page, err := range st.table.Query(ctx, "", in) {
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +286,7 @@ func (p *Provider) lastParts(ctx context.Context, executionID string) ([]table.I
 	return parts, nil
 }
 
-func lastEvent(parts []table.Item) (history.Event, error) {
+func LastEvent(parts []table.Item) (history.Event, error) {
 	if len(parts) == 0 {
 		return history.Event{}, provider.ErrNotFound
 	}
@@ -267,16 +299,16 @@ func lastEvent(parts []table.Item) (history.Event, error) {
 			table.GetString(parts[0], table.AttrSK), n, len(parts))
 	}
 
-	doc, err := segmentDocument(sequence, parts)
+	doc, err := Document(sequence, parts)
 	if err != nil {
 		return history.Event{}, err
 	}
 	last, found, err := history.DecodeLast(doc)
 	switch {
 	case err == nil && !found:
-		return last, corruptSegment(sequence, parts, errNoEvents)
+		return last, ErrCorrupt(sequence, parts, ErrNoEvents)
 	case err != nil:
-		return last, corruptSegment(sequence, parts, err)
+		return last, ErrCorrupt(sequence, parts, err)
 	case last.Kind.Terminal():
 		return last, nil
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -13,25 +13,25 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// scheduledBytes limits the cache of segments with activities that are retried or completed externally. In an hour, a
+// workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. In an hour, a
 // hundred thousand activities of one segment can be.
-const scheduledBytes = 16 << 20
+const workItemCacheBytes = 16 << 20
 
 // ReadWorkItem reads the segment from the cache of this process, or else from the table.
-func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
-	w, err := p.scheduledActivity(ctx, instanceID, executionID, segment, activityID)
+func (ws *WorkItems) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
+	w, err := ws.Find(ctx, instanceID, executionID, segment, activityID)
 	if errors.Is(err, table.ErrDeleted) {
 		err = fmt.Errorf("%w: %w", provider.ErrNotFound, err)
 	}
 	return w, err
 }
 
-// scheduledActivity returns the work item of an activity's first attempt, from the segment that scheduled it. It
+// Find returns the work item of an activity's first attempt, from the segment that scheduled it. It
 // returns ErrNotFound if the segment does not schedule the activity, and ErrDeleted if the segment was deleted.
-func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
+func (ws *WorkItems) Find(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
 	// A segment never changes, but an eventually consistent read may not see it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
-		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, activityID, c)
+		items, err := ws.readItems(ctx, instanceID, executionID, sequence, activityID, c)
 		if _, torn := errors.AsType[*table.TornError](err); torn && c == provider.Eventual {
 			continue
 		} else if torn {
@@ -47,49 +47,49 @@ func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionI
 	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
 }
 
-// scheduledWork is the cached part of a segment: the work items of its activities between two IDs.
-type scheduledWork struct {
+// cachedItems is the cached part of a segment: the work items of its activities between two IDs.
+type cachedItems struct {
 	first, last int64
 	items       map[int64]provider.WorkItem
 }
 
-// scheduledBy returns work items of a segment by activity ID: that of the given activity, and those that are cached
+// readItems returns work items of a segment by activity ID: that of the given activity, and those that are cached
 // with it.
-func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
+func (ws *WorkItems) readItems(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
-	if known, ok := p.scheduled.Get(key); ok && known.first <= activityID && activityID <= known.last {
+	if known, ok := ws.cache.Get(key); ok && known.first <= activityID && activityID <= known.last {
 		return known.items, nil
 	}
 	in := table.SegmentsQuery(executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
 	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	parts, err := p.table.QueryAll(ctx, instanceID, in)
+	parts, err := ws.table.QueryAll(ctx, instanceID, in)
 	if err != nil {
 		return nil, err
 	}
 
 	var scheduling *provider.Segment
-	cut := cutter{items: parts, due: sequence, last: true}
-	err = cut.decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
+	cut := Decoder{Items: parts, Next: sequence, Last: true}
+	err = cut.Decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
 	if err != nil || scheduling == nil {
 		return nil, err
 	}
 
 	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
 	out := provider.OutputsOf(origin, *scheduling, nil)
-	found, bytes := withinReach(out.WorkItems, activityID)
-	p.scheduled.Add(key, found, bytes)
+	found, bytes := selectCached(out.WorkItems, activityID)
+	ws.cache.Add(key, found, bytes)
 	return found.items, nil
 }
 
-// withinReach returns the work items of a segment to cache: all, or if these are too large, those from an activity on,
+// selectCached returns the work items of a segment to cache: all, or if these are too large, those from an activity on,
 // because activities end roughly in the order in which they were scheduled.
-func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork, bytes int) {
-	found = scheduledWork{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
-	most, isPart := scheduledBytes, workBytes(all) > scheduledBytes
+func selectCached(all []provider.WorkItem, activityID int64) (found cachedItems, bytes int) {
+	found = cachedItems{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
+	most, isPart := workItemCacheBytes, sizeOf(all) > workItemCacheBytes
 	if isPart {
-		found.first, most = activityID, scheduledBytes/2 // another execution can have as many
+		found.first, most = activityID, workItemCacheBytes/2 // another execution can have as many
 	}
 	for i := range all {
 		w := all[i]
@@ -108,7 +108,7 @@ func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork
 	return found, bytes
 }
 
-func workBytes(all []provider.WorkItem) (bytes int) {
+func sizeOf(all []provider.WorkItem) (bytes int) {
 	for i := range all {
 		bytes += len(all[i].Input) + workItemBytes
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ func largeSegment(t *testing.T) []table.Item {
 		t.Fatal(err)
 	}
 	e := history.Event{ID: 2, Kind: history.ExternalEventRaised, Time: time.Unix(0, 0), Name: "n", EventID: "e", Data: history.Payload(`"` + hex.EncodeToString(noise) + `"`)}
-	items, err := encodeSegment("x", "nonce", provider.Segment{Sequence: 3, Events: []history.Event{e}})
+	items, err := Encode("x", "nonce", provider.Segment{Sequence: 3, Events: []history.Event{e}})
 	if err != nil || len(items) < 2 {
 		t.Fatalf("%d items, %v", len(items), err)
 	}
@@ -44,8 +44,8 @@ func TestWhatMaySettleATimer(t *testing.T) {
 		state.AddOpen(history.OpenItem{ID: 1})
 		state.Apply(e)
 		_, waits := state.Open(1)
-		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) || maySettle(doc) != (kind.HasSource() || kind.Terminal()) {
-			t.Errorf("%s: %v", kind, maySettle(doc))
+		if settles := !waits || kind.Terminal(); settles && !MaySettle(doc) || MaySettle(doc) != (kind.HasSource() || kind.Terminal()) {
+			t.Errorf("%s: %v", kind, MaySettle(doc))
 		}
 	}
 }
@@ -55,15 +55,15 @@ func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	for cut := range items[1:] {
-		c, found := cutter{due: dueIn(t, items)}, 0
+		c, found := Decoder{Next: dueIn(t, items)}, 0
 		count := func(provider.Segment) bool { found++; return true }
-		c.add(items[:cut+1], false)
-		if err := c.decode(nil, count); found != 0 || len(c.items) != cut+1 || err != nil {
-			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), found, len(c.items), err)
+		c.Add(items[:cut+1], false)
+		if err := c.Decode(nil, count); found != 0 || len(c.Items) != cut+1 || err != nil {
+			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), found, len(c.Items), err)
 		}
-		c.add(items[cut+1:], true)
-		if err := c.decode(nil, count); found != 1 || len(c.items) != 0 || err != nil {
-			t.Errorf("then: %d segments, %d items left, %v", found, len(c.items), err)
+		c.Add(items[cut+1:], true)
+		if err := c.Decode(nil, count); found != 1 || len(c.Items) != 0 || err != nil {
+			t.Errorf("then: %d segments, %d items left, %v", found, len(c.Items), err)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 	items := largeSegment(t)
 	due := dueIn(t, items)
 	cut := func(items []table.Item, due int64) error {
-		c := cutter{items: items, due: due, last: true}
-		return c.decode(nil, func(provider.Segment) bool { return true })
+		c := Decoder{Items: items, Next: due, Last: true}
+		return c.Decode(nil, func(provider.Segment) bool { return true })
 	}
 	for what, err := range map[string]error{
 		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due), "a segment is missing before": cut(items, due-1),

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -27,24 +27,24 @@ const (
 	// rollupLimit is the maximum size of the documents of a rollup. Whatever they contain, their compressed size stays
 	// well below an item of 400 KB (a DynamoDB quota).
 	rollupLimit = 300 << 10
-	// rollupsAtOnce limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
+	// MaxRollupWrites limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
 	// quota).
-	rollupsAtOnce = 4
-	// rollupPatience is the time that a read waits for its rollups to be written. rollupPause is the time for which a
+	MaxRollupWrites = 4
+	// RollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for which a
 	// process writes none after a failure, because the table may be throttling.
-	rollupPatience = time.Second
-	rollupPause    = time.Minute
+	RollupTimeout     = time.Second
+	pauseAfterFailure = time.Minute
 )
 
-// run holds the consecutive small segments of a rollup.
-type run struct {
+// Rollup holds the consecutive small segments of a rollup.
+type Rollup struct {
 	first, last int64 // first is 0 if the run is empty, because the first segment of an execution is in no rollup
 	docs        []byte
 }
 
-// add appends a segment and returns true. It returns false if the segment is not small, because it has several parts or
+// Add appends a segment and returns true. It returns false if the segment is not small, because it has several parts or
 // is compressed itself.
-func (r *run) add(sequence int64, parts []table.Item) bool {
+func (r *Rollup) Add(sequence int64, parts []table.Item) bool {
 	doc, small := parts[0][table.AttrEvents].(*types.AttributeValueMemberS)
 	if !small || len(parts) != 1 || r.first > 0 && sequence != r.last+1 || len(r.docs)+len(doc.Value) > rollupLimit {
 		return false
@@ -60,17 +60,17 @@ func (r *run) add(sequence int64, parts []table.Item) bool {
 	return true
 }
 
-// length returns the number of segments.
-func (r *run) length() int64 {
+// Length returns the number of segments.
+func (r *Rollup) Length() int64 {
 	if r.first == 0 {
 		return 0
 	}
 	return r.last - r.first + 1
 }
 
-// item returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
+// Encode returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
 // read units, and a transaction writes twice.
-func (r *run) item(executionID string) (it table.Item, worth bool) {
+func (r *Rollup) Encode(executionID string) (it table.Item, worth bool) {
 	packed := table.Compress(r.docs)
 	return table.Item{
 		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.RollupSK(r.first)), attrLast: table.Num(r.last),
@@ -78,8 +78,8 @@ func (r *run) item(executionID string) (it table.Item, worth bool) {
 	}, len(packed) <= len(r.docs)/4
 }
 
-// unroll returns the segments of a rollup.
-func unroll(it table.Item) (segments []provider.Segment, err error) {
+// DecodeRollup returns the segments of a rollup.
+func DecodeRollup(it table.Item) (segments []provider.Segment, err error) {
 	sk := table.GetString(it, table.AttrSK)
 	var first int64
 	if _, err := fmt.Sscanf(sk, table.SKRollups+"%d", &first); err != nil {
@@ -114,8 +114,8 @@ func unroll(it table.Item) (segments []provider.Segment, err error) {
 	return segments, nil
 }
 
-// rollupsFrom returns a query of an execution's rollups whose first segment is at or behind one.
-func (p *Provider) rollupsFrom(executionID string, first int64) *dynamodb.QueryInput {
+// RollupsQuery returns a query of an execution's rollups whose first segment is at or behind one.
+func RollupsQuery(executionID string, first int64) *dynamodb.QueryInput {
 	in := table.SegmentsQuery(executionID, provider.Eventual)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.RollupSK(first))
@@ -123,31 +123,38 @@ func (p *Provider) rollupsFrom(executionID string, first int64) *dynamodb.QueryI
 	return in
 }
 
-// rollUp writes the rollups of runs. An existing rollup stays, because its writer has read the same segments. Failures
+// pause is the time until which a process pauses optional work. The zero value means no pause.
+type pause struct{ until atomic.Int64 }
+
+func (r *pause) active(now time.Time) bool { return now.UnixNano() < r.until.Load() }
+
+func (r *pause) start(now time.Time) { r.until.Store(now.Add(pauseAfterFailure).UnixNano()) }
+
+// writeRollups writes the rollups of runs. An existing rollup stays, because its writer has read the same segments. Failures
 // are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
-func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, runs []run) {
-	if len(runs) == 0 || p.rollups.resting(p.now()) {
+func (st *Store) writeRollups(ctx context.Context, instanceID, executionID string, runs []Rollup) {
+	if len(runs) == 0 || st.rollupPause.active(st.now()) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, rollupPatience)
+	ctx, cancel := context.WithTimeout(ctx, RollupTimeout)
 	defer cancel()
 	var writes []func() error
-	for i := 0; i < len(runs) && len(writes) < rollupsAtOnce; i++ {
-		if it, worth := runs[i].item(executionID); worth || p.anyhow {
-			writes = append(writes, func() error { return p.putRollup(ctx, executionID, it) })
+	for i := 0; i < len(runs) && len(writes) < MaxRollupWrites; i++ {
+		if it, worth := runs[i].Encode(executionID); worth || st.rollupAlways {
+			writes = append(writes, func() error { return st.putRollup(ctx, executionID, it) })
 		}
 	}
 	if err := awscall.Parallel(writes...); err != nil {
-		p.rollups.rest(p.now())
-		p.log.WarnContext(ctx, "rollup write failed, histories are read turn by turn",
+		st.rollupPause.start(st.now())
+		st.log.WarnContext(ctx, "rollup write failed, histories are read turn by turn",
 			"event", logevent.RollupWriteFailed, "instance", instanceID, "execution", executionID, "error", err)
 	}
 }
 
 // putRollup writes a rollup if there is none and the execution is not deleted. A deletion marks the start before it
 // removes rollups.
-func (p *Provider) putRollup(ctx context.Context, executionID string, it table.Item) error {
-	err := p.table.TransactOnce(ctx, []types.TransactWriteItem{
+func (st *Store) putRollup(ctx context.Context, executionID string, it table.Item) error {
+	err := st.table.TransactOnce(ctx, []types.TransactWriteItem{
 		{Put: &types.Put{Item: it, ConditionExpression: aws.String(table.NotExists)}},
 		{ConditionCheck: &types.ConditionCheck{
 			Key:                 table.ExecutionKey(executionID, table.SegmentSK(0, 0)),
@@ -159,10 +166,3 @@ func (p *Provider) putRollup(ctx context.Context, executionID string, it table.I
 	}
 	return err
 }
-
-// rest is the time until which a process pauses optional work. The zero value means no pause.
-type rest struct{ until atomic.Int64 }
-
-func (r *rest) resting(now time.Time) bool { return now.UnixNano() < r.until.Load() }
-
-func (r *rest) rest(now time.Time) { r.until.Store(now.Add(rollupPause).UnixNano()) }

@@ -1,4 +1,4 @@
-package dynamo
+package segments
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // fakeHistory answers queries with these items, and leaves out the last one for a number of queries.
 type fakeHistory struct {
-	TableAPI
+	table.API
 
 	items  []table.Item
 	torn   int
@@ -62,8 +62,8 @@ func TestATornReadIsReadAgain(t *testing.T) {
 		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
 	} {
 		h := &fakeHistory{items: endedIn(t), torn: c.torn}
-		p := &Provider{table: table.New(h, "t")}
-		o, err := p.readExecution(t.Context(), "a", "X", provider.Eventual)
+		st := newStore(h)
+		o, err := st.ReadExecution(t.Context(), "a", "X", provider.Eventual)
 		var reads strings.Builder
 		for _, strong := range h.strong {
 			reads.WriteString(map[bool]string{false: "e", true: "s"}[strong])
@@ -77,11 +77,13 @@ func TestATornReadIsReadAgain(t *testing.T) {
 	}
 }
 
+func newStore(h *fakeHistory) *Store { return New(table.New(h, "t"), nil, nil, Config{}) }
+
 func TestATornEndIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for torn, want := range map[int]error{0: nil, 1: nil, table.MaxReadTries - 1: nil, 1000: provider.ErrCorrupt} {
 		h := &fakeHistory{items: endedIn(t), torn: torn}
-		end, err := (&Provider{table: table.New(h, "t")}).ReadTerminalEvent(t.Context(), "X")
+		end, err := newStore(h).ReadTerminalEvent(t.Context(), "X")
 		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, table.MaxReadTries) {
 			t.Errorf("torn %d times: %d reads, %s, %v", torn, len(h.strong), end.Kind, err)
 		}
