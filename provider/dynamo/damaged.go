@@ -37,7 +37,7 @@ func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		Events:  []history.Event{end},
 		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
-	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
+	if _, err = p.outbox.Ack(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: end the unreadable history: %w", in.InstanceID, err)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *dea
 	end := d.last[len(d.last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.head
 	head.Segment = end.Sequence - 1
-	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: standing(in)}, end)
+	_, err := p.outbox.Dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: standing(in)}, end)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 )
 
 // deathbed is the last execution of an instance, as read by a deletion. If the history is damaged, it is the readable
@@ -74,7 +75,7 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 			return d, err
 		}
 		for _, o := range d.state.ObsoleteTimers(s.Events...) {
-			if len(d.cancelled) <= mostDropped && (p.mayHaveSchedule(&o) || p.mayWaitByTimer(&o)) {
+			if len(d.cancelled) <= timers.MaxDeletions && (p.timers.MayHaveSchedule(&o) || p.timers.MayHaveAttemptTimer(&o)) {
 				d.cancelled = append(d.cancelled, o)
 			}
 		}
@@ -152,9 +153,9 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 		return err
 	}
 	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true}
-	out := outbox{p: p, again: true}
+	out := p.outbox.NewSender(true)
 	for _, s := range d.last {
-		if err := out.send(ctx, x, s, p.longSent(s)); err != nil {
+		if err := out.Send(ctx, x, s, p.longSent(s)); err != nil {
 			return err
 		}
 	}
@@ -165,12 +166,12 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 		x.ExecutionID = d.previous
-		if err := out.send(ctx, x, before, p.longSent(before)); err != nil {
+		if err := out.Send(ctx, x, before, p.longSent(before)); err != nil {
 			return err
 		}
 	}
 
-	refused, err := out.flush(ctx)
+	refused, err := out.Flush(ctx)
 	for i := range refused {
 		p.log.WarnContext(ctx, "end of a deleted instance not sent", "event", logevent.DeletionNotificationRejected,
 			"instance", in.InstanceID, "execution", in.ExecutionID, "eventId", refused[i].EventID,
@@ -220,7 +221,7 @@ const schedulesLook = 5 * time.Second
 
 // dropAllSchedules deletes the schedules of all timers that the history has cancelled. It is best effort.
 func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) error {
-	if p.hub.TimerMode != TimersSchedules || p.schedules == nil {
+	if !p.timers.HasSchedules() {
 		return nil
 	}
 	d, _, err := p.lookAtMost(ctx, in, schedulesLook)
@@ -228,7 +229,7 @@ func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) 
 		return err
 	}
 	if d != nil {
-		p.dropSchedules(ctx, in.ExecutionID, d.cancelled)
+		p.timers.DeleteSchedules(ctx, in.ExecutionID, d.cancelled)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (p *Provider) finishDeletion(ctx context.Context, it table.Item) error {
 		}
 		// the executions before the oldest one are already erased (R21)
 		if previous == "" || at == table.GetString(it, table.AttrOldest) {
-			if err := p.eraseAnswers(ctx, it, progress); err != nil {
+			if err := p.updates.DeleteAll(ctx, it, progress.goesOn); err != nil {
 				return err
 			}
 			return p.bury(ctx, it, at)

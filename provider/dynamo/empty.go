@@ -2,28 +2,17 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/scheduler"
-	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
-
-// scheduleLister contains the call that lists schedules. *scheduler.Client implements it, and emulations can.
-type scheduleLister interface {
-	ListSchedules(
-		ctx context.Context, in *scheduler.ListSchedulesInput, opts ...func(*scheduler.Options),
-	) (*scheduler.ListSchedulesOutput, error)
-}
 
 // workingQueues returns the URLs of the queues whose messages are processed, by name.
 func (p *Provider) workingQueues() map[string]string {
@@ -42,8 +31,8 @@ func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.Queue
 	if err := p.countAtRestSoon(ctx, out.Messages); err != nil {
 		return out, err
 	}
-	if p.hub.TimerMode == TimersSchedules && p.hub.ScheduleGroup != "" {
-		err := p.deleteAllSchedules(ctx, func(deleted int) {
+	if p.timers.UseSchedules && p.timers.ScheduleGroup != "" {
+		err := p.timers.DeleteAllSchedules(ctx, func(deleted int) {
 			if out.Schedules += deleted; progress != nil {
 				progress(out)
 			}
@@ -97,55 +86,4 @@ func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) err
 		}
 	}
 	return nil
-}
-
-// deleteAllSchedules deletes the schedules of the hub's group page by page, and reports the number of each page.
-func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
-	admin, ok := p.schedules.(scheduleLister)
-	if !ok {
-		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", awscall.ErrUnsupported)
-	}
-	in := &scheduler.ListSchedulesInput{GroupName: &p.hub.ScheduleGroup}
-	for {
-		var out *scheduler.ListSchedulesOutput
-		err := awscall.DoWithTimeout(ctx, "Scheduler.ListSchedules", func(ctx context.Context) (err error) {
-			out, err = admin.ListSchedules(ctx, in)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-
-		var deleted atomic.Int64
-		deletions := make([]func() error, len(out.Schedules))
-		for i := range out.Schedules {
-			deletions[i] = func() error {
-				err := p.deleteNamed(ctx, out.Schedules[i].Name)
-				if err == nil {
-					deleted.Add(1)
-				}
-				return err
-			}
-		}
-		err = awscall.Parallel(deletions...)
-		if n := deleted.Load(); n > 0 {
-			tell(int(n))
-		}
-		if err != nil {
-			return err
-		}
-		if in.NextToken = out.NextToken; in.NextToken == nil {
-			return nil
-		}
-	}
-}
-
-func (p *Provider) deleteNamed(ctx context.Context, name *string) error {
-	return awscall.DoWithTimeout(ctx, "Scheduler.DeleteSchedule", func(ctx context.Context) error {
-		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: name, GroupName: &p.hub.ScheduleGroup})
-		if _, gone := errors.AsType[*schedulertypes.ResourceNotFoundException](err); gone {
-			return nil
-		}
-		return err
-	})
 }

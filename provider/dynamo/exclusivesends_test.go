@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 // keyed are the entries of activities with exclusive keys, in the order of their calls, each with an input of so many bytes.
@@ -19,7 +20,7 @@ func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqu
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := workEntry(&provider.WorkItem{ActivityID: int64(i + 1), ExclusiveKey: key, Input: input})
+		e, err := workqueue.Encode(&provider.WorkItem{ActivityID: int64(i + 1), ExclusiveKey: key, Input: input})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,16 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/lists"
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/sweep"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
+	"github.com/perdure/perdure/provider/dynamo/internal/updates"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 // HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
@@ -53,6 +57,12 @@ type HubConfig struct {
 	// PayloadBucket is the bucket of the payload store. If it is empty, there is no payload store.
 	PayloadBucket string `json:"payloadBucket,omitempty"`
 }
+
+// The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
+const (
+	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
+	TimersRequeue   = "hops"      // they are sent again with the maximum delay until they are due
+)
 
 func (h HubConfig) validate() error {
 	if err := missing([2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL}); err != nil {
@@ -115,26 +125,30 @@ func defaults() settings {
 // Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
 // of builds, keys and segments.
 type Provider struct {
-	hub       HubConfig
-	table     *table.Table
-	queue     *sqsqueue.Queues
-	schedules ScheduleAPI
-	functions FunctionAPI
-	payloads  *payloads.Store // nil if the hub has no bucket
-	now       func() time.Time
-	log       *slog.Logger
-	builds    *builds.Builds
-	tokens    *tokens.Keys
-	hubItems  *hubstore.Store
-	inbox     *inbox.Inbox
-	cancels   *cancels.Store
-	instances *instances.Store
-	lists     *lists.Lists
-	sweep     *sweep.Searches
-	segments  *segments.Store
-	documents *segments.Documents
-	workItems *segments.WorkItems
-	attempts  *attempts.Store
+	hub        HubConfig
+	table      *table.Table
+	queue      *sqsqueue.Queues
+	schedules  ScheduleAPI
+	functions  FunctionAPI
+	payloads   *payloads.Store // nil if the hub has no bucket
+	now        func() time.Time
+	log        *slog.Logger
+	builds     *builds.Builds
+	tokens     *tokens.Keys
+	hubItems   *hubstore.Store
+	inbox      *inbox.Inbox
+	cancels    *cancels.Store
+	instances  *instances.Store
+	lists      *lists.Lists
+	sweep      *sweep.Searches
+	segments   *segments.Store
+	timers     *timers.Timers
+	workQueues *workqueue.WorkQueues
+	updates    *updates.Store
+	outbox     *outbox.Outbox
+	documents  *segments.Documents
+	workItems  *segments.WorkItems
+	attempts   *attempts.Store
 	// sentRetries caches the attempts that were sent.
 	// parents caches the states of parents for reconciliations.
 	parents     *lru.Cache[parentState]
@@ -187,8 +201,19 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p.segments = segments.New(p.table, p.instances, p.documents, segments.Config{
 		Now: s.Now, Log: s.Log, RollupSize: s.Rollup, RollupAlways: s.RollupAnyhow,
 	})
+	p.timers = timers.New(clients.Schedules, p.queue, p.segments, p.attempts, timers.Config{
+		UseSchedules: hub.TimerMode == TimersSchedules, ScheduleGroup: hub.ScheduleGroup,
+		ScheduleRoleARN: hub.ScheduleRoleARN, TimersARN: hub.TimersARN,
+		TimersDeadLettersARN: hub.TimersDeadLettersARN, ScheduleLead: s.ScheduleLead, Now: s.Now, Log: s.Log,
+	})
+	p.workQueues = workqueue.New(p.queue, p.inbox, p.tokens, p.cancels, s.Now, s.Log)
+	p.updates = updates.New(p.table, s.Now)
+	p.outbox = outbox.New(outbox.Stores{
+		Table: p.table, Queue: p.queue, Inbox: p.inbox, WorkQueues: p.workQueues, Timers: p.timers,
+		Instances: p.instances, Attempts: p.attempts, Segments: p.segments, Updates: p.updates,
+	}, s.Now, s.Log)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
-	if err := p.checkTiming(); err != nil {
+	if err := p.timers.CheckTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}
 	return p, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 var _ provider.DeadLetters = (*Provider)(nil)
@@ -183,7 +184,7 @@ func (p *Provider) timerAgain(t provider.Timer) (sqsqueue.Entry, error) {
 	if err := p.queue.CheckHub(&t.Hub); err != nil {
 		return sqsqueue.Entry{}, err
 	}
-	entries, err := p.timerEntries([]provider.Timer{t})
+	entries, err := p.timers.Encode([]provider.Timer{t})
 	if err != nil {
 		return sqsqueue.Entry{}, err
 	}
@@ -203,5 +204,5 @@ func (p *Provider) workAgain(ctx context.Context, w provider.WorkItem, recordID 
 	w.PossibleDuplicate = true
 	w.Redrive = w.Redrive.Next(recordID)
 	w.Token = tokens.Sign(&w)
-	return workEntry(&w)
+	return workqueue.Encode(&w)
 }

@@ -148,7 +148,7 @@ func (p *Provider) cancelChildren(ctx context.Context, in *provider.Instance, ca
 		return nil
 	}
 	out := provider.OutputsOf(provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true}, provider.Segment{Events: cancels}, nil)
-	refused, err := p.sendOutputs(ctx, &out)
+	refused, err := p.outbox.SendOutputs(ctx, &out)
 	for i := range refused {
 		p.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
 			"event", logevent.DeletionCancelRejected, "instance", in.InstanceID, "error", refused[i].Failure.Message)

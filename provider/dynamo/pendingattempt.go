@@ -48,7 +48,7 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 			TimerID: k.ActivityID, FireAt: k.NextCheckAt, Attempt: k.Attempt, WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
-	refused, err := p.sendOutputs(ctx, &out)
+	refused, err := p.outbox.SendOutputs(ctx, &out)
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities were rejected: %s", instanceID,
 			len(refused), refused[0].Failure.Message)

@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -115,72 +116,26 @@ func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes 
 	if most := p.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
 		since = most
 	}
-	u := p.unsentBefore(o, since)
-	out.SkippedOutputs += u.leftOut
+	u := p.outbox.SkippedBefore(o, since)
+	out.SkippedOutputs += u.Dropped
 	if !x.Ended {
 		if err := p.seeToOld(ctx, x, &u, out); err != nil {
 			return err
 		}
-		if err := p.cancels.DeleteUncommitted(ctx, o, u.has); err != nil {
+		if err := p.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
 			return err
 		}
 	}
-	if err := p.resendOutputs(ctx, o, x, u.has, r.Run, notes, out); err != nil {
-		return err
-	}
-	if err := p.sendEnds(ctx, x, o.Head.Segment, cancelledTimers(o.Segments, 0)); err != nil {
-		return err
-	}
-	return p.resendAttempts(ctx, o, out)
-}
-
-// resendOutputs sends the unsettled outputs of an execution.
-func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []table.Item, out *provider.ReconcileResult) error {
-	n := 0
-	for _, s := range o.Segments {
-		sent := provider.OutputsOf(x, s, settled)
-		n += sent.Count()
-	}
-	if n == 0 {
-		return nil // true for nearly all past executions
-	}
-	out.Sent += n
-
-	fresh, err := p.forgetTaken(ctx, o, notes, run)
+	sent, refused, err := p.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
+	out.Sent += sent
+	out.RejectedOutputs = append(out.RejectedOutputs, refused...)
 	if err != nil {
 		return err
 	}
-	b := outbox{p: p, again: true, run: run}
-	b.taken = takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, head: o.Head.Segment, known: fresh, run: run}
-	defer b.writeNote(ctx)
-	for _, s := range o.Segments {
-		if err := b.send(ctx, x, s, settled); err != nil {
-			return err
-		}
-	}
-	if _, err := b.flush(ctx); err != nil {
+	if err := p.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
 		return err
 	}
-	out.RejectedOutputs = append(out.RejectedOutputs, b.refused...)
-	return nil
-}
-
-// forgetTaken deletes the dispatch records and cursors of an execution, because the outputs that they list are in no
-// queue any more. It keeps those of the same reconciliation, so that a reconciliation whose calls fail continues. It
-// also keeps those of a later, concurrent one, because otherwise each reconciliation would send the outputs of the
-// other again. fresh is true if there are none of these.
-func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, notes []table.Item, run string) (fresh bool, err error) {
-	fresh = true
-	for _, note := range notes {
-		if run != "" && table.GetString(note, table.AttrTakenBy) >= run {
-			fresh = false
-			continue
-		}
-		if err := p.table.DeleteItem(ctx, o.InstanceID, table.Item{table.AttrPK: note[table.AttrPK], table.AttrSK: note[table.AttrSK]}); err != nil {
-			return false, err
-		}
-	}
-	return fresh, nil
+	return p.resendAttempts(ctx, o, out)
 }
 
 // schedulingSegments returns the segments that scheduled an execution's activities, by activity ID.
@@ -228,5 +183,5 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 		})
 	}
 	out.Sent += len(due)
-	return p.delayTimers(ctx, due)
+	return p.timers.Send(ctx, due)
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 // retrying is one call of RetryActivities.
@@ -224,7 +226,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 			attempts.NameAttempt: attempts.AttrAttempt, "#run": attempts.AttrRun, attempts.NameAt: attempts.AttrAt, "#failedAt": attempts.AttrFailedAt, "#error": attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
-			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), valueRun: table.Str(o.Run), ":error": table.Str(why),
+			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), outbox.ValueRun: table.Str(o.Run), ":error": table.Str(why),
 			":due": table.Str(table.FormatTime(*o.RetryAt)), ":now": table.Str(table.FormatTime(c.p.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -320,12 +322,12 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		case errors.Is(err, table.ErrDeleted):
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)
 		case errors.Is(err, provider.ErrNotFound):
-			refused = append(refused, refuse(a.activityID, "OutputRefusedError",
+			refused = append(refused, workqueue.RejectOutput(a.activityID, "OutputRefusedError",
 				"attempt %d: segment %d does not schedule this activity", a.number, a.segment))
 			continue
 		case err != nil:
 			return nil, err
-		case left > c.p.longestDelayOf(&w):
+		case left > c.p.workQueues.MaxDelay(&w):
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
@@ -339,7 +341,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		}
 	}
 
-	more, err := c.p.sendOutputs(ctx, &out)
+	more, err := c.p.outbox.SendOutputs(ctx, &out)
 	for i := range more { // an attempt has run before the one that cannot be sent
 		more[i].Ended = ended[more[i].EventID]
 	}

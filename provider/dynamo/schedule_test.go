@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 )
 
 // fakeSchedules answers creations by answer, and keeps them.
@@ -104,12 +105,12 @@ func TestWhatAScheduleIs(t *testing.T) {
 	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" || back.InstanceID != "order-1" || back.Segment != 4 {
 		t.Errorf("the schedule brings back %+v, %v", back, err)
 	}
-	entries, err := p.timerEntries([]provider.Timer{timer})
+	entries, err := p.timers.Encode([]provider.Timer{timer})
 	if err != nil || entries[0].Body != *got.Target.Input {
 		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].Body, *got.Target.Input)
 	}
 	want := scheduler.CreateScheduleInput{
-		Name: aws.String(scheduleName(&timer)), GroupName: aws.String("perdure-h"),
+		Name: aws.String(timers.ScheduleName(&timer)), GroupName: aws.String("perdure-h"),
 		ScheduleExpression: aws.String("at(2026-05-04T12:58:01)"), ScheduleExpressionTimezone: aws.String("UTC"),
 		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
 		ActionAfterCompletion: types.ActionAfterCompletionDelete,
@@ -148,15 +149,15 @@ func TestR1NamesOfSchedules(t *testing.T) {
 	for _, execution := range []string{"01ARZ3", "01ARZ31", "ä/ \x00", strings.Repeat("x", 1000)} {
 		for _, id := range []int64{1, 11, 111, 1 << 62} {
 			timer := provider.Timer{InstanceID: "a", ExecutionID: execution, TimerID: id, FireAt: noon}
-			name := scheduleName(&timer)
+			name := timers.ScheduleName(&timer)
 			timer.InstanceID, timer.FireAt, timer.Segment = "b", noon.Add(time.Hour), 9
-			if again := scheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
+			if again := timers.ScheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
 				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
 			}
 			names[name] = true
 			for _, attempt := range []int{2, 3} { // each that waits has a schedule of its own
 				timer.Attempt = attempt
-				name := scheduleName(&timer)
+				name := timers.ScheduleName(&timer)
 				if !allowed.MatchString(name) || names[name] {
 					t.Errorf("%q, %d, attempt %d: named %q", execution, id, attempt, name)
 				}
@@ -219,7 +220,7 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
-	refused, err := p.sendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
+	refused, err := p.outbox.SendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
 	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != 900 {
 		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.Sent, refused, err)
 	}
@@ -319,16 +320,16 @@ func TestTimingsThatCannotWork(t *testing.T) {
 		longest, lead time.Duration
 		field         string // "" when all is well
 	}{
-		"defaults":                   {scheduling(), maxDelay, dynamoknobs.ScheduleLead, ""},
+		"defaults":                   {scheduling(), timers.MaxDelay, dynamoknobs.ScheduleLead, ""},
 		"short":                      {scheduling(), 2 * time.Second, time.Second, ""},
 		"no lead":                    {scheduling(), time.Second, 0, ""},
 		"no delay":                   {scheduling(), 0, 0, "longestDelay"},
-		"over SQS's":                 {scheduling(), maxDelay + 1, 0, "longestDelay"},
-		"negative lead":              {scheduling(), maxDelay, -1, "scheduleLead"},
+		"over SQS's":                 {scheduling(), timers.MaxDelay + 1, 0, "longestDelay"},
+		"negative lead":              {scheduling(), timers.MaxDelay, -1, "scheduleLead"},
 		"lead as long as the delay":  {scheduling(), 2 * time.Second, 2 * time.Second, "scheduleLead"},
 		"lead and a second, rounded": {scheduling(), 2 * time.Second, time.Second + 1, "scheduleLead"},
 		"hops need no lead":          {hops, 2 * time.Second, dynamoknobs.ScheduleLead, ""},
-		"neither schedules nor hops": {unknown, maxDelay, dynamoknobs.ScheduleLead, "timers"},
+		"neither schedules nor hops": {unknown, timers.MaxDelay, dynamoknobs.ScheduleLead, "timers"},
 	} {
 		_, err := New(c.hub, Clients{}, dynamoknobs.WithLongestDelay(c.longest), dynamoknobs.WithScheduleLead(c.lead))
 		e, ok := errors.AsType[*provider.FieldError](err)
@@ -359,7 +360,7 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 		}
 		p, _, s := holder(t, hub)
 		created := noon.Add(-c.age)
-		p.dropSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
+		p.timers.DeleteSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
 		if len(s.deleted) != c.deleted {
 			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
 		}
@@ -392,8 +393,8 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s.deletion = c.answer
 		timer := timerIn(time.Hour)
-		p.dropSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
-		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
+		p.timers.DeleteSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
+		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}
 	}
@@ -412,7 +413,7 @@ func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	p.dropSchedules(t.Context(), "01ARZ3", longTimers(mostDropped+300, noon.Add(-time.Hour)))
+	p.timers.DeleteSchedules(t.Context(), "01ARZ3", longTimers(timers.MaxDeletions+300, noon.Add(-time.Hour)))
 	if len(s.deleted) != 2000 || !strings.Contains(log.String(), "deleted=2000 left=300") {
 		t.Errorf("%d were deleted: %s", len(s.deleted), log.String())
 	}
@@ -448,7 +449,7 @@ func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
 				ctx = limited
 			}
 			began := time.Now()
-			p.dropSchedules(ctx, "01ARZ3", longTimers(7, began.Add(-time.Hour)))
+			p.timers.DeleteSchedules(ctx, "01ARZ3", longTimers(7, began.Add(-time.Hour)))
 			if took := time.Since(began); took != tt.want {
 				t.Errorf("%s: %v, want %v", name, took, tt.want)
 			}

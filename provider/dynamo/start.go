@@ -57,7 +57,7 @@ func (p *Provider) delayFirstTurn(ctx context.Context, in *provider.Instance) er
 	if !in.StartAt.After(in.CreatedAt) {
 		return nil
 	}
-	return p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: in.StartAt}})
+	return p.timers.Send(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: in.StartAt}})
 }
 
 // beginNow wakes an instance that a start has created, unless its start is delayed. If the timer of a delayed start
@@ -107,7 +107,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
 	out := provider.OutputsOf(o.Origin(), *started, nil)
-	_, err = p.sendOutputs(ctx, &out)
+	_, err = p.outbox.SendOutputs(ctx, &out)
 	return o, err
 }
 
@@ -119,7 +119,7 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 		return o, err
 	}
 	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
-	_, err = p.sendOutputs(ctx, &out)
+	_, err = p.outbox.SendOutputs(ctx, &out)
 	return o, err
 }
 

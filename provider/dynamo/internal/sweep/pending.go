@@ -36,8 +36,8 @@ const lateDelay = time.Hour
 // The number of instances per step. They are processed before the position of a search is stored.
 const (
 	scanPage      = 1000 // per shard, read by one query, which returns the pending ones
-	markBatch = 64   // per shard
-	dueSearchPage    = 256
+	markBatch     = 64   // per shard
+	dueSearchPage = 256
 )
 
 // pendingSearch is one of the searches.

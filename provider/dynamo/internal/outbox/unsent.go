@@ -1,4 +1,4 @@
-package dynamo
+package outbox
 
 import (
 	"context"
@@ -11,42 +11,42 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stretch is an execution whose outputs from segment first on may not have been sent.
-type stretch struct {
+// unsentExecution is an execution whose outputs from segment first on may not have been sent.
+type unsentExecution struct {
 	*provider.Orchestration
 
 	first int
 }
 
-// mostStretches is the maximum number of executions that are searched for unsent outputs. A message that the sweeper
+// maxExecutions is the maximum number of executions that are searched for unsent outputs. A message that the sweeper
 // recovers has those of some minutes after it.
-const mostStretches = 100
+const maxExecutions = 100
 
-// maybeUnsent reads the executions with outputs that may not have been sent, the newest first: o and its previous
+// unsentExecutions reads the executions with outputs that may not have been sent, the newest first: o and its previous
 // executions (R4). They can be large, so only one is in memory besides o.
-func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) iter.Seq2[stretch, error] {
-	return func(yield func(stretch, error) bool) {
+func (ob *Outbox) unsentExecutions(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) iter.Seq2[unsentExecution, error] {
+	return func(yield func(unsentExecution, error) bool) {
 		from, found := since.Position, since.HeadAt.IsZero()
 		x := o
 		for n := 1; ; n++ {
 			if !found {
-				from, found = headAt(x, since.HeadAt)
+				from, found = watermarkAt(x, since.HeadAt)
 			}
-			if !yield(stretch{x, firstSince(x, from)}, nil) || x.Previous == "" || found && !x.Segments[0].Watermark.Covers(from) {
+			if !yield(unsentExecution{x, firstSince(x, from)}, nil) || x.Previous == "" || found && !x.Segments[0].Watermark.Covers(from) {
 				return
 			}
-			if n == mostStretches {
-				p.log.ErrorContext(ctx, "redispatch limit reached, outputs of older executions may be missing",
+			if n == maxExecutions {
+				ob.log.ErrorContext(ctx, "redispatch limit reached, outputs of older executions may be missing",
 					"event", logevent.RedispatchIncomplete, "instance", x.InstanceID, "execution", o.Head.ExecutionID,
 					"executions", n, "since", since.HeadAt)
 				return
 			}
 
 			var err error
-			if x, err = p.segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
+			if x, err = ob.segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
 				// otherwise erased (R21): it ended before any message was sent that can still arrive
 				if !errors.Is(err, provider.ErrNotFound) {
-					yield(stretch{}, err)
+					yield(unsentExecution{}, err)
 				}
 				return
 			}
@@ -54,8 +54,8 @@ func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, s
 	}
 }
 
-// headAt returns the watermark of an execution at a time. found is false if it had not started.
-func headAt(x *provider.Orchestration, at time.Time) (watermark provider.Position, found bool) {
+// watermarkAt returns the watermark of an execution at a time. found is false if it had not started.
+func watermarkAt(x *provider.Orchestration, at time.Time) (watermark provider.Position, found bool) {
 	for _, s := range slices.Backward(x.Segments) {
 		if len(s.Events) > 0 && !s.Events[0].Time.After(at) {
 			return s.Watermark, true

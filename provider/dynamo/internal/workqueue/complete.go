@@ -1,4 +1,4 @@
-package dynamo
+package workqueue
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
-// DecodeWorkItems decodes the records of a work queue and attaches a CancelRead to each item.
-func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+// Decode decodes the records of a work queue and attaches a CancelRead to each item.
+func (wq *WorkQueues) Decode(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
 		if err == nil {
-			err = p.queue.CheckHub(&w.Hub)
+			err = wq.queue.CheckHub(&w.Hub)
 		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
@@ -28,33 +28,33 @@ func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Recor
 		}
 		items = append(items, provider.LockedWorkItem{WorkItem: w, Record: r})
 	}
-	provider.AttachCancelReads(ctx, items, p.cancels.ReadCancels)
+	provider.AttachCancelReads(ctx, items, wq.cancels.ReadCancels)
 	return items, unreadable
 }
 
-// AckWorkItems sends outcomes before it deletes records: in the other order, a crash between the two would lose the
+// Complete sends outcomes before it deletes records: in the other order, a crash between the two would lose the
 // outcome (R14).
 //
 // It does not send the outcome of a record whose lock is lost, because another delivery reports that outcome. It sends
 // the others.
-func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
-	done, lost, lockLost := ownOutcomes(done, p.now())
+func (wq *WorkQueues) Complete(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
+	done, lost, lockLost := splitLost(done, wq.now())
 	records := make([]provider.Record, len(done))
 	for i := range done {
 		records[i] = done[i].Record
 	}
-	if err := p.inbox.Send(ctx, bundle(done)...); err != nil {
+	if err := wq.inbox.Send(ctx, bundleOutcomes(done)...); err != nil {
 		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
-	if err := p.queue.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {
-		p.log.WarnContext(ctx, "record deletion failed, finished records will be redelivered",
+	if err := wq.queue.DeleteRecords(ctx, queue, recordsToDelete(done)...); err != nil {
+		wq.log.WarnContext(ctx, "record deletion failed, finished records will be redelivered",
 			"event", logevent.RecordDeleteFailed, "queue", queue, "error", err)
 	}
 	return lost, lockLost
 }
 
-// ownDeletes returns the records of work items without KeepRecord.
-func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
+// recordsToDelete returns the records of work items without KeepRecord.
+func recordsToDelete(done []provider.CompletedWorkItem) (records []provider.Record) {
 	for i := range done {
 		if !done[i].KeepRecord {
 			records = append(records, done[i].Record)
@@ -63,8 +63,8 @@ func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
 	return records
 }
 
-// ownOutcomes separates the work items whose locks have expired.
-func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
+// splitLost separates the work items whose locks have expired.
+func splitLost(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
 	if !slices.ContainsFunc(done, func(d provider.CompletedWorkItem) bool { return !d.Record.Held(now) }) {
 		return done, nil, nil
 	}
@@ -83,8 +83,8 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 	return own, lost, errors.Join(errs...)
 }
 
-// bundleBytes limits a bundle to well under the maximum size of a message.
-const bundleBytes = sqsqueue.MessageLimit / 2
+// maxBundleBytes limits a bundle to well under the maximum size of a message.
+const maxBundleBytes = sqsqueue.MessageLimit / 2
 
 // bundleKey identifies the outcomes that are sent as one message, if they fit.
 type bundleKey struct {
@@ -92,8 +92,8 @@ type bundleKey struct {
 	kind        provider.MessageKind
 }
 
-// bundleOf returns the bundle of a work item with an outcome.
-func bundleOf(d *provider.CompletedWorkItem) bundleKey {
+// bundleKeyOf returns the bundle of a work item with an outcome.
+func bundleKeyOf(d *provider.CompletedWorkItem) bundleKey {
 	of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
 	switch {
 	case d.Outcome.Pending != nil:
@@ -104,41 +104,41 @@ func bundleOf(d *provider.CompletedWorkItem) bundleKey {
 	return of
 }
 
-// leading counts the outcomes of a bundle that precede any other. These are usually all.
-func leading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
-	for n < len(done) && done[n].Outcome != nil && bundleOf(&done[n]) == of {
+// countLeading counts the outcomes of a bundle that precede any other. These are usually all.
+func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
+	for n < len(done) && done[n].Outcome != nil && bundleKeyOf(&done[n]) == of {
 		n++
 	}
 	return n
 }
 
-// bundle returns one message with all outcomes of an execution, one with failed attempts that may not be the last of
+// bundleOutcomes returns one message with all outcomes of an execution, one with failed attempts that may not be the last of
 // their activities, and one with pending attempts.
-func bundle(done []provider.CompletedWorkItem) []provider.Message {
+func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
 	size := map[bundleKey]int{}
-	small := areSmall(done)
+	small := fitOneMessage(done)
 	for i := range done {
 		d := &done[i]
 		if d.Outcome == nil {
 			continue
 		}
-		of := bundleOf(d)
+		of := bundleKeyOf(d)
 		at, ok := open[of]
 		bytes := 0
 		if !small {
 			bytes = outcomeBytes(d.Outcome)
 		}
 		// no message can contain it; the others must not wait, and the activity must not run forever
-		if bytes > bundleBytes {
-			d.Outcome = tooLargeToSend(d.Outcome, bytes)
+		if bytes > maxBundleBytes {
+			d.Outcome = replaceTooLarge(d.Outcome, bytes)
 			bytes = 0
 		}
-		if !ok || size[of]+bytes > bundleBytes {
+		if !ok || size[of]+bytes > maxBundleBytes {
 			at = len(ms)
 			ms = append(ms, provider.Message{
-				Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID, Outcomes: make([]provider.ActivityOutcome, 0, leading(done[i:], of)),
+				Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID, Outcomes: make([]provider.ActivityOutcome, 0, countLeading(done[i:], of)),
 			})
 			open[of] = at
 			size[of] = 0
@@ -152,15 +152,15 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 }
 
 const (
-	// mostEscaped is the maximum number of bytes of an escaped byte in a message, as in \u0000.
-	mostEscaped = 6
-	// plainOutcome exceeds the size of an outcome's names, numbers and times.
-	plainOutcome = 512
+	// maxEscapedBytes is the maximum number of bytes of an escaped byte in a message, as in \u0000.
+	maxEscapedBytes = 6
+	// outcomeOverhead exceeds the size of an outcome's names, numbers and times.
+	outcomeOverhead = 512
 )
 
-// areSmall reports whether one message can contain all of the outcomes, without encoding them to measure their size. It
+// fitOneMessage reports whether one message can contain all of the outcomes, without encoding them to measure their size. It
 // returns false if there are errors, which can be deep.
-func areSmall(done []provider.CompletedWorkItem) bool {
+func fitOneMessage(done []provider.CompletedWorkItem) bool {
 	bytes := 0
 	for i := range done {
 		o := done[i].Outcome
@@ -170,9 +170,9 @@ func areSmall(done []provider.CompletedWorkItem) bool {
 		if o.Error != nil || o.Pending != nil {
 			return false
 		}
-		bytes += plainOutcome + mostEscaped*(len(o.Result)+len(o.Run)+len(o.Ended))
+		bytes += outcomeOverhead + maxEscapedBytes*(len(o.Result)+len(o.Run)+len(o.Ended))
 	}
-	return bytes <= bundleBytes
+	return bytes <= maxBundleBytes
 }
 
 // outcomeBytes returns the size of an outcome in a message. Escapes make it larger than its parts.
@@ -184,14 +184,14 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 	return len(sqsqueue.SqsText(b))
 }
 
-// tooLargeToSend replaces an outcome that does not fit a message.
-func tooLargeToSend(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
+// replaceTooLarge replaces an outcome that does not fit a message.
+func replaceTooLarge(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
 	cut := *o
 	cut.Result = nil
 	cut.Error = &history.Failure{
 		Type: history.TypePayloadTooLarge, NonRetryable: true,
 		Message: fmt.Sprintf("outcome of activity #%d has %d bytes, more than the limit of %d for a message",
-			o.ActivityID, bytes, bundleBytes),
+			o.ActivityID, bytes, maxBundleBytes),
 	}
 	return &cut
 }

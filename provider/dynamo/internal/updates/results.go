@@ -1,4 +1,4 @@
-package dynamo
+package updates
 
 import (
 	"context"
@@ -19,29 +19,29 @@ import (
 // The results of updates are items next to that of the instance, so that a repeated call finds the result whichever
 // execution is current.
 const (
-	skAnswers   = "u#" // and a digest of the update's ID
+	skResults   = "u#" // and a digest of the update's ID
 	attrOutcome = "outcome"
 )
 
 const (
-	// mostAnswers is the maximum number of results in one transaction of up to 100 writes and 4 MB.
-	mostAnswers      = 90
-	mostAnswersBytes = 3 << 20
-	// mostErrorBytes is the maximum size of a stored error: an item has at most 400 KB.
-	mostErrorBytes = 200 << 10
+	// maxResults is the maximum number of results in one transaction of up to 100 writes and 4 MB.
+	maxResults          = 90
+	maxTransactionBytes = 3 << 20
+	// maxErrorBytes is the maximum size of a stored error: an item has at most 400 KB.
+	maxErrorBytes = 200 << 10
 )
 
-func answerKey(instanceID, updateID string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skAnswers + table.Digest("update", updateID))}
+func resultKey(instanceID, updateID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skResults + table.Digest("update", updateID))}
 }
 
-// PutUpdateResults writes results in transactions that also mark the instance. A deletion therefore knows that there
+// Put writes results in transactions that also mark the instance. A deletion therefore knows that there
 // are results, and no result is written after it has started.
-func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
+func (us *Store) Put(ctx context.Context, answers ...provider.UpdateResult) error {
 	for len(answers) > 0 {
-		puts, n, err := p.putsOf(answers)
+		puts, n, err := us.nextTransaction(answers)
 		if err == nil {
-			err = p.putAnswers(ctx, &answers[0], puts)
+			err = us.putResults(ctx, &answers[0], puts)
 		}
 		if err != nil {
 			return err
@@ -51,20 +51,20 @@ func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.Upd
 	return nil
 }
 
-// putsOf returns the writes of as many results as fit one transaction, and their number. If an update has several
+// nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has several
 // results, it writes the first.
-func (p *Provider) putsOf(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
+func (us *Store) nextTransaction(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
-	for ; n < len(answers) && len(puts) < mostAnswers; n++ {
+	for ; n < len(answers) && len(puts) < maxResults; n++ {
 		a := &answers[n]
 		if written[a.UpdateID] {
 			continue
 		}
-		put, size, err := p.putAnswer(a)
+		put, size, err := us.encode(a)
 		if err != nil {
 			return nil, 0, err
 		}
-		if bytes += size; bytes > mostAnswersBytes && n > 0 {
+		if bytes += size; bytes > maxTransactionBytes && n > 0 {
 			break
 		}
 		written[a.UpdateID] = true
@@ -73,14 +73,14 @@ func (p *Provider) putsOf(answers []provider.UpdateResult) (puts []*types.Put, n
 	return puts, n, nil
 }
 
-// putAnswers writes the missing results of updates of one incarnation.
-func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, puts []*types.Put) error {
+// putResults writes the missing results of updates of one incarnation.
+func (us *Store) putResults(ctx context.Context, of *provider.UpdateResult, puts []*types.Put) error {
 	for len(puts) > 0 {
-		writes := []types.TransactWriteItem{{Update: p.markAnswered(of)}}
+		writes := []types.TransactWriteItem{{Update: us.markInstance(of)}}
 		for _, put := range puts {
 			writes = append(writes, types.TransactWriteItem{Put: put})
 		}
-		err := p.table.Transact(ctx, of.InstanceID, writes)
+		err := us.table.Transact(ctx, of.InstanceID, writes)
 		if err == nil {
 			return nil
 		}
@@ -101,9 +101,9 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, pu
 	return nil
 }
 
-// markAnswered marks an instance as having results, on condition that the incarnation is the same and is not being
+// markInstance marks an instance as having results, on condition that the incarnation is the same and is not being
 // deleted.
-func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
+func (us *Store) markInstance(a *provider.UpdateResult) *types.Update {
 	return &types.Update{
 		Key: table.InstanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
 		ConditionExpression:       aws.String("startId = :life AND attribute_not_exists(deleting)"),
@@ -111,11 +111,11 @@ func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 	}
 }
 
-// putAnswer returns the write of a result and its size. An existing result of the incarnation stays, unless it is
+// encode returns the write of a result and its size. An existing result of the incarnation stays, unless it is
 // UpdateResultExpired or its retention has passed.
-func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
-	now := p.now()
-	it := answerKey(a.InstanceID, a.UpdateID)
+func (us *Store) encode(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
+	now := us.now()
+	it := resultKey(a.InstanceID, a.UpdateID)
 	it[table.AttrStartID] = table.Str(a.StartID)
 	it["updateId"] = table.Str(a.UpdateID)
 	it["name"] = table.Str(a.Name)
@@ -135,7 +135,7 @@ func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes in
 	const rest = 1 << 10
 	bytes = rest + len(a.UpdateID) + len(a.Name) + len(a.Result)
 	if a.Error != nil {
-		doc, err := errorOf(a)
+		doc, err := encodeError(a)
 		if err != nil {
 			return nil, 0, fmt.Errorf("dynamo: instance %q: result of update %q: %w", a.InstanceID, a.UpdateID, err)
 		}
@@ -151,11 +151,11 @@ func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes in
 	}, bytes, nil
 }
 
-// errorOf returns the error of a result. If it is too large for an item, its causes are omitted, because the history
+// encodeError returns the error of a result. If it is too large for an item, its causes are omitted, because the history
 // contains them.
-func errorOf(a *provider.UpdateResult) (string, error) {
+func encodeError(a *provider.UpdateResult) (string, error) {
 	doc, err := json.Marshal(a.Error)
-	if err == nil && len(doc) > mostErrorBytes {
+	if err == nil && len(doc) > maxErrorBytes {
 		alone := *a.Error
 		alone.Cause = nil
 		doc, err = json.Marshal(&alone)
@@ -163,21 +163,21 @@ func errorOf(a *provider.UpdateResult) (string, error) {
 	return string(doc), err
 }
 
-// ReadUpdate reads a result. It ignores a result whose retention has passed, because DynamoDB can take days to delete
+// Read reads a result. It ignores a result whose retention has passed, because DynamoDB can take days to delete
 // it.
-func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
-	found, err := p.table.Get(ctx, instanceID, answerKey(instanceID, updateID), provider.Strong)
+func (us *Store) Read(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
+	found, err := us.table.Get(ctx, instanceID, resultKey(instanceID, updateID), provider.Strong)
 	if err != nil {
 		return provider.UpdateResult{}, err
 	}
-	if it := found; len(it) > 0 && table.GetNumber(it, table.AttrTTL) >= p.now().Unix() {
-		return decodeAnswer(instanceID, it)
+	if it := found; len(it) > 0 && table.GetNumber(it, table.AttrTTL) >= us.now().Unix() {
+		return decode(instanceID, it)
 	}
 	return provider.UpdateResult{}, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, updateID,
 		provider.ErrNotFound)
 }
 
-func decodeAnswer(instanceID string, it table.Item) (provider.UpdateResult, error) {
+func decode(instanceID string, it table.Item) (provider.UpdateResult, error) {
 	a := provider.UpdateResult{
 		InstanceID: instanceID, StartID: table.GetString(it, table.AttrStartID), UpdateID: table.GetString(it, "updateId"), Name: table.GetString(it, "name"),
 		Outcome: provider.UpdateOutcome(table.GetString(it, attrOutcome)), Reason: table.GetString(it, "reason"), ExecutionID: table.GetString(it, table.AttrExecution),
@@ -194,9 +194,11 @@ func decodeAnswer(instanceID string, it table.Item) (provider.UpdateResult, erro
 	return a, nil
 }
 
-// eraseAnswers deletes the results of an instance that is being deleted, after which no result is written. It reads
-// only keys, page by page, and continues where an earlier call stopped.
-func (p *Provider) eraseAnswers(ctx context.Context, it table.Item, progress *progress) error {
+// DeleteAll deletes the results of an instance that is being deleted, after which no result is written. It reads
+// only keys, page by page, and calls progress after each page.
+func (us *Store) DeleteAll(
+	ctx context.Context, it table.Item, progress func(ctx context.Context) error,
+) error {
 	if it[table.AttrHasUpdateResults] == nil {
 		return nil
 	}
@@ -206,22 +208,22 @@ func (p *Provider) eraseAnswers(ctx context.Context, it table.Item, progress *pr
 		ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#sk"),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
 		ExpressionAttributeNames:  map[string]string{"#sk": table.AttrSK},
-		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(pk), table.ValueSK: table.Str(skAnswers)},
+		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(pk), table.ValueSK: table.Str(skResults)},
 	}
-	for page, err := range p.table.Query(ctx, instanceID, in) {
+	for page, err := range us.table.Query(ctx, instanceID, in) {
 		if err != nil {
 			return err
 		}
 		removals := make([]func() error, len(page))
 		for i, answer := range page {
 			removals[i] = func() error {
-				return p.table.DeleteItem(ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]})
+				return us.table.DeleteItem(ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]})
 			}
 		}
 		if err := awscall.Parallel(removals...); err != nil {
 			return err
 		}
-		if err := progress.goesOn(ctx); err != nil {
+		if err := progress(ctx); err != nil {
 			return err
 		}
 	}

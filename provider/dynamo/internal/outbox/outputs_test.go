@@ -1,4 +1,4 @@
-package dynamo
+package outbox
 
 import (
 	"context"
@@ -19,7 +19,9 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 // An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
@@ -36,21 +38,22 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 				{Id: aws.String("1"), Code: aws.String("InternalError")},
 			}}, nil
 		}
-		p := senderTo(q)
-		refused, err := p.sendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
+		ob := senderTo(q)
+		refused, err := ob.SendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
 		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 2 {
 			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.Sent))
 		}
 	})
 }
 
-// senderTo returns a provider that sends work items to queues, and has the key of their tokens.
-func senderTo(q *sqsfake.Queues) *Provider {
-	p := &Provider{
-		queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "u"}}, time.Now), now: time.Now,
-	}
-	p.tokens = tokens.New(table.New(keyTable{}, "t"), "h", time.Now, nil)
-	return p
+// senderTo returns an outbox that sends work items to queues, and has the key of their tokens.
+func senderTo(q *sqsfake.Queues) *Outbox {
+	queue := sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "u"}}, time.Now)
+	keys := tokens.New(table.New(keyTable{}, "t"), "h", time.Now, nil)
+	return New(Stores{
+		Queue: queue, WorkQueues: workqueue.New(queue, nil, keys, nil, time.Now, nil),
+		Timers: timers.New(nil, queue, nil, nil, timers.Config{Now: time.Now}),
+	}, time.Now, nil)
 }
 
 // keyTable is a table with one signing key.
@@ -87,9 +90,9 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 					}
 					return out, nil
 				}}
-				p := senderTo(q)
+				ob := senderTo(q)
 				out := &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}}
-				refused, err := p.sendOutputs(t.Context(), out)
+				refused, err := ob.SendOutputs(t.Context(), out)
 				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 1) {
 					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.Sent))
 				}
@@ -97,7 +100,7 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.Sent))
 				}
 				time.Sleep(time.Hour)
-				if refused, err := p.sendOutputs(t.Context(), out); err != nil || len(refused) > 0 {
+				if refused, err := ob.SendOutputs(t.Context(), out); err != nil || len(refused) > 0 {
 					t.Errorf("an hour later: refused %v, %v", refused, err)
 				}
 			})

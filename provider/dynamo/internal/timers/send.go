@@ -1,4 +1,4 @@
-package dynamo
+package timers
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
-// DecodeTimers decodes the records of the timers queue.
-func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
+// Decode decodes the records of the timers queue.
+func (tm *Timers) Decode(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
 		if err == nil {
-			err = p.queue.CheckHub(&t.Hub)
+			err = tm.queue.CheckHub(&t.Hub)
 		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
@@ -24,48 +24,48 @@ func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.Lo
 	return timers, unreadable
 }
 
-// HoldTimers sends timers to the timers queue with their remaining delay. If a timer exceeds the maximum delay,
-// HoldTimers creates a schedule, or sends the timer with the maximum delay if the hub uses TimersRequeue.
-func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
+// Hold sends timers to the timers queue with their remaining delay. If a timer exceeds the maximum delay,
+// Hold creates a schedule, or sends the timer with the maximum delay if the hub uses TimersRequeue.
+func (tm *Timers) Hold(ctx context.Context, timers ...provider.Timer) error {
 	var far, near []provider.Timer
 	for i := range timers {
-		if p.needsSchedule(&timers[i]) {
+		if tm.needsSchedule(&timers[i]) {
 			far = append(far, timers[i])
 		} else {
 			near = append(near, timers[i])
 		}
 	}
 	// The schedules come first, because they can be created again after a failure, and a message that was sent stays.
-	if err := p.scheduleTimers(ctx, far); err != nil {
+	if err := tm.scheduleTimers(ctx, far); err != nil {
 		return err
 	}
-	return p.delayTimers(ctx, near)
+	return tm.Send(ctx, near)
 }
 
-// delayTimers sends timers to the timers queue with their remaining delay, or the maximum delay.
-func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) error {
-	entries, err := p.timerEntries(timers)
+// Send sends timers to the timers queue with their remaining delay, or the maximum delay.
+func (tm *Timers) Send(ctx context.Context, timers []provider.Timer) error {
+	entries, err := tm.Encode(timers)
 	if err != nil {
 		return err
 	}
-	sent, err := p.queue.SendAll(ctx, sqsqueue.Outgoing{{URL: p.queue.TimersURL, Entries: entries}})
+	sent, err := tm.queue.SendAll(ctx, sqsqueue.Outgoing{{URL: tm.queue.TimersURL, Entries: entries}})
 	if refused := sent.Rejected; len(refused) > 0 {
 		return fmt.Errorf("dynamo: %d timers were rejected: %s %s", len(refused), refused[0].Code, refused[0].Message)
 	}
 	return err
 }
 
-func (p *Provider) timerEntries(timers []provider.Timer) ([]sqsqueue.Entry, error) {
+func (tm *Timers) Encode(timers []provider.Timer) ([]sqsqueue.Entry, error) {
 	entries := make([]sqsqueue.Entry, 0, len(timers))
 	for i := range timers {
 		t := timers[i]
-		t.Hub = p.queue.Hub
+		t.Hub = tm.queue.Hub
 		e, err := sqsqueue.NewEntry(&t, t.TimerID, sqsqueue.BodyLimit)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
 		e.IsEvent = true
-		e.Delay = p.queue.DelayUntil(timers[i].FireAt)
+		e.Delay = tm.queue.DelayUntil(timers[i].FireAt)
 		entries = append(entries, e)
 	}
 	return entries, nil

@@ -1,4 +1,4 @@
-package dynamo
+package workqueue
 
 import (
 	"sort"
@@ -18,16 +18,16 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 		o := provider.ActivityOutcome{
 			ActivityID: -1 << 62, Attempt: -1 << 62, Segment: -1 << 62, RetryAt: &now, RetryInMs: -1 << 62, SeenAt: &now,
 		}
-		most := sort.Search(bundleBytes, func(length int) bool { // the largest that are small
+		most := sort.Search(maxBundleBytes, func(length int) bool { // the largest that are small
 			o.Run, o.Ended, o.Result = strings.Repeat(text, length), text, history.Payload(`"`+strings.Repeat("<", length)+`"`)
-			return !areSmall(completed(o, 5))
+			return !fitOneMessage(completed(o, 5))
 		}) - 1
 		o.Run, o.Result = strings.Repeat(text, most), history.Payload(`"`+strings.Repeat("<", most)+`"`)
-		if bytes := 5 * (outcomeBytes(&o) + len(",")); bytes > bundleBytes || !areSmall(completed(o, 5)) {
+		if bytes := 5 * (outcomeBytes(&o) + len(",")); bytes > maxBundleBytes || !fitOneMessage(completed(o, 5)) {
 			t.Errorf("five outcomes of %d times %q are small, and take %d bytes", most, text, bytes)
 		}
 	}
-	if !areSmall(completed(provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"done"`)}, 10)) {
+	if !fitOneMessage(completed(provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"done"`)}, 10)) {
 		t.Error("ten short results are measured")
 	}
 }
@@ -35,13 +35,13 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 // A message has as many outcomes as fit, and what fits none is told as an error.
 func TestOutcomesAreBundledByTheirSize(t *testing.T) {
 	t.Parallel()
-	third := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("x", bundleBytes/3) + `"`)}
-	ms := bundle(completed(third, 5))
+	third := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("x", maxBundleBytes/3) + `"`)}
+	ms := bundleOutcomes(completed(third, 5))
 	if len(ms) != 3 || len(ms[0].Outcomes) != 2 || len(ms[1].Outcomes) != 2 || len(ms[2].Outcomes) != 1 {
 		t.Errorf("%d messages of five outcomes of a third each", len(ms))
 	}
-	larger := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("<", bundleBytes/6) + `"`)}
-	ms = bundle(completed(larger, 1))
+	larger := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("<", maxBundleBytes/6) + `"`)}
+	ms = bundleOutcomes(completed(larger, 1))
 	if len(ms) != 1 || ms[0].Outcomes[0].Error == nil || ms[0].Outcomes[0].Error.Type != history.TypePayloadTooLarge {
 		t.Errorf("a result that fits no message is sent: %d messages", len(ms))
 	}

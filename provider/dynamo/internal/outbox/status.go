@@ -1,4 +1,4 @@
-package dynamo
+package outbox
 
 import (
 	"context"
@@ -17,49 +17,49 @@ const (
 	lastRefresh  = 15 * time.Minute
 )
 
-// publish writes the changes of the instance. A status that is only displayed is best effort. Otherwise a throttled
+// writeStatus writes the changes of the instance. A status that is only displayed is best effort. Otherwise a throttled
 // table would cause redeliveries of the turn's messages, and repeated sends of its work. A refresh writes the status
 // later.
-func (p *Provider) publish(ctx context.Context, u *instances.Projection) error {
+func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) error {
 	if !u.Changed() {
 		return nil
 	}
-	err := p.instances.Project(ctx, *u)
+	err := ob.instances.Project(ctx, *u)
 	if err == nil || u.Required() {
 		return err
 	}
-	asked := p.askRefresh(ctx, &provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event})
-	p.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
+	asked := ob.scheduleRefresh(ctx, &provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event})
+	ob.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
 		"instance", u.InstanceID, "execution", u.ExecutionID, "status", u.Status, "error", errors.Join(err, asked))
 	return nil
 }
 
-// askRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is due,
+// scheduleRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is due,
 // so that a failing refresh does not delay the instance's messages.
-func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error {
-	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, p.queue.MaxDelay) //nolint:mnd // far beyond the last
+func (ob *Outbox) scheduleRefresh(ctx context.Context, wake *provider.Message) error {
+	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, ob.queue.MaxDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
 		V: provider.WireVersion, InstanceID: wake.InstanceID, ExecutionID: wake.ExecutionID, Segment: wake.Segment, TimerID: max(wake.TimerID, 1),
-		FireAt: p.now().Add(after).UTC(), Refresh: wake.Refresh + 1,
+		FireAt: ob.now().Add(after).UTC(), Refresh: wake.Refresh + 1,
 	}
-	return p.delayTimers(ctx, []provider.Timer{t})
+	return ob.timers.Send(ctx, []provider.Timer{t})
 }
 
 // RefreshStatus writes the instance's status from its history. An hour of failures can request several refreshes. Only
 // the refresh of the last turn that changed the status continues.
-func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
-	last, err := p.refresh(ctx, wake)
+func (ob *Outbox) RefreshStatus(ctx context.Context, wake *provider.Message) error {
+	last, err := ob.refreshStatus(ctx, wake)
 	if err == nil || !last || !wake.IsRefresh() {
 		return err
 	}
-	return errors.Join(err, p.askRefresh(ctx, wake))
+	return errors.Join(err, ob.scheduleRefresh(ctx, wake))
 }
 
-// refresh writes the status. last is true if, as far as is known, no turn after the requesting one has changed the
+// refreshStatus writes the status. last is true if, as far as is known, no turn after the requesting one has changed the
 // status.
-func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bool, err error) {
+func (ob *Outbox) refreshStatus(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
-	o, err := p.segments.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
+	o, err := ob.segments.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return false, nil
@@ -72,11 +72,11 @@ func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bo
 	if u.Required() || o.Last().Kind == history.OrchestrationContinuedAsNew {
 		return false, nil
 	}
-	return !restated(o, wake.Segment), p.instances.Project(ctx, u)
+	return !statusChangedAfter(o, wake.Segment), ob.instances.Project(ctx, u)
 }
 
-// restated reports whether a turn after the segment has changed the instance's status, or its custom status.
-func restated(o *provider.Orchestration, after int64) bool {
+// statusChangedAfter reports whether a turn after the segment has changed the instance's status, or its custom status.
+func statusChangedAfter(o *provider.Orchestration, after int64) bool {
 	var state history.State
 	for i := range o.Segments {
 		before := state.Summary
