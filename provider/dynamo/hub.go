@@ -17,8 +17,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
+	"github.com/perdure/perdure/provider/dynamo/internal/retries"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/starts"
 	"github.com/perdure/perdure/provider/dynamo/internal/sweep"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
@@ -146,10 +149,12 @@ type Provider struct {
 	workQueues *workqueue.WorkQueues
 	updates    *updates.Store
 	outbox     *outbox.Outbox
+	retries    *retries.Retries
+	rejections *rejections.Rejections
+	starts     *starts.Starts
 	documents  *segments.Documents
 	workItems  *segments.WorkItems
 	attempts   *attempts.Store
-	// sentRetries caches the attempts that were sent.
 	// parents caches the states of parents for reconciliations.
 	parents     *lru.Cache[parentState]
 	sentRetries *lru.Cache[struct{}]
@@ -177,7 +182,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	p := &Provider{
 		hub: hub, table: table.New(clients.Table, hub.Table), schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
 		lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		parents: lru.New[parentState](parentsKnown), sentRetries: lru.New[struct{}](sentRetries),
+		parents: lru.New[parentState](parentsKnown),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
@@ -212,6 +217,15 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 		Table: p.table, Queue: p.queue, Inbox: p.inbox, WorkQueues: p.workQueues, Timers: p.timers,
 		Instances: p.instances, Attempts: p.attempts, Segments: p.segments, Updates: p.updates,
 	}, s.Now, s.Log)
+	p.retries = retries.New(retries.Stores{
+		Table: p.table, Queue: p.queue, WorkQueues: p.workQueues, Attempts: p.attempts, WorkItems: p.workItems,
+		Outbox: p.outbox,
+	}, s.Now)
+	p.rejections = rejections.New(p.table, p.inbox, s.Now, s.Log)
+	p.starts = starts.New(starts.Stores{
+		Table: p.table, Inbox: p.inbox, Builds: p.builds, Timers: p.timers, Instances: p.instances,
+		Segments: p.segments, Outbox: p.outbox,
+	}, s.Now)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	if err := p.timers.CheckTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/perdure/perdure/history"
@@ -11,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -46,7 +46,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 	case len(it) > 0 && !instances.IsTombstone(it):
 		return table.GetString(it, table.AttrStartID) != e.StartID, false, nil
 	case !instances.MustNotStart(it, e.StartID):
-		err := p.neverStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
+		err := p.rejections.PreventStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
 		if errors.Is(err, provider.ErrConflict) {
 			err = &provider.Error{Op: "DynamoDB.UpdateItem", InstanceID: e.InstanceID, Retryable: true, Err: err}
 		}
@@ -56,17 +56,6 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 	}
 
 	answer := provider.ChildOutcome(e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID})
-	answer.Error = lostOutcome(it, e.InstanceID, e.StartID)
+	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
 	return false, true, p.inbox.Send(ctx, answer)
-}
-
-// lostOutcome returns the failure for a parent of a child whose outcome is unknown.
-func lostOutcome(it table.Item, instanceID, startID string) *history.Failure {
-	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
-	if instances.IsDeletedStart(it, startID) {
-		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)
-	} else {
-		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to tell whether it ran", instanceID)
-	}
-	return f
 }

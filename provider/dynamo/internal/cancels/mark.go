@@ -52,7 +52,7 @@ func (cs *Store) ExpireUpdate(executionID, sk string, ttl types.AttributeValue) 
 func (cs *Store) Expire(ctx context.Context, instanceID, executionID, sk string) error {
 	u := cs.ExpireUpdate(executionID, sk, table.Unix(cs.now().Add(table.TombstoneLifetime)))
 	return cs.table.Update(ctx, instanceID, &dynamodb.UpdateItemInput{
-		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
+		Key: u.Key, UpdateExpression: u.UpdateExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
 	})
 }

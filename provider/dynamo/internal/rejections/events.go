@@ -1,4 +1,4 @@
-package dynamo
+package rejections
 
 import (
 	"context"
@@ -17,28 +17,28 @@ import (
 // The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
 // to an incarnation, because a copy of an event can reach the next one.
 const (
-	skRefusedEvents   = "e"
-	attrRefusedEvents = "refusedEvents" // JSON, the latest senders at the end
-	attrWrites        = "writes"        // the number of writes of the item
+	skRejectedEvents   = "e"
+	attrRejectedEvents = "refusedEvents" // JSON, the latest senders at the end
+	attrWrites         = "writes"        // the number of writes of the item
 )
 
 const (
-	// refusedSenders is the maximum number of stored senders, because the size of an item is limited.
-	refusedSenders = 256
-	// refuseTries is the number of tries of a write with concurrent writers.
-	refuseTries = 4
+	// maxSenders is the maximum number of stored senders, because the size of an item is limited.
+	maxSenders = 256
+	// maxWriteTries is the number of tries of a write with concurrent writers.
+	maxWriteTries = 4
 )
 
-// refusedSender holds the rejected events of one execution.
-type refusedSender struct {
+// rejectedSender holds the rejected events of one execution.
+type rejectedSender struct {
 	ExecutionID string `json:"x"`
 	First       int64  `json:"first"`
 	Last        int64  `json:"last"`
 }
 
 // ReadRejectedEvents reads the events that were rejected for an ID.
-func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
-	_, senders, err := p.readRefused(ctx, instanceID)
+func (rj *Rejections) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
+	_, senders, err := rj.read(ctx, instanceID)
 	if err != nil || len(senders) == 0 {
 		return nil, err
 	}
@@ -49,16 +49,16 @@ func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (p
 	return refused, nil
 }
 
-func refusedEventsKey(instanceID string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skRefusedEvents)}
+func rejectedEventsKey(instanceID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skRejectedEvents)}
 }
 
-func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes int64, senders []refusedSender, err error) {
-	found, err := p.table.Get(ctx, instanceID, refusedEventsKey(instanceID), provider.Strong)
+func (rj *Rejections) read(ctx context.Context, instanceID string) (writes int64, senders []rejectedSender, err error) {
+	found, err := rj.table.Get(ctx, instanceID, rejectedEventsKey(instanceID), provider.Strong)
 	if err != nil || len(found) == 0 {
 		return 0, nil, err
 	}
-	if err := json.Unmarshal([]byte(table.GetString(found, attrRefusedEvents)), &senders); err != nil {
+	if err := json.Unmarshal([]byte(table.GetString(found, attrRejectedEvents)), &senders); err != nil {
 		return 0, nil, fmt.Errorf("dynamo: instance %q: rejected events: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	return table.GetNumber(found, attrWrites), senders, nil
@@ -66,36 +66,36 @@ func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes i
 
 // RejectEvents stores the rejected events, on condition that no instance can consume them, and then responds to the
 // sender. After the response, no copy of the events may be consumed.
-func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
-	if err := p.rememberRefused(ctx, over, ms); err != nil {
+func (rj *Rejections) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
+	if err := rj.record(ctx, over, ms); err != nil {
 		return err
 	}
 	why := provider.NotFoundFailure
 	if over != "" {
 		why = provider.EndedFailure
 	}
-	return p.inbox.Send(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
+	return rj.inbox.Send(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 }
 
-// rememberRefused stores events that no instance has consumed. It returns ErrConflict if an instance exists that may
+// record stores events that no instance has consumed. It returns ErrConflict if an instance exists that may
 // consume them.
-func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provider.InboxMessage) error {
+func (rj *Rejections) record(ctx context.Context, over string, ms []*provider.InboxMessage) error {
 	instanceID := ms[0].InstanceID
-	for range refuseTries {
-		writes, senders, err := p.readRefused(ctx, instanceID)
+	for range maxWriteTries {
+		writes, senders, err := rj.read(ctx, instanceID)
 		if err != nil {
 			return err
 		}
-		more := withRefused(senders, ms)
+		more := addRejected(senders, ms)
 		if more == nil {
 			return nil
 		}
-		put, err := p.putRefused(instanceID, writes, more)
+		put, err := rj.encode(instanceID, writes, more)
 		if err != nil {
 			return err
 		}
 
-		err = p.table.Transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: p.nobodyTakes(instanceID, over)}, {Put: put}})
+		err = rj.table.Transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: rj.noReceiver(instanceID, over)}, {Put: put}})
 		if err == nil {
 			return nil
 		}
@@ -109,14 +109,14 @@ func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provi
 	return &provider.Error{Op: "RejectEvents", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
-// withRefused adds the events of messages to the rejected events. It returns nil if all are already stored.
-func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refusedSender {
+// addRejected adds the events of messages to the rejected events. It returns nil if all are already stored.
+func addRejected(senders []rejectedSender, ms []*provider.InboxMessage) []rejectedSender {
 	all := slices.Clone(senders)
 	for _, m := range ms {
 		id := m.Parent.EventID
-		at := slices.IndexFunc(all, func(s refusedSender) bool { return s.ExecutionID == m.Parent.ExecutionID })
+		at := slices.IndexFunc(all, func(s rejectedSender) bool { return s.ExecutionID == m.Parent.ExecutionID })
 		if at < 0 {
-			all = append(all, refusedSender{ExecutionID: m.Parent.ExecutionID, First: id, Last: id})
+			all = append(all, rejectedSender{ExecutionID: m.Parent.ExecutionID, First: id, Last: id})
 			continue
 		}
 		s := all[at]
@@ -128,19 +128,19 @@ func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refused
 	if slices.Equal(all, senders) {
 		return nil
 	}
-	return all[max(0, len(all)-refusedSenders):]
+	return all[max(0, len(all)-maxSenders):]
 }
 
-// putRefused replaces the rejected events, on condition that they have not changed.
-func (p *Provider) putRefused(instanceID string, writes int64, senders []refusedSender) (*types.Put, error) {
+// encode replaces the rejected events, on condition that they have not changed.
+func (rj *Rejections) encode(instanceID string, writes int64, senders []rejectedSender) (*types.Put, error) {
 	doc, err := json.Marshal(senders)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: rejected events: %w", instanceID, err)
 	}
-	it := refusedEventsKey(instanceID)
-	it[attrRefusedEvents] = table.Str(string(doc))
+	it := rejectedEventsKey(instanceID)
+	it[attrRejectedEvents] = table.Str(string(doc))
 	it[attrWrites] = table.Num(writes + 1)
-	it[table.AttrTTL] = table.Unix(p.now().Add(table.TombstoneLifetime))
+	it[table.AttrTTL] = table.Unix(rj.now().Add(table.TombstoneLifetime))
 
 	put := &types.Put{Item: it}
 	table.RequireAbsent(put)
@@ -152,8 +152,8 @@ func (p *Provider) putRefused(instanceID string, writes int64, senders []refused
 	return put, nil
 }
 
-// nobodyTakes returns the condition that an ID has no instance, or one that has ended.
-func (p *Provider) nobodyTakes(instanceID, over string) *types.ConditionCheck {
+// noReceiver returns the condition that an ID has no instance, or one that has ended.
+func (rj *Rejections) noReceiver(instanceID, over string) *types.ConditionCheck {
 	check := &types.ConditionCheck{
 		Key:                                 table.InstanceKey(instanceID),
 		ConditionExpression:                 aws.String(table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)"),

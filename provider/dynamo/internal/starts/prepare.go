@@ -1,4 +1,4 @@
-package dynamo
+package starts
 
 import (
 	"context"
@@ -15,36 +15,31 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// preparedStart is a start whose writes the caller commits in a transaction.
-type preparedStart struct {
-	provider *Provider
+// Prepared is a start whose writes the caller commits in a transaction.
+type Prepared struct {
+	starts   *Starts
 	instance provider.Instance
 	writes   []types.TransactWriteItem
 }
 
-// TransactItems returns the two writes of a start that client.PrepareStart prepared. Add them to the TransactItems of your
-// TransactWriteItems call, in the hub's account and region. AWS allows 100 items and 4 MB per transaction. The caller
-// requires dynamodb:PutItem on the hub's table.
-//
-// It returns nil for a start of another provider. A wrapper of a PreparedStart must have the method Unwrap()
-// provider.PreparedStart.
+// TransactItems returns the writes of a prepared start, or nil if another provider has prepared it.
 func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
-	if p, ok := offered.By[*preparedStart](s); ok {
+	if p, ok := offered.By[*Prepared](s); ok {
 		return p.writes
 	}
 	return nil
 }
 
-// PrepareStart implements provider.StartPreparer. The provider does not know when the caller commits the transaction,
+// Prepare implements provider.StartPreparer. The provider does not know when the caller commits the transaction,
 // or whether Wake follows. The commit can be hours after the creation time in the item, and the sweeper has then
 // searched that time already. The item is therefore in the attention index from the beginning, and the first turn
 // removes it.
-func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
-	b, err := p.conceive(ctx, &s)
+func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+	b, err := ss.prepareInstance(ctx, &s)
 	if err != nil {
 		return nil, err
 	}
-	old, err := p.instances.GetRaw(ctx, s.InstanceID, provider.Strong)
+	old, err := ss.instances.GetRaw(ctx, s.InstanceID, provider.Strong)
 	if err != nil {
 		return nil, err
 	}
@@ -60,30 +55,30 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	table.RequireAbsent(put)
 	first := b.segment()
 	if len(old) > 0 {
-		if err := whyRefused(old, &b.Instance); err != nil {
+		if err := rejectionOf(old, &b.Instance); err != nil {
 			return nil, err
 		}
 		instances.ReplaceTombstone(put, old)
 		first.Watermark = instances.WatermarkOf(old)
 	}
 
-	writes, err := p.birthWrites(put, &b.Instance, first)
+	writes, err := ss.creationWrites(put, &b.Instance, first)
 	if err != nil {
 		return nil, err
 	}
-	return &preparedStart{provider: p, instance: b.Instance, writes: writes}, p.delayFirstTurn(ctx, &b.Instance)
+	return &Prepared{starts: ss, instance: b.Instance, writes: ss.table.SetTableName(writes)}, ss.sendStartTimer(ctx, &b.Instance)
 }
 
 // InstanceID implements provider.PreparedStart.
-func (s *preparedStart) InstanceID() string { return s.instance.InstanceID }
+func (s *Prepared) InstanceID() string { return s.instance.InstanceID }
 
 // Wake implements provider.PreparedStart.
-func (s *preparedStart) Wake(ctx context.Context) error {
-	return s.provider.beginNow(ctx, &s.instance)
+func (s *Prepared) Wake(ctx context.Context) error {
+	return s.starts.wake(ctx, &s.instance)
 }
 
 // StartError implements provider.PreparedStart.
-func (s *preparedStart) StartError(err error) error {
+func (s *Prepared) StartError(err error) error {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		return nil
@@ -93,25 +88,25 @@ func (s *preparedStart) StartError(err error) error {
 		there := reason.Item
 		mine := table.GetString(there, table.AttrPK) == table.GetString(key, table.AttrPK) && table.GetString(there, table.AttrSK) == table.GetString(key, table.AttrSK)
 		if mine && aws.ToString(reason.Code) == table.ConditionFailedCode {
-			return s.refusedBy(there)
+			return s.startError(there)
 		}
 	}
 	return nil
 }
 
-// refusedBy returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
+// startError returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
 // changed since the start was prepared.
-func (s *preparedStart) refusedBy(there table.Item) error {
-	if err := whyRefused(there, &s.instance); err != nil {
+func (s *Prepared) startError(there table.Item) error {
+	if err := rejectionOf(there, &s.instance); err != nil {
 		return err
 	}
 	return fmt.Errorf("dynamo: instance %q: the instance was purged after the start was prepared: %w",
 		s.instance.InstanceID, provider.ErrConflict)
 }
 
-// whyRefused returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
+// rejectionOf returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
 // can.
-func whyRefused(there table.Item, in *provider.Instance) error {
+func rejectionOf(there table.Item, in *provider.Instance) error {
 	switch {
 	case instances.IsTombstone(there) && !instances.MustNotStart(there, in.StartID):
 		return nil

@@ -1,4 +1,4 @@
-package dynamo
+package retries
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 
 // PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
 // the timers.
-func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
-	c := &retrying{p: p, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
+func (rt *Retries) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
+	c := &request{retries: rt, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
 	var writes []types.TransactWriteItem
 	for i := range keeps {
 		if keeps[i].Sent {
 			continue
 		}
-		u, err := c.keepPending(&keeps[i])
+		u, err := c.pendingUpdate(&keeps[i])
 		if err != nil {
 			return err
 		}
@@ -30,8 +30,8 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 	}
 	for len(writes) > 0 {
 		n := min(len(writes), table.MaxTransactionItems-1)
-		batch := append([]types.TransactWriteItem{{ConditionCheck: c.fence()}}, writes[:n]...)
-		if err := p.table.Transact(ctx, instanceID, batch); err != nil {
+		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, writes[:n]...)
+		if err := rt.table.Transact(ctx, instanceID, batch); err != nil {
 			return c.conflict(err)
 		}
 		writes = writes[n:]
@@ -48,7 +48,7 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 			TimerID: k.ActivityID, FireAt: k.NextCheckAt, Attempt: k.Attempt, WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
-	refused, err := p.outbox.SendOutputs(ctx, &out)
+	refused, err := rt.outbox.SendOutputs(ctx, &out)
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities were rejected: %s", instanceID,
 			len(refused), refused[0].Failure.Message)
@@ -56,8 +56,8 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 	return err
 }
 
-// keepPending returns the update that stores a pending attempt in place of the value that was read.
-func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update, error) {
+// pendingUpdate returns the update that stores a pending attempt in place of the value that was read.
+func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: encode pending attempt: %w", err)

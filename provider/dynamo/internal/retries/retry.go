@@ -1,4 +1,4 @@
-package dynamo
+package retries
 
 import (
 	"cmp"
@@ -19,20 +19,20 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
-// retrying is one call of RetryActivities.
-type retrying struct {
-	p *Provider
+// request is one call of RetryActivities.
+type request struct {
+	retries *Retries
 	*provider.RetryRequest
 
-	verified bool
-	verdicts []provider.RetryVerdict
-	over     map[int64]bool // activities that have failed in this call
-	sends    []attempt
-	waiting  []provider.ActivityRetry // the current attempt of each due one, if it is pending
+	verified  bool
+	verdicts  []provider.RetryVerdict
+	exhausted map[int64]bool // activities that have failed in this call
+	sends     []nextAttempt
+	waiting   []provider.ActivityRetry // the current attempt of each due one, if it is pending
 }
 
-// attempt is an attempt to send.
-type attempt struct {
+// nextAttempt is an attempt to send.
+type nextAttempt struct {
 	activityID, segment int64
 	number              int
 	run                 string
@@ -42,12 +42,12 @@ type attempt struct {
 }
 
 // RetryActivities advances the attempt records, on condition that the head is unchanged, and then sends their attempts.
-func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
-	c := &retrying{p: p, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
+func (rt *Retries) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
+	c := &request{retries: rt, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), exhausted: map[int64]bool{}}
 
 	var out provider.RetryResult
 	for _, round := range c.rounds() {
-		if err := c.judge(ctx, round); err != nil {
+		if err := c.decide(ctx, round); err != nil {
 			return out, err
 		}
 	}
@@ -64,7 +64,7 @@ func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest
 
 // rounds groups the indices of the failures into rounds with at most one failure of each activity, because the verdict
 // on the first failure affects the second one.
-func (c *retrying) rounds() (rounds [][]int) {
+func (c *request) rounds() (rounds [][]int) {
 	seen := map[int64]int{}
 	for i := range c.Failed {
 		n := seen[c.Failed[i].ActivityID]
@@ -77,12 +77,12 @@ func (c *retrying) rounds() (rounds [][]int) {
 	return rounds
 }
 
-// judge determines the verdicts on failures of different activities.
-func (c *retrying) judge(ctx context.Context, round []int) error {
+// decide determines the verdicts on failures of different activities.
+func (c *request) decide(ctx context.Context, round []int) error {
 	var advance, last []int
 	for _, i := range round {
 		switch o := &c.Failed[i]; {
-		case c.over[o.ActivityID]:
+		case c.exhausted[o.ActivityID]:
 		case o.RetryAt != nil:
 			advance = append(advance, i)
 		default:
@@ -98,24 +98,24 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 		advance = advance[n:]
 	}
 
-	err := c.judgeLast(ctx, last)
+	err := c.decideLast(ctx, last)
 	for _, i := range round {
 		if c.verdicts[i] == provider.RetryExhausted {
-			c.over[c.Failed[i].ActivityID] = true
+			c.exhausted[c.Failed[i].ActivityID] = true
 		}
 	}
 	return err
 }
 
-// judgeLast determines the verdicts on failures without a next attempt. A failure counts if its attempt is the current
+// decideLast determines the verdicts on failures without a next attempt. A failure counts if its attempt is the current
 // one, and the commit that records it is conditional on the head. A failure whose run led to the current attempt was
 // reported before, when a next attempt was possible. That attempt may not have been sent.
-func (c *retrying) judgeLast(ctx context.Context, last []int) error {
+func (c *request) decideLast(ctx context.Context, last []int) error {
 	found := make([]provider.ActivityRetry, len(last))
 	looks := make([]func() error, len(last))
 	for n, i := range last {
 		looks[n] = func() (err error) {
-			found[n], err = c.p.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
+			found[n], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 		case current.Attempt == 0 || current.Attempt == o.Attempt:
 			c.verdicts[i] = provider.RetryExhausted
 		case current.Attempt == o.Attempt+1 && current.Run == o.Run:
-			c.next(i, current.At, true, current.Ended)
+			c.addNext(i, current.At, true, current.Ended)
 		}
 	}
 	return nil
@@ -137,22 +137,22 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 // advance makes the next attempts current, for failures of current attempts, in one transaction that also checks the
 // head. A failure whose write is rejected was reported before, or is not of the current attempt. The others are then
 // tried again.
-func (c *retrying) advance(ctx context.Context, batch []int) error {
+func (c *request) advance(ctx context.Context, batch []int) error {
 	for len(batch) > 0 {
 		writes := make([]types.TransactWriteItem, 1, len(batch)+1)
-		writes[0].ConditionCheck = c.fence()
+		writes[0].ConditionCheck = c.headCondition()
 		for _, i := range batch {
-			u, err := c.update(&c.Failed[i])
+			u, err := c.advanceUpdate(&c.Failed[i])
 			if err != nil {
 				return err
 			}
 			writes = append(writes, types.TransactWriteItem{Update: u})
 		}
 
-		err := c.p.table.Transact(ctx, c.InstanceID, writes)
+		err := c.retries.table.Transact(ctx, c.InstanceID, writes)
 		if err == nil {
 			for _, i := range batch {
-				c.next(i, *c.Failed[i].RetryAt, false, c.Failed[i].Ended)
+				c.addNext(i, *c.Failed[i].RetryAt, false, c.Failed[i].Ended)
 			}
 			c.verified = true
 			return nil
@@ -169,7 +169,7 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 
 // withoutRefused removes the failures from a batch that made its transaction fail, and sets their verdicts. known is
 // false if there are none.
-func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known bool) {
+func (c *request) withoutRefused(batch []int, failed error) (rest []int, known bool) {
 	if _, moved := table.FailedItem(failed, 0); moved || !table.ConditionFailed(failed) {
 		return nil, false
 	}
@@ -185,24 +185,24 @@ func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known 
 			continue // it is not the current attempt
 		}
 		if r, err := attempts.Decode(old); err == nil {
-			c.next(i, r.At, true, r.Ended)
+			c.addNext(i, r.At, true, r.Ended)
 		} else {
-			c.next(i, *o.RetryAt, true, o.Ended)
+			c.addNext(i, *o.RetryAt, true, o.Ended)
 		}
 	}
 	return rest, known
 }
 
-// next records that the attempt after a failure is the current one and must be sent.
-func (c *retrying) next(i int, at time.Time, again bool, ended string) {
+// addNext records that the attempt after a failure is the current one and must be sent.
+func (c *request) addNext(i int, at time.Time, again bool, ended string) {
 	o := &c.Failed[i]
 	c.verdicts[i] = provider.RetryNext
-	c.sends = append(c.sends, attempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again, ended: ended})
+	c.sends = append(c.sends, nextAttempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again, ended: ended})
 }
 
-// fence returns the condition that the caller's head is the head. A caller with a stale view, or one that is late for a
+// headCondition returns the condition that the caller's head is the head. A caller with a stale view, or one that is late for a
 // deleted instance, changes nothing.
-func (c *retrying) fence() *types.ConditionCheck {
+func (c *request) headCondition() *types.ConditionCheck {
 	return &types.ConditionCheck{
 		Key:                 table.ExecutionKey(c.Head.ExecutionID, table.SegmentSK(c.Head.Segment+1, 0)),
 		ConditionExpression: aws.String(table.NotExists),
@@ -211,9 +211,9 @@ func (c *retrying) fence() *types.ConditionCheck {
 	}
 }
 
-// update returns the update that makes the attempt after a failure current. For a later attempt there may be no item,
+// advanceUpdate returns the update that makes the attempt after a failure current. For a later attempt there may be no item,
 // because in an earlier release the workers sent the next attempt.
-func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
+func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, error) {
 	why, err := attempts.EncodeFailure(o.Error)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 		},
 		ExpressionAttributeValues: table.Item{
 			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), outbox.ValueRun: table.Str(o.Run), ":error": table.Str(why),
-			":due": table.Str(table.FormatTime(*o.RetryAt)), ":now": table.Str(table.FormatTime(c.p.now())),
+			":due": table.Str(table.FormatTime(*o.RetryAt)), ":now": table.Str(table.FormatTime(c.retries.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -240,7 +240,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 }
 
 // conflict returns the error of a transaction: ErrConflict if a condition failed.
-func (c *retrying) conflict(err error) error {
+func (c *request) conflict(err error) error {
 	if !table.ConditionFailed(err) {
 		return err
 	}
@@ -248,12 +248,12 @@ func (c *retrying) conflict(err error) error {
 }
 
 // addDue finds the due attempts that are current, and adds them to the attempts to send.
-func (c *retrying) addDue(ctx context.Context) error {
+func (c *request) addDue(ctx context.Context) error {
 	found := make([]provider.ActivityRetry, len(c.Due))
 	looks := make([]func() error, len(c.Due))
 	for i := range c.Due {
 		looks[i] = func() (err error) {
-			found[i], err = c.p.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
+			found[i], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
 			return err
 		}
 	}
@@ -266,18 +266,18 @@ func (c *retrying) addDue(ctx context.Context) error {
 		switch {
 		case current.Attempt == 0 || due.Attempt > 0 && due.Attempt != current.Attempt && !again:
 		case again:
-			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, run: current.Run, at: current.At, again: true, ended: current.Ended})
+			c.sends = append(c.sends, nextAttempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, run: current.Run, at: current.At, again: true, ended: current.Ended})
 		case current.Pending != nil:
-			c.wait(i, current)
+			c.addWaiting(i, current)
 		default:
-			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, ended: current.Ended})
+			c.sends = append(c.sends, nextAttempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, ended: current.Ended})
 		}
 	}
 	return nil
 }
 
-// wait records that a due attempt is pending.
-func (c *retrying) wait(i int, current *provider.ActivityRetry) {
+// addWaiting records that a due attempt is pending.
+func (c *request) addWaiting(i int, current *provider.ActivityRetry) {
 	if c.waiting == nil {
 		c.waiting = make([]provider.ActivityRetry, len(c.Due))
 	}
@@ -285,7 +285,7 @@ func (c *retrying) wait(i int, current *provider.ActivityRetry) {
 }
 
 // verify checks that the head is current, if no write has done so and no commit will.
-func (c *retrying) verify(ctx context.Context) error {
+func (c *request) verify(ctx context.Context) error {
 	needless := len(c.Due) == 0
 	for _, v := range c.verdicts {
 		needless = needless && v == provider.RetryExhausted
@@ -293,7 +293,7 @@ func (c *retrying) verify(ctx context.Context) error {
 	if c.verified || needless {
 		return nil
 	}
-	if err := c.p.table.Transact(ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.fence()}}); err != nil {
+	if err := c.retries.table.Transact(ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.headCondition()}}); err != nil {
 		return c.conflict(err)
 	}
 	c.verified = true
@@ -301,23 +301,23 @@ func (c *retrying) verify(ctx context.Context) error {
 }
 
 // send sends attempts with a delay or a timer.
-func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
+func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	var out provider.Outputs
 	var refused []provider.OutputFailure
 	ended := map[int64]string{}
 
 	for i := range c.sends {
 		a := &c.sends[i]
-		if a.again && c.p.sentRetries.Has(c.sent(a)) {
+		if a.again && c.retries.sent.Has(c.cacheKey(a)) {
 			continue // this process has seen it arrive
 		}
-		left := a.at.Sub(c.p.now())
-		if left > c.p.queue.MaxDelay {
+		left := a.at.Sub(c.retries.now())
+		if left > c.retries.queue.MaxDelay {
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
 
-		w, err := c.p.workItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
+		w, err := c.retries.workItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
 		case errors.Is(err, table.ErrDeleted):
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)
@@ -327,7 +327,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			continue
 		case err != nil:
 			return nil, err
-		case left > c.p.workQueues.MaxDelay(&w):
+		case left > c.retries.workQueues.MaxDelay(&w):
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
@@ -341,31 +341,31 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		}
 	}
 
-	more, err := c.p.outbox.SendOutputs(ctx, &out)
+	more, err := c.retries.outbox.SendOutputs(ctx, &out)
 	for i := range more { // an attempt has run before the one that cannot be sent
 		more[i].Ended = ended[more[i].EventID]
 	}
 	if refused = append(refused, more...); err == nil && len(refused) == 0 {
 		for i := range c.sends {
-			c.p.sentRetries.Add(c.sent(&c.sends[i]), struct{}{}, 1)
+			c.retries.sent.Add(c.cacheKey(&c.sends[i]), struct{}{}, 1)
 		}
 	}
 	return refused, err
 }
 
 // timer returns the timer that starts an attempt.
-func (c *retrying) timer(a *attempt) provider.Timer {
+func (c *request) timer(a *nextAttempt) provider.Timer {
 	return provider.Timer{
 		V: provider.WireVersion, InstanceID: c.InstanceID, ExecutionID: c.Head.ExecutionID, Segment: a.segment,
 		TimerID: a.activityID, FireAt: a.at, Attempt: a.number,
 	}
 }
 
-// sent returns a key for an attempt that was sent for a failure.
-func (c *retrying) sent(a *attempt) string {
+// cacheKey returns a key for an attempt that was sent for a failure.
+func (c *request) cacheKey(a *nextAttempt) string {
 	return fmt.Sprintf("%s %d %d %s", c.Head.ExecutionID, a.activityID, a.number, a.run)
 }
 
-// sentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted is
+// maxSentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted is
 // redelivered within minutes.
-const sentRetries = 4096
+const maxSentRetries = 4096
