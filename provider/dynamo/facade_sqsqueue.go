@@ -36,3 +36,13 @@ func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.
 func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 	return p.queue.CountWorkItems(ctx)
 }
+
+// DeadLetterQueues implements provider.DeadLetters.
+func (p *Provider) DeadLetterQueues() []string {
+	return p.queue.DeadLetterQueues()
+}
+
+// CountDeadLetters implements provider.DeadLetters.
+func (p *Provider) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
+	return p.queue.CountDeadLetters(ctx, queue)
+}

@@ -10,14 +10,20 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/builds"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/deadletters"
+	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
+	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
+	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/lists"
-	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/queries"
+	"github.com/perdure/perdure/provider/dynamo/internal/reconcile"
 	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
+	"github.com/perdure/perdure/provider/dynamo/internal/retention"
 	"github.com/perdure/perdure/provider/dynamo/internal/retries"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
@@ -128,45 +134,53 @@ func defaults() settings {
 // Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
 // of builds, keys and segments.
 type Provider struct {
-	hub        HubConfig
-	table      *table.Table
-	queue      *sqsqueue.Queues
-	schedules  ScheduleAPI
-	functions  FunctionAPI
-	payloads   *payloads.Store // nil if the hub has no bucket
-	now        func() time.Time
-	log        *slog.Logger
-	builds     *builds.Builds
-	tokens     *tokens.Keys
-	hubItems   *hubstore.Store
-	inbox      *inbox.Inbox
-	cancels    *cancels.Store
-	instances  *instances.Store
-	lists      *lists.Lists
-	sweep      *sweep.Searches
-	segments   *segments.Store
-	timers     *timers.Timers
-	workQueues *workqueue.WorkQueues
-	updates    *updates.Store
-	outbox     *outbox.Outbox
-	retries    *retries.Retries
-	rejections *rejections.Rejections
-	starts     *starts.Starts
-	documents  *segments.Documents
-	workItems  *segments.WorkItems
-	attempts   *attempts.Store
-	// parents caches the states of parents for reconciliations.
-	parents     *lru.Cache[parentState]
-	sentRetries *lru.Cache[struct{}]
+	hub         HubConfig
+	table       *table.Table
+	queue       *sqsqueue.Queues
+	schedules   ScheduleAPI
+	functions   FunctionAPI
+	payloads    *payloads.Store // nil if the hub has no bucket
+	now         func() time.Time
+	log         *slog.Logger
+	builds      *builds.Builds
+	tokens      *tokens.Keys
+	hubItems    *hubstore.Store
+	inbox       *inbox.Inbox
+	cancels     *cancels.Store
+	instances   *instances.Store
+	lists       *lists.Lists
+	sweep       *sweep.Searches
+	segments    *segments.Store
+	timers      *timers.Timers
+	workQueues  *workqueue.WorkQueues
+	updates     *updates.Store
+	outbox      *outbox.Outbox
+	retries     *retries.Retries
+	rejections  *rejections.Rejections
+	starts      *starts.Starts
+	erasure     *erasure.Eraser
+	finalexec   *finalexec.Reader
+	deletion    *deletion.Deleter
+	retention   *retention.Retention
+	reconcile   *reconcile.Reconciler
+	deadLetters *deadletters.DeadLetters
+	queries     *queries.Queries
+	documents   *segments.Documents
+	workItems   *segments.WorkItems
+	attempts    *attempts.Store
 
 	lead time.Duration // of schedules
 	// caller reads the identity of the clients' credentials.
 	caller caller
-	// large is a semaphore for concurrent reads of large histories.
-	large chan struct{}
 }
 
-var _ provider.Provider = (*Provider)(nil)
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.DeadLetters = (*Provider)(nil)
+	_ provider.Poller      = (*Provider)(nil)
+	_ provider.Querier     = (*Provider)(nil)
+	_ provider.Reconciler  = (*Provider)(nil)
+)
 
 // New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
 func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
@@ -181,8 +195,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	clients = withoutRetries(clients)
 	p := &Provider{
 		hub: hub, table: table.New(clients.Table, hub.Table), schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
-		lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		parents: lru.New[parentState](parentsKnown),
+		lead: s.ScheduleLead, caller: caller{turn: make(chan struct{}, 1)},
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
@@ -227,6 +240,21 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 		Segments: p.segments, Outbox: p.outbox,
 	}, s.Now)
 	p.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
+	p.erasure = erasure.New(p.table, p.cancels, p.payloads, s.Now)
+	p.finalexec = finalexec.New(p.table, p.segments, p.timers, s.Now, s.Log)
+	p.deletion = deletion.New(deletion.Stores{
+		Table: p.table, Instances: p.instances, Segments: p.segments, Cancels: p.cancels, Updates: p.updates,
+		Payloads: p.payloads, Timers: p.timers, Outbox: p.outbox, Eraser: p.erasure, FinalExec: p.finalexec,
+	}, s.Now, s.Log)
+	p.retention = retention.New(retention.Stores{
+		Table: p.table, Instances: p.instances, Segments: p.segments, Eraser: p.erasure, Deleter: p.deletion,
+	}, s.Now, s.Log)
+	p.reconcile = reconcile.New(reconcile.Stores{
+		Queue: p.queue, Inbox: p.inbox, Timers: p.timers, Instances: p.instances, Segments: p.segments,
+		Cancels: p.cancels, Attempts: p.attempts, Outbox: p.outbox, Rejections: p.rejections, Deleter: p.deletion,
+	}, s.Now)
+	p.deadLetters = deadletters.New(p.queue, p.inbox, p.timers, p.tokens)
+	p.queries = queries.New(clients.Functions, hub.Name, hub.Orchestrator)
 	if err := p.timers.CheckTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -313,4 +314,10 @@ func LastEvent(parts []table.Item) (history.Event, error) {
 		return last, nil
 	}
 	return history.Event{}, fmt.Errorf("not ended: %w", provider.ErrNotFound)
+}
+
+// StartedBefore reports whether an execution started before a time. It is false if the start is unknown.
+func StartedBefore(executionID string, t time.Time) bool {
+	at := provider.ExecutionStartedAt(executionID)
+	return !at.IsZero() && at.Before(t)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
@@ -94,4 +97,27 @@ func (qs *Queues) Attributes(ctx context.Context, url string, names ...types.Que
 		}
 	}
 	return numbers, nil
+}
+
+// WorkingQueues returns the URLs of the queues whose messages are processed, by name.
+func (qs *Queues) WorkingQueues() map[string]string {
+	queues := map[string]string{provider.QueueInbox: qs.InboxURL, provider.QueueTimers: qs.TimersURL}
+	maps.Copy(queues, qs.WorkQueues)
+	return queues
+}
+
+// DeadLetterQueues returns the names of the queues that have a dead-letter queue.
+func (qs *Queues) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(qs.DeadLetters)) }
+
+// CountDeadLetters reads the attributes of the queue.
+func (qs *Queues) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
+	url, err := qs.DeadLettersURL(queue)
+	if err != nil {
+		return 0, 0, err
+	}
+	attributes, err := qs.Attributes(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	if err != nil {
+		return 0, 0, err
+	}
+	return attributes[types.QueueAttributeNameApproximateNumberOfMessages], attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible], nil
 }

@@ -1,4 +1,4 @@
-package dynamo
+package queries
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// QueryInstance implements provider.Querier. It invokes the hub's orchestrator function, which has the code, and waits
+// Query implements provider.Querier. It invokes the hub's orchestrator function, which has the code, and waits
 // for its response. The permission to invoke that function directly gives full control of the hub, because its holder
 // can also send forged messages to the function.
-func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
-	if p.functions == nil || p.hub.Orchestrator == "" {
-		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.queue.Hub,
+func (qr *Queries) Query(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+	if qr.api == nil || qr.function == "" {
+		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", qr.hub,
 			provider.ErrQueriesUnsupported)
 	}
 	body, err := json.Marshal(asking.Request{Query: &q})
@@ -30,14 +30,14 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 
 	var out *lambda.InvokeOutput
 	err = awscall.Do(ctx, "Lambda.Invoke", q.InstanceID, func() (err error) {
-		out, err = p.functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.hub.Orchestrator, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: body})
+		out, err = qr.api.Invoke(ctx, &lambda.InvokeInput{FunctionName: &qr.function, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: body})
 		return err
 	})
 	if err != nil {
-		return nil, p.notAsked(ctx, &q, err)
+		return nil, qr.invokeError(ctx, &q, err)
 	}
 	if out.FunctionError != nil {
-		return nil, died(&q, out.Payload)
+		return nil, functionError(&q, out.Payload)
 	}
 	var reply asking.Reply
 	if err := json.Unmarshal(out.Payload, &reply); err != nil {
@@ -49,11 +49,11 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	return reply.Result(&q)
 }
 
-// notAsked returns the error of a query whose invocation failed or did not respond in time.
-func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err error) error {
+// invokeError returns the error of a query whose invocation failed or did not respond in time.
+func (qr *Queries) invokeError(ctx context.Context, q *provider.QueryRequest, err error) error {
 	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.queue.Hub, provider.ErrQueriesUnsupported,
-			p.hub.Orchestrator)
+		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", qr.hub, provider.ErrQueriesUnsupported,
+			qr.function)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &provider.QueryError{
@@ -64,8 +64,8 @@ func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err e
 	return err
 }
 
-// died returns the error of a query whose function failed without a response.
-func died(q *provider.QueryRequest, payload []byte) error {
+// functionError returns the error of a query whose function failed without a response.
+func functionError(q *provider.QueryRequest, payload []byte) error {
 	var why struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
@@ -82,5 +82,3 @@ func died(q *provider.QueryRequest, payload []byte) error {
 	}
 	return e
 }
-
-var _ provider.Querier = (*Provider)(nil)

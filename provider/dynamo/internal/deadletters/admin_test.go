@@ -1,4 +1,4 @@
-package dynamo
+package deadletters
 
 import (
 	"errors"
@@ -14,16 +14,16 @@ import (
 func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}
-	p := &Provider{queue: sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}, nil)}
+	dd := New(sqsqueue.New(q, sqsqueue.Config{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}, nil), nil, nil, nil)
 	var letters []provider.DeadLetter
 	for _, body := range []string{"a", "b", "c"} {
 		letters = append(letters, provider.DeadLetter{Queue: "default", Record: provider.Record{ID: "letter " + body, Body: body}})
 	}
-	err := p.RedriveDeadLetters(t.Context(), "default", letters...)
+	err := dd.Redrive(t.Context(), "default", letters...)
 	if sent, ok := errors.AsType[*provider.SentError](err); !ok || !slices.Equal(sent.IDs, []string{"letter a", "letter c"}) {
 		t.Errorf("the error is %v", err)
 	}
-	if err := p.RedriveDeadLetters(t.Context(), "default", letters[1]); err == nil || errors.As(err, new(*provider.SentError)) {
+	if err := dd.Redrive(t.Context(), "default", letters[1]); err == nil || errors.As(err, new(*provider.SentError)) {
 		t.Errorf("of one that is not sent the error is %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package dynamo
+package reconcile
 
 import (
 	"context"
@@ -8,23 +8,22 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-var _ provider.Reconciler = (*Provider)(nil)
-
-// ReconcileInstance sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
+// Reconcile sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
 // because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
 // the wake does not send the same outputs again.
-func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
-	it, err := p.instances.Get(ctx, instanceID, provider.Strong)
+func (rc *Reconciler) Reconcile(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
+	it, err := rc.instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return provider.ReconcileResult{NotFound: true}, nil
 	case err != nil:
 		return out, err
 	case instances.IsDeleting(it):
-		err = p.DeleteInstance(ctx, instanceID, false)
+		err = rc.deletion.DeleteInstance(ctx, instanceID, false)
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
 			err = nil // another process has completed it
 		}
@@ -38,7 +37,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 	out.Ended = in.Status.Terminal()
 	out.EndedBeforeSince = out.Ended && in.UpdatedAt.Before(r.Since)
 
-	err = p.resendAll(ctx, &in, r, &out)
+	err = rc.resendAll(ctx, &in, r, &out)
 	if out.Ended || out.NotFound || err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return out, err
 	}
@@ -47,7 +46,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
 	}
-	if woken := p.inbox.Send(ctx, wake); woken != nil {
+	if woken := rc.inbox.Send(ctx, wake); woken != nil {
 		return out, woken
 	}
 	out.Sent++
@@ -55,11 +54,11 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 }
 
 // resendAll sends the outputs of an instance's executions again, the current execution first.
-func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+func (rc *Reconciler) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	next := ""
 	for id, n := in.ExecutionID, 0; id != ""; n++ {
 		// an execution ended when the next one started
-		if n > 0 && isBefore(provider.ExecutionStartedAt(next), r.Since) {
+		if n > 0 && segments.StartedBefore(next, r.Since) {
 			return nil
 		}
 		if n > provider.MaxPastExecutions {
@@ -68,9 +67,9 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 		}
 
 		var notes []table.Item
-		o, err := p.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
+		o, err := rc.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
 		if n == 0 {
-			err = p.ofOneMoment(ctx, in, o, err)
+			err = rc.checkConsistent(ctx, in, o, err)
 		}
 		if errors.Is(err, provider.ErrNotFound) {
 			out.NotFound = n == 0 // deleted in the meantime, or a past execution that is erased (R21)
@@ -79,11 +78,11 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 		if err != nil {
 			return err
 		}
-		if err := p.resend(ctx, o, notes, r, out); err != nil {
+		if err := rc.resend(ctx, o, notes, r, out); err != nil {
 			return err
 		}
 		if n == 0 {
-			if err := p.cancelLeft(ctx, in, o, r.Run, out); err != nil {
+			if err := rc.cancelOrphan(ctx, in, o, r.Run, out); err != nil {
 				return err
 			}
 		}
@@ -92,13 +91,13 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 	return nil
 }
 
-// ofOneMoment reads an instance again whose execution does not exist or has continued as another one. The instance may
+// checkConsistent reads an instance again whose execution does not exist or has continued as another one. The instance may
 // not be whole, or may not exist any more.
-func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error) error {
+func (rc *Reconciler) checkConsistent(ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error) error {
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
-	if _, now := p.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
+	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
 	// the ID has another incarnation now
@@ -107,35 +106,35 @@ func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *pr
 
 // resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
 // sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
-func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
-	x, err := p.awaited(ctx, r.Run, o.Origin())
+func (rc *Reconciler) resend(ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+	x, err := rc.dropUnawaitedParent(ctx, r.Run, o.Origin())
 	if err != nil {
 		return err
 	}
 	since := r.Since
-	if most := p.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
+	if most := rc.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
 		since = most
 	}
-	u := p.outbox.SkippedBefore(o, since)
+	u := rc.outbox.SkippedBefore(o, since)
 	out.SkippedOutputs += u.Dropped
 	if !x.Ended {
-		if err := p.seeToOld(ctx, x, &u, out); err != nil {
+		if err := rc.checkOldStarts(ctx, x, &u, out); err != nil {
 			return err
 		}
-		if err := p.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
+		if err := rc.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
 			return err
 		}
 	}
-	sent, refused, err := p.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
+	sent, refused, err := rc.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
 	out.Sent += sent
 	out.RejectedOutputs = append(out.RejectedOutputs, refused...)
 	if err != nil {
 		return err
 	}
-	if err := p.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
+	if err := rc.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
 		return err
 	}
-	return p.resendAttempts(ctx, o, out)
+	return rc.resendAttempts(ctx, o, out)
 }
 
 // schedulingSegments returns the segments that scheduled an execution's activities, by activity ID.
@@ -154,7 +153,7 @@ func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 // resendAttempts sends timers for the current attempts of activities that failed before or are pending, and that are
 // open, or cancelled and awaited. A due timer starts its attempt if that is still the current one (R14), or checks the
 // limits of a pending attempt.
-func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
+func (rc *Reconciler) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
 	scheduledIn := schedulingSegments(o)
 	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
 		return nil
@@ -162,7 +161,7 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 
 	state := o.State(history.TrackOpen)
 	var due []provider.Timer
-	for current, err := range p.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
+	for current, err := range rc.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
 		if err != nil {
 			return err
 		}
@@ -183,5 +182,5 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 		})
 	}
 	out.Sent += len(due)
-	return p.timers.Send(ctx, due)
+	return rc.timers.Send(ctx, due)
 }

@@ -1,4 +1,4 @@
-package dynamo
+package retention
 
 import (
 	"context"
@@ -7,29 +7,30 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // ApplyRetention deletes an ended instance or past executions of a running one, if their retention has passed.
-func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
-	it, err := p.instances.Get(ctx, instanceID, provider.Strong)
+func (rn *Retention) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
+	it, err := rn.instances.Get(ctx, instanceID, provider.Strong)
 	if err != nil {
-		return provider.RetentionResult{}, unlessNone(err)
+		return provider.RetentionResult{}, deletion.IgnoreNotFound(err)
 	}
 	switch {
-	case instances.IsDeleting(it) || !instances.IsDue(table.GetString(it, table.AttrDue), p.now()):
+	case instances.IsDeleting(it) || !instances.IsDue(table.GetString(it, table.AttrDue), rn.now()):
 		return provider.RetentionResult{}, nil // another process deletes it, or the index is behind
 	case provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
-		if err := p.deleteOver(ctx, it); err != nil {
-			return provider.RetentionResult{}, p.postpone(ctx, it,
+		if err := rn.deletion.DeleteEnded(ctx, it); err != nil {
+			return provider.RetentionResult{}, rn.postpone(ctx, it,
 				fmt.Errorf("dynamo: instance %q: delete after retention: %w", instanceID, err))
 		}
 		return provider.RetentionResult{Instance: true}, nil
 	default:
-		n, err := p.trim(ctx, it)
+		n, err := rn.erasePast(ctx, it)
 		if err != nil {
-			err = p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: past executions: %w", instanceID, err))
+			err = rn.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: past executions: %w", instanceID, err))
 		}
 		return provider.RetentionResult{Executions: n}, err
 	}
@@ -37,11 +38,11 @@ func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provi
 
 // postpone moves an instance whose deletion failed, and should not be repeated soon, to tomorrow, so that searches do
 // not start at its due day each time. It returns the failure.
-func (p *Provider) postpone(ctx context.Context, it table.Item, failure error) error {
+func (rn *Retention) postpone(ctx context.Context, it table.Item, failure error) error {
 	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
 		return failure
 	}
 	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
-	tomorrow := table.Item{":again": table.Str(instances.DueKey(id, p.now().Add(time.Second)))}
-	return errors.Join(failure, p.setDue(ctx, it, "SET due = :again", tomorrow))
+	tomorrow := table.Item{":again": table.Str(instances.DueKey(id, rn.now().Add(time.Second)))}
+	return errors.Join(failure, rn.setDue(ctx, it, "SET due = :again", tomorrow))
 }

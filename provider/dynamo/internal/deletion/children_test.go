@@ -1,4 +1,4 @@
-package dynamo
+package deletion
 
 import (
 	"encoding/json"
@@ -26,19 +26,19 @@ func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 		}
 		settled := map[int64]bool{}
 		for _, s := range slices.Backward(segments) {
-			for _, c := range unsettledChildren(s.Events, settled) {
+			for _, c := range UnsettledChildren(s.Events, settled) {
 				got = append(got, c.SourceEventID)
 			}
 			if random.IntN(3) == 0 { // it dies here, and goes on
-				doc, err := encodeOutstanding(s.Sequence, settled)
-				var at outstanding
+				doc, err := EncodeSearch(s.Sequence, settled)
+				var at ChildSearch
 				if err == nil {
 					err = json.Unmarshal([]byte(doc), &at)
 				}
 				if err != nil || at.Before != s.Sequence {
 					t.Fatal(doc, err)
 				}
-				settled = at.settled()
+				settled = at.settledIDs()
 			}
 		}
 		slices.Sort(got)
