@@ -38,7 +38,7 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.caller.ask = askSTS(cfg)
+	p.caller.Read = askSTS(cfg)
 	return p, nil
 }
 

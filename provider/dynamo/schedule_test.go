@@ -203,7 +203,7 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 					t.Errorf("%d schedules, %d sends", len(s.created), len(q.Sent))
 				}
 				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
-				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.lead || early >= p.lead+time.Second || at.Before(noon) {
+				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.timers.ScheduleLead || early >= p.timers.ScheduleLead+time.Second || at.Before(noon) {
 					t.Errorf("fires at %v: %v before the timer is due", at, early)
 				}
 				return

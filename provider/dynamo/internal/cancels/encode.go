@@ -212,7 +212,7 @@ func (e *Decision) Cancel() provider.ActivityCancel {
 	return c
 }
 
-func Decode(executionID, sk string, doc []byte) (provider.Cancels, error) {
+func decode(executionID, sk string, doc []byte) (provider.Cancels, error) {
 	var entries []Decision
 	if err := json.Unmarshal(doc, &entries); err != nil {
 		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.ExecutionPK(executionID), sk, err)

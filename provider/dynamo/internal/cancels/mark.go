@@ -23,7 +23,7 @@ func FindMark(executionID string, items []table.Item) (cancels provider.Cancels,
 		if table.GetNumber(it, table.AttrParts) > 0 || !json.Valid([]byte(table.GetString(it, AttrCancels))) {
 			return nil, false
 		}
-		cancels, err := Decode(executionID, table.SKCancelMark, []byte(table.GetString(it, AttrCancels)))
+		cancels, err := decode(executionID, table.SKCancelMark, []byte(table.GetString(it, AttrCancels)))
 		return cancels, err == nil
 	}
 	return nil, true

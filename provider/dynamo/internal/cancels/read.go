@@ -205,7 +205,7 @@ func decodeTurns(executionID, prefix string, items []table.Item) ([]turnCancels,
 			return nil, err
 		}
 		if len(doc) > 0 { // otherwise only the item's TTL remains
-			if d.cancels, err = Decode(executionID, sk, doc); err != nil {
+			if d.cancels, err = decode(executionID, sk, doc); err != nil {
 				return nil, err
 			}
 		}
@@ -260,7 +260,7 @@ func (cs *Store) decodeMark(ctx context.Context, executionID string, c table.Ite
 			return nil, err
 		}
 	}
-	return Decode(executionID, table.SKCancelMark, doc)
+	return decode(executionID, table.SKCancelMark, doc)
 }
 
 // readMarkParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A

@@ -70,7 +70,7 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 		if err != nil {
 			return err
 		}
-		if err := dl.cancelChildren(ctx, in, append(UnsettledChildren(s.Events, settled), answerCallers(s.Events)...)); err != nil {
+		if err := dl.cancelChildren(ctx, in, append(unsettledChildren(s.Events, settled), answerCallers(s.Events)...)); err != nil {
 			return err
 		}
 		if dl.now().Sub(noted) < searchInterval || s.Sequence == 0 {
@@ -84,9 +84,9 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	return nil
 }
 
-// UnsettledChildren returns the children that the events have started and that neither these nor later events have
+// unsettledChildren returns the children that the events have started and that neither these nor later events have
 // settled. It updates settled for the earlier events.
-func UnsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
+func unsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
 	for _, e := range slices.Backward(events) {
 		for i := range e.Inputs { // parked inputs have settled their events
 			addSettled(&e.Inputs[i], settled)
@@ -153,7 +153,7 @@ func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, ca
 }
 
 func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, before int64, settled map[int64]bool) error {
-	at, err := EncodeSearch(before, settled)
+	at, err := encodeSearch(before, settled)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 	return err
 }
 
-func EncodeSearch(before int64, settled map[int64]bool) (string, error) {
+func encodeSearch(before int64, settled map[int64]bool) (string, error) {
 	ids := make([]int64, 0, len(settled))
 	for id := range settled {
 		ids = append(ids, id)

@@ -26,11 +26,11 @@ func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 		}
 		settled := map[int64]bool{}
 		for _, s := range slices.Backward(segments) {
-			for _, c := range UnsettledChildren(s.Events, settled) {
+			for _, c := range unsettledChildren(s.Events, settled) {
 				got = append(got, c.SourceEventID)
 			}
 			if random.IntN(3) == 0 { // it dies here, and goes on
-				doc, err := EncodeSearch(s.Sequence, settled)
+				doc, err := encodeSearch(s.Sequence, settled)
 				var at ChildSearch
 				if err == nil {
 					err = json.Unmarshal([]byte(doc), &at)

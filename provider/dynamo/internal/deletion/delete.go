@@ -122,7 +122,7 @@ func (dl *Deleter) endWrites(ctx context.Context, in *provider.Instance, d *fina
 		addAttribute(mark, table.AttrErasing, in.ExecutionID)
 	}
 	if d.Incomplete {
-		at, err := EncodeSearch(d.Head.Segment+1, nil)
+		at, err := encodeSearch(d.Head.Segment+1, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ func (is *Store) GetAll(ctx context.Context, named []table.Item) (items []table.
 	reads := make([]func() error, len(named))
 	for i, it := range named {
 		reads[i] = func() error {
-			got, err := is.Get(ctx, IDOf(it), provider.Strong)
+			got, err := is.Get(ctx, idOf(it), provider.Strong)
 			if err != nil && !errors.Is(err, provider.ErrNotFound) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -89,7 +89,7 @@ func (is *Store) ReadAll(ctx context.Context, named []table.Item, status provide
 	return found, errs
 }
 
-func IDOf(it table.Item) string {
+func idOf(it table.Item) string {
 	pk := table.GetString(it, table.AttrPK)
 	return pk[min(len(table.IDPrefix), len(pk)):]
 }

@@ -23,15 +23,15 @@ func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer)
 		waits.AddOpen(history.OpenItem{ID: id, FireAt: timers[i].FireAt, WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation})
 		first = min(first, timers[i].Segment)
 	}
-	in := QueryFrom(timers[0].ExecutionID, first)
-	c := Decoder{Next: first}
+	in := queryFrom(timers[0].ExecutionID, first)
+	c := decoder{Next: first}
 	for page, err := range st.table.Query(ctx, timers[0].InstanceID, in) {
 		if err != nil {
 			return nil, err
 		}
 		c.Add(page, in.ExclusiveStartKey == nil)
 		over := false
-		err = c.Decode(MaySettle, func(s provider.Segment) bool {
+		err = c.decode(maySettle, func(s provider.Segment) bool {
 			waits.Apply(s.Events...)
 			over = waits.Ended()
 			return !over
@@ -46,9 +46,9 @@ func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer)
 	return waits, nil
 }
 
-// MaySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
+// maySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
 // thousand timers is read for each batch of them, and decoding its events takes a hundred times as long as this check.
-func MaySettle(doc []byte) bool {
+func maySettle(doc []byte) bool {
 	return slices.ContainsFunc(settlingKinds, func(kind []byte) bool { return bytes.Contains(doc, kind) })
 }
 

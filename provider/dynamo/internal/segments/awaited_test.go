@@ -44,8 +44,8 @@ func TestWhatMaySettleATimer(t *testing.T) {
 		state.AddOpen(history.OpenItem{ID: 1})
 		state.Apply(e)
 		_, waits := state.Open(1)
-		if settles := !waits || kind.Terminal(); settles && !MaySettle(doc) || MaySettle(doc) != (kind.HasSource() || kind.Terminal()) {
-			t.Errorf("%s: %v", kind, MaySettle(doc))
+		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) || maySettle(doc) != (kind.HasSource() || kind.Terminal()) {
+			t.Errorf("%s: %v", kind, maySettle(doc))
 		}
 	}
 }
@@ -55,14 +55,14 @@ func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	for cut := range items[1:] {
-		c, found := Decoder{Next: dueIn(t, items)}, 0
+		c, found := decoder{Next: dueIn(t, items)}, 0
 		count := func(provider.Segment) bool { found++; return true }
 		c.Add(items[:cut+1], false)
-		if err := c.Decode(nil, count); found != 0 || len(c.Items) != cut+1 || err != nil {
+		if err := c.decode(nil, count); found != 0 || len(c.Items) != cut+1 || err != nil {
 			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), found, len(c.Items), err)
 		}
 		c.Add(items[cut+1:], true)
-		if err := c.Decode(nil, count); found != 1 || len(c.Items) != 0 || err != nil {
+		if err := c.decode(nil, count); found != 1 || len(c.Items) != 0 || err != nil {
 			t.Errorf("then: %d segments, %d items left, %v", found, len(c.Items), err)
 		}
 	}
@@ -82,8 +82,8 @@ func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 	items := largeSegment(t)
 	due := dueIn(t, items)
 	cut := func(items []table.Item, due int64) error {
-		c := Decoder{Items: items, Next: due, Last: true}
-		return c.Decode(nil, func(provider.Segment) bool { return true })
+		c := decoder{Items: items, Next: due, Last: true}
+		return c.decode(nil, func(provider.Segment) bool { return true })
 	}
 	for what, err := range map[string]error{
 		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due), "a segment is missing before": cut(items, due-1),

@@ -80,7 +80,7 @@ func (ds *Documents) read(ctx context.Context, executionID string, sequence int6
 	if err != nil {
 		return s, 0, err
 	}
-	s, err = Decode(sequence, items)
+	s, err = decode(sequence, items)
 	return s, len(doc), err
 }
 

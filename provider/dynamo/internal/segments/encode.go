@@ -46,7 +46,7 @@ func DecodeComplete(sequence int64, parts []table.Item) provider.Segment {
 	if len(parts) == 0 || table.GetNumber(parts[0], table.AttrParts) != int64(len(parts)) {
 		return provider.Segment{}
 	}
-	s, err := Decode(sequence, parts)
+	s, err := decode(sequence, parts)
 	if err != nil {
 		return provider.Segment{}
 	}
@@ -83,15 +83,15 @@ func Encode(executionID, nonce string, s provider.Segment) ([]table.Item, error)
 		first[table.AttrEvents] = table.Str(string(doc))
 		return []table.Item{first}, nil
 	}
-	packed, err := Pack(doc)
+	packed, err := pack(doc)
 	if err != nil {
 		return nil, err
 	}
 	return split(first, executionID, s.Sequence, packed), nil
 }
 
-// Pack compresses a document. It returns an error if the document could not be written or read again.
-func Pack(doc []byte) ([]byte, error) {
+// pack compresses a document. It returns an error if the document could not be written or read again.
+func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
 	if len(doc) > table.DecodeLimit {
 		return nil, fmt.Errorf("%w: events have %d bytes, more than the limit of %d; %s", provider.ErrTooLarge,
@@ -120,33 +120,33 @@ func split(first table.Item, executionID string, sequence int64, packed []byte) 
 	return items
 }
 
-// DecodeAll decodes the items of an execution, sorted by key, and checks that segments and parts have no gap (R8).
-func DecodeAll(items []table.Item) (segments []provider.Segment, err error) {
-	c := Decoder{Items: items, Last: true}
-	err = c.Decode(nil, func(s provider.Segment) bool {
+// decodeAll decodes the items of an execution, sorted by key, and checks that segments and parts have no gap (R8).
+func decodeAll(items []table.Item) (segments []provider.Segment, err error) {
+	c := decoder{Items: items, Last: true}
+	err = c.decode(nil, func(s provider.Segment) bool {
 		segments = append(segments, s)
 		return true
 	})
 	return segments, err
 }
 
-// Decoder splits the items of an execution, sorted by key, into segments. The items arrive page by page, and a page can
+// decoder splits the items of an execution, sorted by key, into segments. The items arrive page by page, and a page can
 // end within a segment. It checks for every reader of a history that segments and parts have no gap (R8).
-type Decoder struct {
+type decoder struct {
 	Items []table.Item // the remaining items, from the due segment on
 	Next  int64
 	Last  bool // there is no further page
 }
 
 // Add appends a page.
-func (c *Decoder) Add(page []table.Item, last bool) {
+func (c *decoder) Add(page []table.Item, last bool) {
 	c.Items = append(c.Items, page...)
 	c.Last = last
 }
 
 // NextParts removes and returns the items of the due segment. It returns none if no items remain, or if the next page
 // contains more of them. It returns ErrDeleted if the segment was deleted.
-func (c *Decoder) NextParts() (parts []table.Item, err error) {
+func (c *decoder) NextParts() (parts []table.Item, err error) {
 	if len(c.Items) == 0 {
 		return nil, nil
 	}
@@ -173,8 +173,8 @@ func (c *Decoder) NextParts() (parts []table.Item, err error) {
 	return parts, nil
 }
 
-// Decode yields the complete segments whose documents are wanted (nil means all) until yield returns false.
-func (c *Decoder) Decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
+// decode yields the complete segments whose documents are wanted (nil means all) until yield returns false.
+func (c *decoder) decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
 	for {
 		sequence := c.Next
 		parts, err := c.NextParts()
@@ -190,14 +190,14 @@ func (c *Decoder) Decode(wanted func(doc []byte) bool, yield func(s provider.Seg
 				continue
 			}
 		}
-		s, err := Decode(sequence, parts)
+		s, err := decode(sequence, parts)
 		if err != nil || !yield(s) {
 			return err
 		}
 	}
 }
 
-func Decode(sequence int64, parts []table.Item) (provider.Segment, error) {
+func decode(sequence int64, parts []table.Item) (provider.Segment, error) {
 	s := provider.Segment{
 		Sequence:  sequence,
 		Watermark: provider.Position{Inbox: table.GetString(parts[0], table.AttrInbox), Sequence: table.GetString(parts[0], table.AttrWM)},
@@ -207,10 +207,10 @@ func Decode(sequence int64, parts []table.Item) (provider.Segment, error) {
 		return s, err
 	}
 	if s.Events, err = history.Decode(doc); err != nil {
-		return s, ErrCorrupt(sequence, parts, err)
+		return s, errCorrupt(sequence, parts, err)
 	}
 	if len(s.Events) == 0 {
-		return s, ErrCorrupt(sequence, parts, ErrNoEvents)
+		return s, errCorrupt(sequence, parts, errNoEvents)
 	}
 	return s, nil
 }
@@ -229,20 +229,20 @@ func Document(sequence int64, parts []table.Item) ([]byte, error) {
 	}
 	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {
-		return nil, ErrCorrupt(sequence, parts, err)
+		return nil, errCorrupt(sequence, parts, err)
 	}
 	return doc, nil
 }
 
-// ErrNoEvents means that a segment has no events: every segment has at least one.
-var ErrNoEvents = errors.New("contains no events")
+// errNoEvents means that a segment has no events: every segment has at least one.
+var errNoEvents = errors.New("contains no events")
 
-func ErrCorrupt(sequence int64, parts []table.Item, err error) error {
+func errCorrupt(sequence int64, parts []table.Item, err error) error {
 	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, table.GetString(parts[0], table.AttrPK), table.SegmentSK(sequence, 0), err)
 }
 
-// QueryFrom returns a strongly consistent query of the segments of an execution from one on.
-func QueryFrom(executionID string, sequence int64) *dynamodb.QueryInput {
+// queryFrom returns a strongly consistent query of the segments of an execution from one on.
+func queryFrom(executionID string, sequence int64) *dynamodb.QueryInput {
 	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))

@@ -74,7 +74,7 @@ func TestLargeSegmentsAreSplit(t *testing.T) {
 				t.Errorf("part %d is %s %s of %d bytes", n, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), packedBytes(it))
 			}
 		}
-		got, err := Decode(7, items)
+		got, err := decode(7, items)
 		if err != nil || got.Watermark != s.Watermark || !bytes.Equal(got.Events[0].Value, s.Events[0].Value) {
 			t.Errorf("%d bytes: came back different: %v", size, err)
 		}
@@ -97,7 +97,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err, provider.ErrTooLarge) {
 		t.Errorf("too many bytes compressed: %v", err)
 	}
-	if _, err := Pack(make([]byte, table.DecodeLimit+1)); !errors.Is(err, provider.ErrTooLarge) {
+	if _, err := pack(make([]byte, table.DecodeLimit+1)); !errors.Is(err, provider.ErrTooLarge) {
 		t.Errorf("too many bytes unfolded: %v", err)
 	}
 	bad := segmentOf(1, 1, true)
@@ -151,13 +151,13 @@ func TestReadsThatAreNotWhole(t *testing.T) {
 		for n := range items {
 			items[n] = maps.Clone(items[n])
 		}
-		_, err := DecodeAll(c.spoil(items))
+		_, err := decodeAll(c.spoil(items))
 		_, torn := errors.AsType[*table.TornError](err)
 		if torn == c.corrupt || errors.Is(err, provider.ErrCorrupt) != c.corrupt {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	segments, err := DecodeAll(whole)
+	segments, err := decodeAll(whole)
 	if err != nil || len(segments) != 3 {
 		t.Errorf("the whole: %d segments, %v", len(segments), err)
 	}
@@ -171,15 +171,15 @@ func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
 	for name, items := range map[string][]table.Item{
 		"no last part": parts[:1], "no first part": {other[0], parts[1]}, "only a last part": parts[1:],
 	} {
-		_, err := LastEvent(items)
+		_, err := lastEvent(items)
 		if _, torn := errors.AsType[*table.TornError](err); !torn {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := LastEvent(nil); !errors.Is(err, provider.ErrNotFound) {
+	if _, err := lastEvent(nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := LastEvent(parts); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), "not ended") {
+	if _, err := lastEvent(parts); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), "not ended") {
 		t.Errorf("not ended: %v", err)
 	}
 }
@@ -204,7 +204,7 @@ func FuzzDecodeSegments(f *testing.F) {
 			first[table.AttrEvents] = table.Str(events)
 		}
 		second := table.Item{table.AttrSK: table.Str(sk2), table.AttrParts: table.Num(parts2), table.AttrZstd: &types.AttributeValueMemberB{Value: zstd2}}
-		segments, err := DecodeAll([]table.Item{first, second})
+		segments, err := decodeAll([]table.Item{first, second})
 		_, torn := errors.AsType[*table.TornError](err)
 		if err != nil && !torn && !errors.Is(err, provider.ErrCorrupt) {
 			t.Errorf("an error of neither kind: %v", err)
@@ -214,6 +214,6 @@ func FuzzDecodeSegments(f *testing.F) {
 				t.Errorf("segment %d where %d is due", segments[i].Sequence, i)
 			}
 		}
-		_, _ = LastEvent([]table.Item{first, second}) // must not panic
+		_, _ = lastEvent([]table.Item{first, second}) // must not panic
 	})
 }

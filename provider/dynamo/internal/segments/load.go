@@ -24,7 +24,7 @@ type executionReader struct {
 	start    table.Item
 	segments []provider.Segment
 	holding  provider.DataBudget
-	rollups  []Rollup // runs of segments for rollups; the last one may be too short
+	rollups  []rollup // runs of segments for rollups; the last one may be too short
 }
 
 // due returns the number of the next segment.
@@ -45,7 +45,7 @@ func (l *executionReader) readAll(ctx context.Context) error {
 	if err != nil || !more {
 		return err
 	}
-	for page, err := range l.p.table.Query(ctx, l.instanceID, RollupsQuery(l.executionID, l.due())) {
+	for page, err := range l.p.table.Query(ctx, l.instanceID, rollupsQuery(l.executionID, l.due())) {
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (l *executionReader) resumeAt() int64 { return l.due() - 1 }
 
 // addRollup adds the segments of a rollup, and those between it and the previous one.
 func (l *executionReader) addRollup(ctx context.Context, it table.Item) error {
-	segments, err := DecodeRollup(it)
+	segments, err := decodeRollup(it)
 	if err != nil {
 		l.p.log.WarnContext(ctx, "rollup unreadable, reading its turns one by one", "event", logevent.RollupUnreadable,
 			"instance", l.instanceID, "execution", l.executionID, "error", err)
@@ -100,7 +100,7 @@ type segmentRange struct{ from, to, until int64 }
 // readRange reads a span, and reports whether there is more after it. If the span does not start with segment 0, its
 // first segment is already known.
 func (l *executionReader) readRange(ctx context.Context, s segmentRange) (more bool, err error) {
-	in := QueryFrom(l.executionID, s.from)
+	in := queryFrom(l.executionID, s.from)
 	in.ConsistentRead = aws.Bool(l.consistency == provider.Strong)
 	switch {
 	case s.to > 0:
@@ -111,7 +111,7 @@ func (l *executionReader) readRange(ctx context.Context, s segmentRange) (more b
 	if s.until > 0 {
 		in.Limit = aws.Int32(int32(min(s.until, 1<<20)))
 	}
-	cut := Decoder{Next: s.from}
+	cut := decoder{Next: s.from}
 	for page, err := range l.p.table.Query(ctx, l.instanceID, in) {
 		if err != nil {
 			return false, err
@@ -132,7 +132,7 @@ func (l *executionReader) readRange(ctx context.Context, s segmentRange) (more b
 }
 
 // addAll adds the complete segments.
-func (l *executionReader) addAll(cut *Decoder) error {
+func (l *executionReader) addAll(cut *decoder) error {
 	if l.start == nil && len(cut.Items) > 0 {
 		l.start = withoutEvents(cut.Items[0])
 	}
@@ -145,7 +145,7 @@ func (l *executionReader) addAll(cut *Decoder) error {
 		if sequence < l.due() {
 			continue
 		}
-		s, err := Decode(sequence, parts)
+		s, err := decode(sequence, parts)
 		if err != nil {
 			return err
 		}
@@ -166,14 +166,14 @@ func (l *executionReader) addToRollup(sequence int64, parts []table.Item) {
 	if n := len(l.rollups); n > 0 && l.rollups[n-1].Add(sequence, parts) {
 		return
 	}
-	if next := (Rollup{}); next.Add(sequence, parts) {
+	if next := (rollup{}); next.Add(sequence, parts) {
 		l.rollups = append(l.rollups, next)
 	}
 }
 
 // rollupCandidates returns the runs that are long enough. It returns none if the execution has ended, because no turn reads
 // it again.
-func (l *executionReader) rollupCandidates() (runs []Rollup) {
+func (l *executionReader) rollupCandidates() (runs []rollup) {
 	if n := len(l.segments); n == 0 || last(l.segments[n-1].Events).Kind.Terminal() {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (st *Store) ReadOrchestration(ctx context.Context, it *provider.Orchestrati
 }
 
 // ReadCurrent reads an execution. If it has continued as new or was never created, ReadCurrent reads the instance's
-// current execution. A strongly consistent read returns ErrCorrupt if the current execution does not exist or has
+// current execution. A strongly consistent read returns errCorrupt if the current execution does not exist or has
 // continued as another one.
 func (st *Store) ReadCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; {
@@ -231,7 +231,7 @@ func (st *Store) readStart(ctx context.Context, instanceID, executionID string) 
 	if err != nil {
 		return x, "", err
 	}
-	segments, err := DecodeAll(table.UnlessDeleted(items))
+	segments, err := decodeAll(table.UnlessDeleted(items))
 	if err == nil && len(segments) == 0 {
 		err = provider.ErrNotFound
 	}
@@ -252,7 +252,7 @@ func (st *Store) ReadTerminalEvent(ctx context.Context, executionID string) (his
 		if err != nil {
 			return history.Event{}, err
 		}
-		end, err := LastEvent(parts)
+		end, err := lastEvent(parts)
 		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
 			continue
 		} else if torn {
@@ -287,7 +287,7 @@ func (st *Store) lastParts(ctx context.Context, executionID string) ([]table.Ite
 	return parts, nil
 }
 
-func LastEvent(parts []table.Item) (history.Event, error) {
+func lastEvent(parts []table.Item) (history.Event, error) {
 	if len(parts) == 0 {
 		return history.Event{}, provider.ErrNotFound
 	}
@@ -307,9 +307,9 @@ func LastEvent(parts []table.Item) (history.Event, error) {
 	last, found, err := history.DecodeLast(doc)
 	switch {
 	case err == nil && !found:
-		return last, ErrCorrupt(sequence, parts, ErrNoEvents)
+		return last, errCorrupt(sequence, parts, errNoEvents)
 	case err != nil:
-		return last, ErrCorrupt(sequence, parts, err)
+		return last, errCorrupt(sequence, parts, err)
 	case last.Kind.Terminal():
 		return last, nil
 	}

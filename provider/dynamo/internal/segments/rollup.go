@@ -27,24 +27,24 @@ const (
 	// rollupLimit is the maximum size of the documents of a rollup. Whatever they contain, their compressed size stays
 	// well below an item of 400 KB (a DynamoDB quota).
 	rollupLimit = 300 << 10
-	// MaxRollupWrites limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
+	// maxRollupWrites limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
 	// quota).
-	MaxRollupWrites = 4
-	// RollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for which a
+	maxRollupWrites = 4
+	// rollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for which a
 	// process writes none after a failure, because the table may be throttling.
-	RollupTimeout     = time.Second
+	rollupTimeout     = time.Second
 	pauseAfterFailure = time.Minute
 )
 
-// Rollup holds the consecutive small segments of a rollup.
-type Rollup struct {
+// rollup holds the consecutive small segments of a rollup.
+type rollup struct {
 	first, last int64 // first is 0 if the run is empty, because the first segment of an execution is in no rollup
 	docs        []byte
 }
 
 // Add appends a segment and returns true. It returns false if the segment is not small, because it has several parts or
 // is compressed itself.
-func (r *Rollup) Add(sequence int64, parts []table.Item) bool {
+func (r *rollup) Add(sequence int64, parts []table.Item) bool {
 	doc, small := parts[0][table.AttrEvents].(*types.AttributeValueMemberS)
 	if !small || len(parts) != 1 || r.first > 0 && sequence != r.last+1 || len(r.docs)+len(doc.Value) > rollupLimit {
 		return false
@@ -61,7 +61,7 @@ func (r *Rollup) Add(sequence int64, parts []table.Item) bool {
 }
 
 // Length returns the number of segments.
-func (r *Rollup) Length() int64 {
+func (r *rollup) Length() int64 {
 	if r.first == 0 {
 		return 0
 	}
@@ -70,7 +70,7 @@ func (r *Rollup) Length() int64 {
 
 // Encode returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
 // read units, and a transaction writes twice.
-func (r *Rollup) Encode(executionID string) (it table.Item, worth bool) {
+func (r *rollup) Encode(executionID string) (it table.Item, worth bool) {
 	packed := table.Compress(r.docs)
 	return table.Item{
 		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.RollupSK(r.first)), attrLast: table.Num(r.last),
@@ -78,8 +78,8 @@ func (r *Rollup) Encode(executionID string) (it table.Item, worth bool) {
 	}, len(packed) <= len(r.docs)/4
 }
 
-// DecodeRollup returns the segments of a rollup.
-func DecodeRollup(it table.Item) (segments []provider.Segment, err error) {
+// decodeRollup returns the segments of a rollup.
+func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 	sk := table.GetString(it, table.AttrSK)
 	var first int64
 	if _, err := fmt.Sscanf(sk, table.SKRollups+"%d", &first); err != nil {
@@ -114,8 +114,8 @@ func DecodeRollup(it table.Item) (segments []provider.Segment, err error) {
 	return segments, nil
 }
 
-// RollupsQuery returns a query of an execution's rollups whose first segment is at or behind one.
-func RollupsQuery(executionID string, first int64) *dynamodb.QueryInput {
+// rollupsQuery returns a query of an execution's rollups whose first segment is at or behind one.
+func rollupsQuery(executionID string, first int64) *dynamodb.QueryInput {
 	in := table.SegmentsQuery(executionID, provider.Eventual)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.RollupSK(first))
@@ -132,14 +132,14 @@ func (r *pause) start(now time.Time) { r.until.Store(now.Add(pauseAfterFailure).
 
 // writeRollups writes the rollups of runs. An existing rollup stays, because its writer has read the same segments. Failures
 // are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
-func (st *Store) writeRollups(ctx context.Context, instanceID, executionID string, runs []Rollup) {
+func (st *Store) writeRollups(ctx context.Context, instanceID, executionID string, runs []rollup) {
 	if len(runs) == 0 || st.rollupPause.active(st.now()) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, RollupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rollupTimeout)
 	defer cancel()
 	var writes []func() error
-	for i := 0; i < len(runs) && len(writes) < MaxRollupWrites; i++ {
+	for i := 0; i < len(runs) && len(writes) < maxRollupWrites; i++ {
 		if it, worth := runs[i].Encode(executionID); worth || st.rollupAlways {
 			writes = append(writes, func() error { return st.putRollup(ctx, executionID, it) })
 		}

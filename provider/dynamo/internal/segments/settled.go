@@ -30,14 +30,14 @@ func (st *Store) ReadSettled(ctx context.Context, executionID string, from int64
 
 func (st *Store) settledSince(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	s := provider.Settlements{Next: from}
-	in := QueryFrom(executionID, from)
-	c := Decoder{Next: from}
+	in := queryFrom(executionID, from)
+	c := decoder{Next: from}
 	for page, err := range st.table.Query(ctx, "", in) {
 		if err != nil {
 			return s, err
 		}
 		c.Add(page, in.ExclusiveStartKey == nil)
-		if err := c.Decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
+		if err := c.decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
 			return s, err
 		}
 	}

@@ -60,9 +60,9 @@ type stream struct {
 func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
 	in := table.SegmentsQuery(s.executionID, provider.Strong)
 	if s.next > 0 {
-		in = QueryFrom(s.executionID, s.next)
+		in = queryFrom(s.executionID, s.next)
 	}
-	c := Decoder{Next: s.next}
+	c := decoder{Next: s.next}
 	for page, err := range s.table.Query(ctx, s.instanceID, in) {
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) b
 		if c.Next == 0 && s.belongsToOther(c.Items) {
 			return provider.ErrNotFound
 		}
-		err = c.Decode(nil, func(segment provider.Segment) bool {
+		err = c.decode(nil, func(segment provider.Segment) bool {
 			s.next++
 			s.stopped = !yield(segment, nil)
 			return !s.stopped

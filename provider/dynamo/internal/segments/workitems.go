@@ -70,8 +70,8 @@ func (ws *WorkItems) readItems(ctx context.Context, instanceID, executionID stri
 	}
 
 	var scheduling *provider.Segment
-	cut := Decoder{Items: parts, Next: sequence, Last: true}
-	err = cut.Decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
+	cut := decoder{Items: parts, Next: sequence, Last: true}
+	err = cut.decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
 	if err != nil || scheduling == nil {
 		return nil, err
 	}
