@@ -231,7 +231,7 @@ planted: needs-go ## mutation test of the engine: apply one mutant at a time, an
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history
-	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo
+	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo/internal/segments
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
 
 ## --- documentation ---

@@ -3,10 +3,14 @@ package dynamo
 import (
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 )
 
 // TableAPI contains the DynamoDB operations that a Provider calls. *dynamodb.Client implements it. Implementations must
@@ -44,4 +48,31 @@ type FunctionAPI interface {
 type ScheduleAPI interface {
 	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
 	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
+}
+
+// BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
+// implementation that is smaller than the SDK's client. Implementations must be safe for concurrent use, and return the
+// errors of the SDK, or provider.ErrNotFound.
+type BucketAPI interface {
+	PutObject(ctx context.Context, bucket, key string, data []byte) error
+	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound if the object does not exist.
+	GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error)
+	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound if the object does not exist.
+	CopyObject(ctx context.Context, bucket, from, to string) error
+	// DeleteObjects deletes up to 1,000 objects. Objects that do not exist are ignored.
+	DeleteObjects(ctx context.Context, bucket string, keys []string) error
+	// ListObjects returns up to 1,000 keys with a prefix that sort after the given key, in byte order.
+	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
+}
+
+// NewBucket returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
+func NewBucket(cfg aws.Config) BucketAPI { return payloads.NewClient(cfg, defaults().Now) }
+
+// ExpiryRule is a lifecycle rule of a bucket that deletes objects.
+type ExpiryRule = payloads.ExpiryRule
+
+// ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects. It requires the permission
+// s3:GetLifecycleConfiguration.
+func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
+	return payloads.NewClient(cfg, defaults().Now).ExpiryRules(ctx, bucket)
 }

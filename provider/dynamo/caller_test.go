@@ -21,7 +21,7 @@ func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provide
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.caller.ask = ask
+	p.caller.Read = ask
 	return p
 }
 
@@ -62,7 +62,7 @@ func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
 			t.Errorf("asked %d times, in %v", asked, took)
 		}
 		time.Sleep(10 * time.Minute)
-		p.caller.ask = func(context.Context) (string, error) { asked++; return "alice", nil }
+		p.caller.Read = func(context.Context) (string, error) { asked++; return "alice", nil }
 		if got := p.Caller(t.Context()); got != "alice" || asked != 2 {
 			t.Errorf("later: %q, asked %d times", got, asked)
 		}

@@ -14,12 +14,15 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 func cancelledFor(codes ...string) error {
 	e := &types.TransactionCanceledException{}
 	for _, code := range codes {
-		e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: &code, Item: item{"reason": str(code)}})
+		e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: &code, Item: table.Item{"reason": table.Str(code)}})
 	}
 	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "TransactWriteItems", Err: e}
 }
@@ -39,8 +42,8 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 		"throttled":                        {api("ThrottlingException"), true},
 		"SQS throttled":                    {api("RequestThrottled"), true},
 		"connection reset":                 {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
-		"some of a batch":                  {&partialError{}, true},
-		"some of a batch, by its fault":    {&partialError{fault: true}, false},
+		"some of a batch":                  {&sqsqueue.PartialError{}, true},
+		"some of a batch, by its fault":    {&sqsqueue.PartialError{Fault: true}, false},
 		"condition":                        {&types.ConditionalCheckFailedException{}, false},
 		"validation":                       {api("ValidationException"), false},
 		"access":                           {api("AccessDeniedException"), false},
@@ -54,7 +57,7 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 		"transaction: validation":          {cancelledFor("ValidationError"), false},
 		"transaction: no reason":           {cancelledFor("None"), false},
 	} {
-		if got := isRetryable(c.err); got != c.want {
+		if got := awscall.IsRetryable(c.err); got != c.want {
 			t.Errorf("%s: retryable %v, want %v", name, got, c.want)
 		}
 	}
@@ -62,21 +65,21 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 
 func TestRefusedItem(t *testing.T) {
 	t.Parallel()
-	one := &types.ConditionalCheckFailedException{Item: item{"a": str("1")}}
-	if it, refused := refusedItem(&smithy.OperationError{Err: one}, 0); !refused || getString(it, "a") != "1" {
+	one := &types.ConditionalCheckFailedException{Item: table.Item{"a": table.Str("1")}}
+	if it, refused := table.FailedItem(&smithy.OperationError{Err: one}, 0); !refused || table.GetString(it, "a") != "1" {
 		t.Errorf("condition: %v, %v", it, refused)
 	}
-	if it, refused := refusedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused || getString(it, "reason") == "" {
+	if it, refused := table.FailedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused || table.GetString(it, "reason") == "" {
 		t.Errorf("first of a transaction: %v, %v", it, refused)
 	}
-	if it, refused := refusedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused || getString(it, "reason") != "ConditionalCheckFailed" {
+	if it, refused := table.FailedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused || table.GetString(it, "reason") != "ConditionalCheckFailed" {
 		t.Errorf("second of a transaction: %v, %v", it, refused)
 	}
 	for name, err := range map[string]error{
 		"another of the transaction": cancelledFor("None", "ConditionalCheckFailed"), "conflict": cancelledFor("TransactionConflict"),
 		"no reasons": cancelledFor(), "another error": errors.New("other"), "none": nil,
 	} {
-		if it, refused := refusedItem(err, 0); refused {
+		if it, refused := table.FailedItem(err, 0); refused {
 			t.Errorf("%s: refused by %v", name, it)
 		}
 	}
@@ -86,14 +89,14 @@ func TestCallRepeatsWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
-		err := call(t.Context(), "S.Op", "a", func() error {
+		err := awscall.Do(t.Context(), "S.Op", "a", func() error {
 			at = append(at, time.Now())
 			return &types.RequestLimitExceeded{Message: aws.String("slow down")}
 		})
-		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op != "S.Op" || e.InstanceID != "a" || len(at) != sameAgain {
+		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op != "S.Op" || e.InstanceID != "a" || len(at) != awscall.MaxTries {
 			t.Errorf("%d tries, %v", len(at), err)
 		}
-		pause := firstPause
+		pause := awscall.FirstPause
 		for n := 1; n < len(at); n++ {
 			if d := at[n].Sub(at[n-1]); d < pause/2 || d > pause*3/2 {
 				t.Errorf("pause %d is %v, want about %v", n, d, pause)
@@ -108,7 +111,7 @@ func TestCallEndsWithTheFirstSuccessOrPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, last := range map[string]error{"success": nil, "permanent": &smithy.GenericAPIError{Code: "AccessDeniedException"}} {
 			tries := 0
-			err := call(t.Context(), "S.Op", "", func() error {
+			err := awscall.Do(t.Context(), "S.Op", "", func() error {
 				if tries++; tries < 3 {
 					return &types.TransactionConflictException{}
 				}
@@ -129,7 +132,7 @@ func TestCallDoesNotOutliveItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(12*time.Millisecond, func() { cancel(cause) })
 		began, tries := time.Now(), 0
-		err := call(ctx, "S.Op", "", func() error { tries++; return &types.TransactionConflictException{} })
+		err := awscall.Do(ctx, "S.Op", "", func() error { tries++; return &types.TransactionConflictException{} })
 		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || time.Since(began) > 15*time.Millisecond || tries > 2 {
 			t.Errorf("%v after %v and %d tries", err, time.Since(began), tries)
 		}

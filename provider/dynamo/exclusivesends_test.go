@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
 // keyed are the entries of activities with exclusive keys, in the order of their calls, each with an input of so many bytes.
-func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []entry) {
+func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqueue.Entry) {
 	t.Helper()
 	for i, key := range keys {
 		input, err := json.Marshal(strings.Repeat("x", bytes(key)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := workEntry(&provider.WorkItem{ActivityID: int64(i + 1), ExclusiveKey: key, Input: input})
+		e, err := workqueue.Encode(&provider.WorkItem{ActivityID: int64(i + 1), ExclusiveKey: key, Input: input})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +49,7 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 		}
 		return 10
 	}
-	rounds := roundsOf(outgoing{{"url", keyed(t, keys, heavy)}})
+	rounds := sqsqueue.RoundsOf(sqsqueue.Outgoing{{URL: "url", Entries: keyed(t, keys, heavy)}})
 	if len(rounds) != 3 {
 		t.Errorf("%d rounds, and ten of a key are a batch", len(rounds))
 	}
@@ -55,21 +57,21 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	last, sent := map[string]int64{}, 0
 	for n, round := range rounds {
 		seen := map[string]bool{}
-		for _, batch := range batches(round[0].entries) {
+		for _, batch := range sqsqueue.Batches(round[0].Entries) {
 			bytes := 0
 			here := map[string]bool{}
 			for _, e := range batch {
-				if e.id <= last[e.group] {
-					t.Errorf("round %d: activity %d is sent behind %d of its key", n, e.id, last[e.group])
+				if e.ID <= last[e.Group] {
+					t.Errorf("round %d: activity %d is sent behind %d of its key", n, e.ID, last[e.Group])
 				}
-				if seen[e.group] && !here[e.group] {
-					t.Errorf("round %d: activity %d is in another batch than those of its key", n, e.id)
+				if seen[e.Group] && !here[e.Group] {
+					t.Errorf("round %d: activity %d is in another batch than those of its key", n, e.ID)
 				}
-				last[e.group], seen[e.group], here[e.group] = e.id, true, true
-				bytes += len(e.body)
+				last[e.Group], seen[e.Group], here[e.Group] = e.ID, true, true
+				bytes += len(e.Body)
 			}
 			sent += len(batch)
-			if len(batch) > batchLimit || bytes > messageLimit {
+			if len(batch) > sqsqueue.BatchLimit || bytes > sqsqueue.MessageLimit {
 				t.Errorf("round %d: a batch of %d with %d bytes", n, len(batch), bytes)
 			}
 		}
@@ -84,7 +86,7 @@ func TestR29ManyOfAKeyInOrder(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int][]int{10: {10, 10, 5}, 400 << 10: {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}} {
 		var got []int
-		for _, batch := range batches(keyed(t, slices.Repeat([]string{"a"}, 25), func(string) int { return bytes })) {
+		for _, batch := range sqsqueue.Batches(keyed(t, slices.Repeat([]string{"a"}, 25), func(string) int { return bytes })) {
 			got = append(got, len(batch))
 		}
 		if !slices.Equal(got, want) {
@@ -96,12 +98,12 @@ func TestR29ManyOfAKeyInOrder(t *testing.T) {
 // Of an inbox's group each message is a batch of its own: one that is taken in part would be out of order.
 func TestInOrderABatchHasOneOfAGroup(t *testing.T) {
 	t.Parallel()
-	entries := []entry{{id: 1, group: "a"}, {id: 2, group: "a"}, {id: 3, group: "b"}, {id: 4, group: "a"}}
+	entries := []sqsqueue.Entry{{ID: 1, Group: "a"}, {ID: 2, Group: "a"}, {ID: 3, Group: "b"}, {ID: 4, Group: "a"}}
 	var got [][]int64
-	for _, round := range roundsOf(outgoing{{"url", entries}}) {
+	for _, round := range sqsqueue.RoundsOf(sqsqueue.Outgoing{{URL: "url", Entries: entries}}) {
 		var ids []int64
-		for _, e := range round[0].entries {
-			ids = append(ids, e.id)
+		for _, e := range round[0].Entries {
+			ids = append(ids, e.ID)
 		}
 		got = append(got, ids)
 	}

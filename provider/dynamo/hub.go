@@ -3,10 +3,8 @@ package dynamo
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 )
@@ -41,6 +39,12 @@ type HubConfig struct {
 	// PayloadBucket is the bucket of the payload store. If it is empty, there is no payload store.
 	PayloadBucket string `json:"payloadBucket,omitempty"`
 }
+
+// The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
+const (
+	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
+	TimersRequeue   = "hops"      // they are sent again with the maximum delay until they are due
+)
 
 func (h HubConfig) validate() error {
 	if err := missing([2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL}); err != nil {
@@ -99,72 +103,3 @@ func defaults() settings {
 		Rollup:       dynamoknobs.Rollup,
 	}
 }
-
-// Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
-// of builds, keys and segments.
-type Provider struct {
-	hub       HubConfig
-	table     TableAPI
-	queues    QueueAPI
-	schedules ScheduleAPI
-	functions FunctionAPI
-	payloads  *payloads // nil if the hub has no bucket
-	now       func() time.Time
-	log       *slog.Logger
-	builds    builds
-	keys      tokenKeys
-	// visibilities caches the visibility timeouts of queues by URL.
-	visibilities sync.Map
-	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
-	// sent.
-	scheduled *lru[scheduledWork]
-	// parents caches the states of parents for reconciliations.
-	parents     *lru[parentState]
-	sentRetries *lru[struct{}]
-	// documents caches segments from which documents were read.
-	documents *lru[[]history.Event]
-
-	longestDelay, lead time.Duration // of timers
-	// rolled is the minimum number of segments of a rollup, and the minimum number of segments that are in none. 0
-	// disables rollups.
-	rolled  int64
-	anyhow  bool // rollups are written even if they save little
-	rollups rest
-	// caller reads the identity of the clients' credentials.
-	caller caller
-	// large is a semaphore for concurrent reads of large histories.
-	large chan struct{}
-}
-
-var _ provider.Provider = (*Provider)(nil)
-
-// New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
-func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
-	if err := hub.validate(); err != nil {
-		return nil, err
-	}
-	s := defaults()
-	for _, opt := range opts {
-		opt(&s)
-	}
-
-	clients = withoutRetries(clients)
-	p := &Provider{
-		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
-		longestDelay: s.LongestDelay, lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		keys:      tokenKeys{turn: make(chan struct{}, 1)},
-		scheduled: newLRU[scheduledWork](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
-	}
-	if hub.PayloadBucket != "" && clients.Bucket == nil {
-		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
-			hub.PayloadBucket)
-	}
-	p.payloads = newPayloads(&hub, clients.Bucket)
-	if err := p.checkTiming(); err != nil {
-		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
-	}
-	return p, nil
-}
-
-// Config returns the names and URLs of the hub's resources.
-func (p *Provider) Config() HubConfig { return p.hub }

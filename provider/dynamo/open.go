@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
 // Open returns a provider for the hub with the given name. It uses the credentials, region and endpoint of the
@@ -37,7 +38,7 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.caller.ask = askSTS(cfg)
+	p.caller.Read = askSTS(cfg)
 	return p, nil
 }
 
@@ -48,7 +49,7 @@ func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error
 		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s in region %s: %w", hub, name, client.Options().Region, provider.ErrNotFound)
 	}
 	if err != nil {
-		return HubConfig{}, &provider.Error{Op: "SSM.GetParameter", Retryable: isRetryable(err), Err: err}
+		return HubConfig{}, &provider.Error{Op: "SSM.GetParameter", Retryable: awscall.IsRetryable(err), Err: err}
 	}
 	h := HubConfig{}
 	if err := json.Unmarshal([]byte(aws.ToString(out.Parameter.Value)), &h); err != nil {

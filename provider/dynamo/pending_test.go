@@ -17,6 +17,9 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // waitingHub is a hub with one instance, whose history is written as turns write it.
@@ -58,7 +61,7 @@ func newWaitingHub(t *testing.T) *waitingHub {
 	t.Helper()
 	h := &waitingHub{t: t, segments: 1, events: 1}
 	h.cloud = simaws.New(simaws.WithTable(simaws.TableConfig{
-		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{{Name: indexByCreation, PartitionKey: attrShard, SortKey: attrCreated}},
+		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{{Name: table.IndexByCreation, PartitionKey: table.AttrShard, SortKey: table.AttrCreated}},
 	}))
 	var err error
 	where := HubConfig{Name: "h", Table: "perdure", InboxURL: h.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
@@ -78,7 +81,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func (h *waitingHub) put(it item) {
+func (h *waitingHub) put(it table.Item) {
 	h.t.Helper()
 	if _, err := h.cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: &h.provider.hub.Table, Item: it}); err != nil {
 		h.t.Fatal(err)
@@ -86,9 +89,9 @@ func (h *waitingHub) put(it item) {
 }
 
 // sizeOf is what an item has of events.
-func sizeOf(it item) int {
-	n := len(getString(it, attrEvents))
-	if packed, ok := it[attrZstd].(*types.AttributeValueMemberB); ok {
+func sizeOf(it table.Item) int {
+	n := len(table.GetString(it, table.AttrEvents))
+	if packed, ok := it[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 		n += len(packed.Value)
 	}
 	return n
@@ -101,7 +104,7 @@ func (h *waitingHub) commit(events ...history.Event) {
 		h.events++
 		events[i].ID, events[i].Time = h.events, time.Unix(h.segments, 0).UTC()
 	}
-	items, err := encodeSegment(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
+	items, err := segments.Encode(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -140,13 +143,13 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 		})
 	}
 	h.commit(scheduled...)
-	failure, err := encodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
+	failure, err := attempts.EncodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id := int64(50_000); id < 55_000; id++ {
-		it := retryKey(h.instance.ExecutionID, id)
-		it[attrAttempt], it[attrAt], it[attrFailedAt], it[attrError] = num(3), str(formatTime(time.Unix(100, 0))), str(formatTime(time.Unix(50, 0))), str(failure)
+		it := table.AttemptKey(h.instance.ExecutionID, id)
+		it[attempts.AttrAttempt], it[attempts.AttrAt], it[attempts.AttrFailedAt], it[attempts.AttrError] = table.Num(3), table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))), table.Str(failure)
 		h.put(it)
 	}
 	for id := int64(50_000); id < 50_020; id++ {

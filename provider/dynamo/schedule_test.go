@@ -22,6 +22,9 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 )
 
 // fakeSchedules answers creations by answer, and keeps them.
@@ -72,9 +75,9 @@ func scheduling() HubConfig {
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
+func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *sqsfake.Queues, *fakeSchedules) {
 	t.Helper()
-	q, s := &fakeQueues{}, &fakeSchedules{}
+	q, s := &sqsfake.Queues{}, &fakeSchedules{}
 	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -94,20 +97,20 @@ func TestWhatAScheduleIs(t *testing.T) {
 	if err := p.HoldTimers(t.Context(), timer); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.created) != 1 || len(q.sent) != 0 {
-		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.sent))
+	if len(s.created) != 1 || len(q.Sent) != 0 {
+		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.Sent))
 	}
 	got := *s.created[0]
 	back, err := provider.DecodeTimer(*got.Target.Input)
 	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" || back.InstanceID != "order-1" || back.Segment != 4 {
 		t.Errorf("the schedule brings back %+v, %v", back, err)
 	}
-	entries, err := p.timerEntries([]provider.Timer{timer})
-	if err != nil || entries[0].body != *got.Target.Input {
-		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].body, *got.Target.Input)
+	entries, err := p.timers.Encode([]provider.Timer{timer})
+	if err != nil || entries[0].Body != *got.Target.Input {
+		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].Body, *got.Target.Input)
 	}
 	want := scheduler.CreateScheduleInput{
-		Name: aws.String(scheduleName(&timer)), GroupName: aws.String("perdure-h"),
+		Name: aws.String(timers.ScheduleName(&timer)), GroupName: aws.String("perdure-h"),
 		ScheduleExpression: aws.String("at(2026-05-04T12:58:01)"), ScheduleExpressionTimezone: aws.String("UTC"),
 		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
 		ActionAfterCompletion: types.ActionAfterCompletionDelete,
@@ -146,15 +149,15 @@ func TestR1NamesOfSchedules(t *testing.T) {
 	for _, execution := range []string{"01ARZ3", "01ARZ31", "ä/ \x00", strings.Repeat("x", 1000)} {
 		for _, id := range []int64{1, 11, 111, 1 << 62} {
 			timer := provider.Timer{InstanceID: "a", ExecutionID: execution, TimerID: id, FireAt: noon}
-			name := scheduleName(&timer)
+			name := timers.ScheduleName(&timer)
 			timer.InstanceID, timer.FireAt, timer.Segment = "b", noon.Add(time.Hour), 9
-			if again := scheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
+			if again := timers.ScheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
 				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
 			}
 			names[name] = true
 			for _, attempt := range []int{2, 3} { // each that waits has a schedule of its own
 				timer.Attempt = attempt
-				name := scheduleName(&timer)
+				name := timers.ScheduleName(&timer)
 				if !allowed.MatchString(name) || names[name] {
 					t.Errorf("%q, %d, attempt %d: named %q", execution, id, attempt, name)
 				}
@@ -196,17 +199,17 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.delayed < 0 {
-				if len(s.created) != 1 || len(q.sent) != 0 {
-					t.Errorf("%d schedules, %d sends", len(s.created), len(q.sent))
+				if len(s.created) != 1 || len(q.Sent) != 0 {
+					t.Errorf("%d schedules, %d sends", len(s.created), len(q.Sent))
 				}
 				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
-				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.lead || early >= p.lead+time.Second || at.Before(noon) {
+				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.timers.ScheduleLead || early >= p.timers.ScheduleLead+time.Second || at.Before(noon) {
 					t.Errorf("fires at %v: %v before the timer is due", at, early)
 				}
 				return
 			}
-			if len(s.created) != 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != c.delayed {
-				t.Errorf("%d schedules, sent %+v", len(s.created), q.sent)
+			if len(s.created) != 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != c.delayed {
+				t.Errorf("%d schedules, sent %+v", len(s.created), q.Sent)
 			}
 		})
 	}
@@ -217,9 +220,9 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
-	refused, err := p.sendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
-	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != 900 {
-		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.sent, refused, err)
+	refused, err := p.outbox.SendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
+	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != 900 {
+		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.Sent, refused, err)
 	}
 }
 
@@ -272,8 +275,8 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" || e.Retryable != c.retryable {
 					t.Errorf("error %v", err)
 				}
-				if len(q.sent) > 0 {
-					t.Errorf("sent %+v, which is sent again with the repeat", q.sent)
+				if len(q.Sent) > 0 {
+					t.Errorf("sent %+v, which is sent again with the repeat", q.Sent)
 				}
 			})
 		})
@@ -290,7 +293,7 @@ func TestWhatSchedulesLackIsNamed(t *testing.T) {
 		"timersDeadLettersArn": func(h *HubConfig, _ *Clients) { h.TimersDeadLettersARN = "" },
 		"Clients.Schedules":    func(_ *HubConfig, c *Clients) { c.Schedules = nil },
 	} {
-		h, c := scheduling(), Clients{Queues: &fakeQueues{}, Schedules: &fakeSchedules{}}
+		h, c := scheduling(), Clients{Queues: &sqsfake.Queues{}, Schedules: &fakeSchedules{}}
 		spoil(&h, &c)
 		p, err := New(h, c, WithClock(func() time.Time { return noon }))
 		if err != nil {
@@ -317,16 +320,16 @@ func TestTimingsThatCannotWork(t *testing.T) {
 		longest, lead time.Duration
 		field         string // "" when all is well
 	}{
-		"defaults":                   {scheduling(), maxDelay, dynamoknobs.ScheduleLead, ""},
+		"defaults":                   {scheduling(), timers.MaxDelay, dynamoknobs.ScheduleLead, ""},
 		"short":                      {scheduling(), 2 * time.Second, time.Second, ""},
 		"no lead":                    {scheduling(), time.Second, 0, ""},
 		"no delay":                   {scheduling(), 0, 0, "longestDelay"},
-		"over SQS's":                 {scheduling(), maxDelay + 1, 0, "longestDelay"},
-		"negative lead":              {scheduling(), maxDelay, -1, "scheduleLead"},
+		"over SQS's":                 {scheduling(), timers.MaxDelay + 1, 0, "longestDelay"},
+		"negative lead":              {scheduling(), timers.MaxDelay, -1, "scheduleLead"},
 		"lead as long as the delay":  {scheduling(), 2 * time.Second, 2 * time.Second, "scheduleLead"},
 		"lead and a second, rounded": {scheduling(), 2 * time.Second, time.Second + 1, "scheduleLead"},
 		"hops need no lead":          {hops, 2 * time.Second, dynamoknobs.ScheduleLead, ""},
-		"neither schedules nor hops": {unknown, maxDelay, dynamoknobs.ScheduleLead, "timers"},
+		"neither schedules nor hops": {unknown, timers.MaxDelay, dynamoknobs.ScheduleLead, "timers"},
 	} {
 		_, err := New(c.hub, Clients{}, dynamoknobs.WithLongestDelay(c.longest), dynamoknobs.WithScheduleLead(c.lead))
 		e, ok := errors.AsType[*provider.FieldError](err)
@@ -357,7 +360,7 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 		}
 		p, _, s := holder(t, hub)
 		created := noon.Add(-c.age)
-		p.dropSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
+		p.timers.DeleteSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
 		if len(s.deleted) != c.deleted {
 			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
 		}
@@ -378,7 +381,7 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		"there":     {nil, 1, false},
 		"gone":      {func(int) error { return &types.ResourceNotFoundException{} }, 1, false},
 		"refused":   {func(int) error { return refused }, 1, true},
-		"throttled": {func(int) error { return throttled }, sameAgain, true},
+		"throttled": {func(int) error { return throttled }, awscall.MaxTries, true},
 		"throttled once": {func(n int) error {
 			if n == 1 {
 				return throttled
@@ -390,8 +393,8 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s.deletion = c.answer
 		timer := timerIn(time.Hour)
-		p.dropSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
-		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
+		p.timers.DeleteSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
+		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}
 	}
@@ -410,7 +413,7 @@ func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	p.dropSchedules(t.Context(), "01ARZ3", longTimers(mostDropped+300, noon.Add(-time.Hour)))
+	p.timers.DeleteSchedules(t.Context(), "01ARZ3", longTimers(timers.MaxDeletions+300, noon.Add(-time.Hour)))
 	if len(s.deleted) != 2000 || !strings.Contains(log.String(), "deleted=2000 left=300") {
 		t.Errorf("%d were deleted: %s", len(s.deleted), log.String())
 	}
@@ -434,7 +437,7 @@ func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
 		"shortly before that deadline": {4 * time.Second, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := Clients{Table: emptyTable{}, Queues: &fakeQueues{}, Schedules: hangingSchedules{}}
+			c := Clients{Table: emptyTable{}, Queues: &sqsfake.Queues{}, Schedules: hangingSchedules{}}
 			p, err := New(scheduling(), c, WithLogger(slog.New(slog.DiscardHandler)))
 			if err != nil {
 				t.Fatal(err)
@@ -446,7 +449,7 @@ func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
 				ctx = limited
 			}
 			began := time.Now()
-			p.dropSchedules(ctx, "01ARZ3", longTimers(7, began.Add(-time.Hour)))
+			p.timers.DeleteSchedules(ctx, "01ARZ3", longTimers(7, began.Add(-time.Hour)))
 			if took := time.Since(began); took != tt.want {
 				t.Errorf("%s: %v, want %v", name, took, tt.want)
 			}

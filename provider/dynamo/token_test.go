@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // transactions stands for DynamoDB: it records the tokens of transactions, and responds as told.
@@ -73,8 +75,8 @@ func TestTransact_repeats_haveOneToken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				put := &types.Put{TableName: aws.String("t"), Item: item{attrPK: str("a"), attrSK: str("b")}}
-				if err := p.transact(t.Context(), "i-1", []types.TransactWriteItem{{Put: put}}); err != nil != c.fails {
+				put := &types.Put{TableName: aws.String("t"), Item: table.Item{table.AttrPK: table.Str("a"), table.AttrSK: table.Str("b")}}
+				if err := p.table.Transact(t.Context(), "i-1", []types.TransactWriteItem{{Put: put}}); err != nil != c.fails {
 					t.Error(err)
 				}
 				var same []bool

@@ -1,0 +1,527 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/identity"
+	"github.com/perdure/perdure/provider/dynamo/internal/starts"
+)
+
+// Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
+// of builds, keys and segments.
+type Provider struct {
+	stores
+
+	hub    HubConfig
+	caller *identity.Caller
+}
+
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.DeadLetters = (*Provider)(nil)
+	_ provider.Poller      = (*Provider)(nil)
+	_ provider.Querier     = (*Provider)(nil)
+	_ provider.Reconciler  = (*Provider)(nil)
+)
+
+// New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
+func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
+	if err := hub.validate(); err != nil {
+		return nil, err
+	}
+	s := defaults()
+	for _, opt := range opts {
+		opt(&s)
+	}
+	if hub.PayloadBucket != "" && clients.Bucket == nil {
+		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
+			hub.PayloadBucket)
+	}
+	p := &Provider{
+		stores: newStores(&hub, withoutRetries(clients), &s), hub: hub, caller: identity.New(s.Now, s.Log),
+	}
+	if err := p.timers.CheckTiming(); err != nil {
+		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
+	}
+	return p, nil
+}
+
+// Config returns the names and URLs of the hub's resources.
+func (p *Provider) Config() HubConfig { return p.hub }
+
+// Caller returns the ARN of the provider's credentials, for a provider from Open. It calls STS once, with a time limit
+// of two seconds and without a required permission. It returns an empty string if the identity is unknown. Other calls
+// do not fail because of that.
+func (p *Provider) Caller(ctx context.Context) string { return p.caller.Name(ctx) }
+
+// Payloads implements provider.PayloadStoreProvider.
+func (p *Provider) Payloads() provider.PayloadStore {
+	if p.payloads == nil {
+		return nil
+	}
+	return p.payloads
+}
+
+// SweepPayloads implements provider.PayloadStoreProvider.
+func (p *Provider) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
+	return p.payloads.Sweep(ctx, after, p.segments.Exists)
+}
+
+// PutBuild implements provider.Instances.
+func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
+	return p.builds.PutBuild(ctx, b)
+}
+
+// ReadBuild implements provider.Instances.
+func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
+	return p.builds.ReadBuild(ctx, id)
+}
+
+// LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
+// build has reported.
+func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
+	return p.builds.LatestBuild(ctx)
+}
+
+// TransactItems returns the two writes of a start that client.PrepareStart prepared. Add them to the TransactItems of
+// your TransactWriteItems call, in the hub's account and region. AWS allows 100 items and 4 MB per transaction. The
+// caller requires dynamodb:PutItem on the hub's table.
+//
+// It returns nil for a start of another provider. A wrapper of a PreparedStart must have the method Unwrap()
+// provider.PreparedStart.
+func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
+	return starts.TransactItems(s)
+}
+
+// PutActivityRecords implements provider.WorkItems.
+func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
+	return p.attempts.PutActivityRecords(ctx, executionID, records...)
+}
+
+// ReadActivityRecord implements provider.WorkItems.
+func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+	return p.attempts.ReadActivityRecord(ctx, executionID, activityID)
+}
+
+// ReadActivityRecords implements provider.Instances.
+func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	return p.attempts.ReadActivityRecords(ctx, executionID)
+}
+
+// HeartbeatPending implements provider.WorkItems.
+func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
+	return p.attempts.HeartbeatPending(ctx, executionID, b)
+}
+
+// TimeOutPending implements provider.WorkItems.
+func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+	return p.attempts.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
+}
+
+// PutCrashMarker implements provider.PoisonHandler.
+func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
+	return p.attempts.PutCrashMarker(ctx, a)
+}
+
+// DeleteCrashMarker implements provider.PoisonHandler.
+func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
+	return p.attempts.DeleteCrashMarker(ctx, a)
+}
+
+// ReadRetry implements provider.WorkItems.
+func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
+	return p.attempts.ReadRetry(ctx, executionID, activityID)
+}
+
+// ReadRetries implements provider.Instances.
+func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	return p.attempts.ReadRetries(ctx, executionID)
+}
+
+// ClaimRun implements provider.WorkItems.
+func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
+	return p.attempts.ClaimRun(ctx, r)
+}
+
+// CompleteRun implements provider.WorkItems.
+func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
+	return p.attempts.CompleteRun(ctx, r, o)
+}
+
+// ReleaseRun implements provider.WorkItems.
+func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
+	return p.attempts.ReleaseRun(ctx, r, leave)
+}
+
+// ReadCancels implements provider.WorkItems.
+func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	return p.cancels.ReadCancels(ctx, executionID, from)
+}
+
+// PollCancels implements provider.WorkItems.
+func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	return p.cancels.PollCancels(ctx, executionID, from)
+}
+
+// DeadLetteredRecords implements provider.PoisonHandler.
+func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
+	return p.deadLetters.Moved(ctx)
+}
+
+// AnnotateDeadLetter implements provider.PoisonHandler.
+func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
+	return p.deadLetters.Annotate(ctx, m, why)
+}
+
+// ReceiveDeadLetters implements provider.DeadLetters.
+func (p *Provider) ReceiveDeadLetters(ctx context.Context, queue string, hide time.Duration) ([]provider.DeadLetter, error) {
+	return p.deadLetters.Receive(ctx, queue, hide)
+}
+
+// ReleaseDeadLetters implements provider.DeadLetters.
+func (p *Provider) ReleaseDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	return p.deadLetters.Release(ctx, queue, letters...)
+}
+
+// DropDeadLetters implements provider.DeadLetters.
+func (p *Provider) DropDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	return p.deadLetters.Drop(ctx, queue, letters...)
+}
+
+// RedriveDeadLetters implements provider.DeadLetters.
+func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	return p.deadLetters.Redrive(ctx, queue, letters...)
+}
+
+// TerminateCorrupt implements provider.Orchestrations.
+func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
+	return p.deletion.TerminateCorrupt(ctx, m)
+}
+
+// DeleteInstance implements provider.Instances.
+func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
+	return p.deletion.DeleteInstance(ctx, instanceID, force)
+}
+
+// DeleteIncarnation implements provider.Jobs.
+func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
+	return p.deletion.DeleteIncarnation(ctx, instanceID, startID, force)
+}
+
+// PutJob implements provider.Jobs.
+func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
+	return p.hubItems.PutJob(ctx, j)
+}
+
+// ReadJob implements provider.Jobs.
+func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
+	return p.hubItems.ReadJob(ctx, id)
+}
+
+// ListJobs implements provider.Jobs.
+func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
+	return p.hubItems.ListJobs(ctx)
+}
+
+// PutScheduleEntry implements provider.Schedules.
+func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
+	return p.hubItems.PutScheduleEntry(ctx, s)
+}
+
+// DeleteScheduleEntry implements provider.Schedules.
+func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
+	return p.hubItems.DeleteScheduleEntry(ctx, s)
+}
+
+// ListSchedules implements provider.Schedules.
+func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
+	return p.hubItems.ListSchedules(ctx, after)
+}
+
+// ReportWorker implements provider.Workers.
+func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
+	return p.hubItems.ReportWorker(ctx, r)
+}
+
+// ReadWorkers implements provider.Workers.
+func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+	return p.hubItems.ReadWorkers(ctx)
+}
+
+// EnqueueForOrchestrator implements provider.Instances.
+func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
+	return p.inbox.Send(ctx, ms...)
+}
+
+// DecodeOrchestrationItems implements provider.Orchestrations.
+func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+	return p.inbox.Decode(records)
+}
+
+// ReadInterruption implements provider.Orchestrations.
+func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
+	return p.inbox.ReadInterruption(ctx, instanceID)
+}
+
+// ReadInstance implements provider.Instances.
+func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	return p.instances.ReadInstance(ctx, instanceID)
+}
+
+// BlockInstance implements provider.PoisonHandler.
+func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
+	return p.instances.BlockInstance(ctx, instanceID, executionID, buildID, why)
+}
+
+// MatchInstances implements provider.Jobs.
+func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+	return p.lists.MatchInstances(ctx, f, from, most)
+}
+
+// ListInstances implements provider.Instances.
+func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
+	return p.lists.ListInstances(ctx, q)
+}
+
+// AckOrchestrationItem implements provider.Orchestrations.
+func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
+	return p.outbox.Ack(ctx, t)
+}
+
+// RedispatchOrchestration implements provider.Orchestrations.
+func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+	return p.outbox.Redispatch(ctx, o, since)
+}
+
+// PutWorkItems implements provider.WorkItems.
+func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
+	return p.outbox.PutWorkItems(ctx, items...)
+}
+
+// RefreshStatus implements provider.Orchestrations.
+func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
+	return p.outbox.RefreshStatus(ctx, wake)
+}
+
+// QueryInstance implements provider.Querier.
+func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+	return p.queries.Query(ctx, q)
+}
+
+// PurgeQueues implements provider.Reconciler.
+func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
+	return p.reconcile.PurgeQueues(ctx, progress)
+}
+
+// ReconcileInstance implements provider.Reconciler.
+func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
+	return p.reconcile.Reconcile(ctx, instanceID, r)
+}
+
+// ReadRejectedEvents implements provider.Orchestrations.
+func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
+	return p.rejections.ReadRejectedEvents(ctx, instanceID)
+}
+
+// RejectEvents implements provider.Orchestrations.
+func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
+	return p.rejections.RejectEvents(ctx, over, ms...)
+}
+
+// RejectStart implements provider.Orchestrations.
+func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
+	return p.rejections.RejectStart(ctx, m)
+}
+
+// RejectCancel implements provider.Orchestrations.
+func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
+	return p.rejections.RejectCancel(ctx, m)
+}
+
+// ApplyRetention implements provider.Retentions.
+func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
+	return p.retention.ApplyRetention(ctx, instanceID)
+}
+
+// PutPendingAttempts implements provider.Orchestrations.
+func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
+	return p.retries.PutPendingAttempts(ctx, instanceID, head, keeps...)
+}
+
+// RetryActivities implements provider.Orchestrations.
+func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
+	return p.retries.RetryActivities(ctx, r)
+}
+
+// ReadDocument implements provider.Orchestrations.
+func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
+	return p.documents.ReadDocument(ctx, instanceID, ref)
+}
+
+// ReadWorkItem implements provider.WorkItems.
+func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
+	return p.workItems.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
+}
+
+// ReadOrchestration implements provider.Orchestrations.
+func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
+	return p.segments.ReadOrchestration(ctx, it, c)
+}
+
+// ReadHistory implements provider.Instances.
+func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	return p.segments.ReadHistory(ctx, instanceID, executionID, after)
+}
+
+// ListExecutions implements provider.Instances.
+func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	return p.segments.ListExecutions(ctx, instanceID)
+}
+
+// ReadTerminalEvent implements provider.Instances.
+func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
+	return p.segments.ReadTerminalEvent(ctx, executionID)
+}
+
+// ReadSettled implements provider.WorkItems.
+func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+	return p.segments.ReadSettled(ctx, executionID, from)
+}
+
+// DeadLetter implements provider.Records.
+func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
+	return p.queue.DeadLetter(ctx, queue, u)
+}
+
+// FetchRecords implements provider.Poller.
+func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
+	return p.queue.FetchRecords(ctx, queue)
+}
+
+// RenewRecords implements provider.Poller.
+func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
+	return p.queue.RenewRecords(ctx, queue, lock, records...)
+}
+
+// DeleteRecords implements provider.Records.
+func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...provider.Record) error {
+	return p.queue.DeleteRecords(ctx, queue, records...)
+}
+
+// AbandonRecords implements provider.Records.
+func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
+	return p.queue.AbandonRecords(ctx, queue, delay, records...)
+}
+
+// CountWorkItems implements provider.Workers.
+func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
+	return p.queue.CountWorkItems(ctx)
+}
+
+// DeadLetterQueues implements provider.DeadLetters.
+func (p *Provider) DeadLetterQueues() []string {
+	return p.queue.DeadLetterQueues()
+}
+
+// CountDeadLetters implements provider.DeadLetters.
+func (p *Provider) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
+	return p.queue.CountDeadLetters(ctx, queue)
+}
+
+// StartOrchestration implements provider.Instances.
+func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
+	return p.starts.Start(ctx, s)
+}
+
+// CreateOrchestration implements provider.Orchestrations.
+func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
+	return p.starts.Create(ctx, m)
+}
+
+// PrepareStart implements provider.StartPreparer.
+func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+	return p.starts.Prepare(ctx, s)
+}
+
+// BlockedInstances implements provider.Timers.
+func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return p.sweep.BlockedInstances(ctx)
+}
+
+// DeletingInstances implements provider.Timers.
+func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return p.sweep.DeletingInstances(ctx)
+}
+
+// CountAttention implements provider.Timers.
+func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
+	return p.sweep.CountAttention(ctx)
+}
+
+// DueInstances implements provider.Retentions.
+func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
+	return p.sweep.DueInstances(ctx)
+}
+
+// PendingInstances implements provider.Timers.
+func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
+	return p.sweep.PendingInstances(ctx, startedBefore)
+}
+
+// DecodeTimers implements provider.Timers.
+func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
+	return p.timers.Decode(records)
+}
+
+// HoldTimers implements provider.Timers.
+func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
+	return p.timers.Hold(ctx, timers...)
+}
+
+// VerifyWorkItemToken implements provider.WorkItems.
+func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.tokens.VerifyWorkItemToken(ctx, token)
+}
+
+// CompletionTokens implements provider.WorkItems.
+func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
+	return p.tokens.CompletionTokens(ctx)
+}
+
+// VerifyCompletionToken implements provider.WorkItems.
+func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.tokens.VerifyCompletionToken(ctx, token)
+}
+
+// PutUpdateResults implements provider.Orchestrations.
+func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
+	return p.updates.Put(ctx, answers...)
+}
+
+// ReadUpdate implements provider.Instances.
+func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
+	return p.updates.Read(ctx, instanceID, updateID)
+}
+
+// RenewWorkItemLocks implements provider.WorkItems.
+func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
+	return p.workQueues.RenewLocks(ctx, queue, lock, items...)
+}
+
+// DecodeWorkItems implements provider.WorkItems.
+func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+	return p.workQueues.Decode(ctx, records)
+}
+
+// AckWorkItems implements provider.WorkItems.
+func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
+	return p.workQueues.Complete(ctx, queue, done)
+}

@@ -1,0 +1,62 @@
+package attempts
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// The names and values that several expressions use.
+const (
+	NameAt       = "#at"
+	NameAttempt  = "#attempt"
+	ValueAttempt = ":attempt"
+)
+
+// HeartbeatPending updates the activity record, on condition that the attempt may still be open.
+func (as *Store) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
+	set := "SET #beatenAt = :beat, #beatOf = :attempt"
+	in := &dynamodb.UpdateItemInput{
+		Key:                       table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
+		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrHeartbeatAt, "#beatOf": attrHeartbeatOf, "#overOf": attrTimedOutOf},
+		ExpressionAttributeValues: table.Item{":beat": table.Str(table.FormatTime(b.At)), ValueAttempt: table.Num(int64(b.Attempt))},
+		// A time of another attempt is from another holder's clock, and is not comparable.
+		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
+			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
+	}
+	if len(b.Details) > 0 {
+		set += ", #details = :details"
+		in.ExpressionAttributeNames["#details"] = attrDetails
+		in.ExpressionAttributeValues[":details"] = table.Str(string(b.Details))
+	}
+	if b.Cancelled {
+		set += ", #seenAt = if_not_exists(#seenAt, :beat)"
+		in.ExpressionAttributeNames["#seenAt"] = attrCancelSeenAt
+	}
+	in.UpdateExpression = &set
+	counted, err = as.putRecord(ctx, executionID, b.ActivityID, in)
+	return counted, wrapError(executionID, b.ActivityID, err)
+}
+
+// TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
+// seen.
+func (as *Store) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+	in := &dynamodb.UpdateItemInput{
+		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
+		UpdateExpression:          aws.String("SET #overOf = :attempt"),
+		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrHeartbeatAt, "#overOf": attrTimedOutOf},
+		ExpressionAttributeValues: table.Item{ValueAttempt: table.Num(int64(attempt))},
+		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
+	}
+	if !beatenAt.IsZero() {
+		in.ConditionExpression = aws.String("#overOf = :attempt OR #beatenAt = :beatenAt")
+		in.ExpressionAttributeValues[":beatenAt"] = table.Str(table.FormatTime(beatenAt))
+	}
+	ended, err = as.putRecord(ctx, executionID, activityID, in)
+	return ended, wrapError(executionID, activityID, err)
+}

@@ -1,0 +1,215 @@
+package attempts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// The attributes of an activity record. An attribute is missing until it is written.
+const (
+	attrCancelSeenAt = "seenAt"
+	attrEndedAt      = "endedAt"
+	attrEnd          = "end"
+	attrDetails      = "details"
+	attrHeartbeatAt  = "beatenAt"
+
+	attrUnknownAt    = "unknownAt"
+	attrUnknownBuild = "unknownBuild"
+	attrBegunAt      = "begunAt"
+	attrTimeoutsOf   = "runOutOf"
+	attrTimeouts     = "runOuts"
+
+	// AttrPending and AttrPendingOf are also attributes of an attempt record.
+	attrHeartbeatOf = "beatOf"
+	attrTimedOutOf  = "overOf"
+)
+
+// PutActivityRecords updates one item per record, concurrently.
+func (as *Store) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
+	puts := make([]func() error, len(records))
+	for i := range records {
+		puts[i] = func() error { return as.putActivityRecord(ctx, executionID, &records[i]) }
+	}
+	return awscall.Parallel(puts...)
+}
+
+func (as *Store) putActivityRecord(ctx context.Context, executionID string, r *provider.ActivityRecord) error {
+	in, err := recordUpdate(executionID, r)
+	if err == nil && in != nil {
+		_, err = as.putRecord(ctx, executionID, r.ActivityID, in)
+	}
+	return wrapError(executionID, r.ActivityID, err)
+}
+
+// putRecord updates an activity record. written is false if the condition failed.
+func (as *Store) putRecord(ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput) (written bool, err error) {
+	in.ReturnValues = types.ReturnValueUpdatedOld
+	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
+	in.ExpressionAttributeValues[":ttl"] = table.Unix(as.now().Add(recordLifetime))
+	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #ttl = :ttl")
+
+	was, written, err := as.table.UpdateIf(ctx, "", in)
+	if written && was[table.AttrTTL] == nil {
+		err = as.deleteIfCancelled(ctx, executionID, activityID)
+	}
+	return written, err
+}
+
+// wrapError adds the activity to an error. It returns nil for a nil error.
+func wrapError(executionID string, activityID int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, activityID, err)
+}
+
+// recordLifetime is the time after its last write at which an activity record expires, if no deletion removes it. Processes
+// need records for less time. It covers items that deleteIfCancelled should have deleted in a process that died.
+const recordLifetime = 400 * 24 * time.Hour
+
+// deleteIfCancelled deletes an activity record that was just created, if its instance is deleted. A deletion marks the cancel
+// record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the record finds
+// the mark.
+func (as *Store) deleteIfCancelled(ctx context.Context, executionID string, activityID int64) error {
+	seal, err := as.cancels.ReadMark(ctx, executionID)
+	if err != nil || !seal.Of(activityID).Deleted {
+		return err
+	}
+	return as.table.DeleteItem(ctx, "", table.ExecutionKey(executionID, table.ActivitySK(activityID)))
+}
+
+// recordUpdate returns the update that sets a record's fields, or nil if there are none.
+func recordUpdate(executionID string, r *provider.ActivityRecord) (*dynamodb.UpdateItemInput, error) {
+	in := &dynamodb.UpdateItemInput{
+		Key:                      table.ExecutionKey(executionID, table.ActivitySK(r.ActivityID)),
+		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: table.Item{},
+	}
+	var sets []string
+	set := func(name, value string) {
+		if value == "" {
+			return
+		}
+		in.ExpressionAttributeNames["#"+name] = name
+		in.ExpressionAttributeValues[":"+name] = table.Str(value)
+		sets = append(sets, "#"+name+" = :"+name)
+	}
+
+	set(attrCancelSeenAt, formatOptional(r.SeenAt))
+	set(attrEndedAt, formatOptional(r.EndedAt))
+	set(attrEnd, string(r.CancelOutcome))
+	set(attrDetails, string(r.Details))
+	set(attrHeartbeatAt, formatOptional(r.LastHeartbeatAt))
+	set(attrUnknownAt, formatOptional(r.UnknownAt))
+	set(attrUnknownBuild, r.UnknownBuild)
+	set(attrBegunAt, formatOptional(r.BegunAt))
+	if r.InvocationTimeoutAttempt > 0 {
+		in.ExpressionAttributeNames["#"+attrTimeoutsOf] = attrTimeoutsOf
+		in.ExpressionAttributeNames["#"+attrTimeouts] = attrTimeouts
+		in.ExpressionAttributeValues[":"+attrTimeoutsOf] = table.Num(int64(r.InvocationTimeoutAttempt))
+		in.ExpressionAttributeValues[":"+attrTimeouts] = table.Num(int64(r.InvocationTimeouts))
+		sets = append(sets, "#"+attrTimeoutsOf+" = :"+attrTimeoutsOf, "#"+attrTimeouts+" = :"+attrTimeouts)
+	}
+
+	if r.Pending != nil {
+		doc, err := json.Marshal(r.Pending)
+		if err != nil {
+			return nil, fmt.Errorf("encode pending attempt: %w", err)
+		}
+		set(AttrPending, string(doc))
+		in.ExpressionAttributeNames["#"+AttrPendingOf] = AttrPendingOf
+		in.ExpressionAttributeValues[":"+AttrPendingOf] = table.Num(int64(r.PendingAttempt))
+		sets = append(sets, "#"+AttrPendingOf+" = :"+AttrPendingOf)
+	}
+
+	if len(sets) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to write
+	}
+	in.UpdateExpression = aws.String("SET " + strings.Join(sets, ", "))
+	switch {
+	case r.CancelOutcome == provider.OutcomeNeverStarted:
+		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrEnd + ")")
+	case !r.LastHeartbeatAt.IsZero():
+		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrHeartbeatAt + ") OR #" + attrHeartbeatAt + " <= :" + attrHeartbeatAt)
+	}
+	return in, nil
+}
+
+// formatOptional is like FormatTime but returns an empty string for the zero time.
+func formatOptional(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return table.FormatTime(t)
+}
+
+// ReadActivityRecord reads one item.
+func (as *Store) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+	it, err := as.table.GetExecutionItem(ctx, executionID, table.ActivitySK(activityID))
+	if err != nil || len(it) == 0 {
+		return provider.ActivityRecord{ActivityID: activityID}, err
+	}
+	return decodeActivityRecord(it)
+}
+
+// ReadActivityRecords queries the activity records of an execution page by page.
+func (as *Store) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	return func(yield func(provider.ActivityRecord, error) bool) {
+		in := table.SegmentsQuery(executionID, provider.Strong)
+		in.ExpressionAttributeValues[":sk"] = table.Str(table.SKActivities)
+		for page, err := range as.table.Query(ctx, "", in) {
+			if err != nil {
+				yield(provider.ActivityRecord{}, err)
+				return
+			}
+			for _, it := range page {
+				if !yield(decodeActivityRecord(it)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
+	r := provider.ActivityRecord{
+		CancelOutcome: provider.CancelOutcome(table.GetString(it, attrEnd)), UnknownBuild: table.GetString(it, attrUnknownBuild),
+		InvocationTimeoutAttempt: int(table.GetNumber(it, attrTimeoutsOf)), InvocationTimeouts: int(table.GetNumber(it, attrTimeouts)),
+		PendingAttempt: int(table.GetNumber(it, AttrPendingOf)), HeartbeatAttempt: int(table.GetNumber(it, attrHeartbeatOf)), TimedOutAttempt: int(table.GetNumber(it, attrTimedOutOf)),
+	}
+	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKActivities), 10, 64)
+	r.ActivityID = id
+
+	if details := table.GetString(it, attrDetails); details != "" {
+		r.Details = json.RawMessage(details)
+	}
+	for name, at := range map[string]*time.Time{
+		attrCancelSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrHeartbeatAt: &r.LastHeartbeatAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
+	} {
+		text := table.GetString(it, name)
+		if text == "" || err != nil {
+			continue
+		}
+		*at, err = time.Parse(table.TimeFormat, text)
+	}
+	if doc := table.GetString(it, AttrPending); doc != "" && err == nil {
+		r.Pending = &provider.PendingAttempt{}
+		err = json.Unmarshal([]byte(doc), r.Pending)
+	}
+	if err != nil {
+		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), err)
+	}
+	return r, nil
+}

@@ -1,0 +1,309 @@
+package builds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
+)
+
+// cacheTime is the time for which the builds are cached.
+const cacheTime = time.Minute
+
+// PutBuild writes the item of a build and the time of its report. The build that reported last counts as the deployed
+// one. PutBuild reads the signing keys concurrently, because a process that reports a build also sends work items. If
+// that read fails, PutBuild only logs the error, and the first send repeats the read.
+func (bs *Builds) PutBuild(ctx context.Context, b provider.Build) error {
+	return awscall.Parallel(
+		func() error {
+			if _, err := bs.tokens.Signer(ctx); err != nil {
+				bs.log.WarnContext(ctx, "signing key read failed, the first send retries it",
+					"event", logevent.SigningKeyReadFailed, "error", err)
+			}
+			return nil
+		},
+		func() error { return bs.putBuild(ctx, b) },
+	)
+}
+
+func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
+	doc, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
+	}
+	in := &dynamodb.UpdateItemInput{
+		Key:                       buildKey(b.ID),
+		UpdateExpression:          aws.String("SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)"),
+		ExpressionAttributeNames:  map[string]string{"#build": table.AttrBuild, "#created": table.AttrCreated, "#first": table.AttrFirst},
+		ExpressionAttributeValues: table.Item{":doc": table.Str(string(doc)), ":reported": table.Str(table.FormatTime(bs.now()))},
+	}
+	return bs.table.Update(ctx, "", in)
+}
+
+func buildKey(id string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKBuilds + id)}
+}
+
+// ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
+func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
+	found, err := bs.table.Get(ctx, "", buildKey(id), provider.Strong)
+	switch {
+	case err != nil:
+		return provider.Build{}, err
+	case len(found) == 0:
+		return provider.Build{}, fmt.Errorf("dynamo: build %q: %w", id, provider.ErrNotFound)
+	}
+	var b provider.Build
+	if err := json.Unmarshal([]byte(table.GetString(found, table.AttrBuild)), &b); err != nil {
+		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
+	}
+	// a build of an earlier release has none
+	b.FirstReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrFirst))
+	b.LastReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrCreated))
+	return b, nil
+}
+
+// LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
+// build has reported.
+func (bs *Builds) LatestBuild(ctx context.Context) (provider.Build, error) {
+	in := table.HubQuery(table.SKBuilds)
+	in.ConsistentRead = aws.Bool(true)
+	items, err := bs.table.QueryAll(ctx, "", in)
+	if err != nil {
+		return provider.Build{}, err
+	}
+	latest := table.Item{}
+	for _, it := range items {
+		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
+			latest = it
+		}
+	}
+	if len(latest) == 0 {
+		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", bs.hub,
+			provider.ErrNotFound)
+	}
+	var b provider.Build
+	if err := json.Unmarshal([]byte(table.GetString(latest, table.AttrBuild)), &b); err != nil {
+		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(latest, table.AttrSK), err)
+	}
+	return b, nil
+}
+
+// Builds caches the orchestrations that the deployed builds have. A process reads them once at a time. Other callers
+// wait for that read until their context ends.
+type Builds struct {
+	table  *table.Table
+	tokens *tokens.Keys
+	inbox  *inbox.Inbox
+	hub    string
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu sync.Mutex // not held during a read of the table
+	result
+	readAt      time.Time
+	requestedAt time.Time
+	// started is the number of started reads, and finished the last successful one. current is the current read, or nil.
+	started, finished int
+	current           *read
+}
+
+// New returns the builds of a hub. It makes no calls.
+func New(
+	t *table.Table, keys *tokens.Keys, in *inbox.Inbox, hub string, now func() time.Time, log *slog.Logger,
+) *Builds {
+	return &Builds{table: t, tokens: keys, inbox: in, hub: hub, now: now, log: log}
+}
+
+// result is the result of a read of the builds.
+type result struct {
+	names  map[string][]string // orchestrations with their versions; nil if no build has reported
+	latest string              // the ID of the build that reported last
+}
+
+// read is one read of the builds that several callers wait for.
+type read struct {
+	done chan struct{}
+	err  error // the error for all callers; nil if the read succeeded, or its caller gave up
+}
+
+// LatestID returns the ID of the build that reported last, or an empty string if none has.
+func (bs *Builds) LatestID(ctx context.Context) (string, error) {
+	err := bs.refresh(ctx, func() bool { return false })
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return bs.latest, err
+}
+
+// mayRequest allows one report request per minute, so that a wrong name in a loop does not cause many invocations.
+func (bs *Builds) mayRequest(now time.Time) bool {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if now.Sub(bs.requestedAt) < cacheTime {
+		return false
+	}
+	bs.requestedAt = now
+	return true
+}
+
+// Require returns nil if a build has the name, like known. Otherwise it also requests a build report.
+func (bs *Builds) Require(ctx context.Context, name, version string) error {
+	err := bs.known(ctx, name, version)
+	if err != nil {
+		bs.RequestReport(ctx)
+	}
+	return err
+}
+
+// known returns nil if a build has the name. Before the first report every name is known, because the start message of
+// an instance causes the first report. A missing name is read again, because it may just have been deployed. If a known
+// name is due to be read again, the first caller reads, and the others use the cached builds.
+func (bs *Builds) known(ctx context.Context, name, version string) error {
+	has := func() bool { return bs.has(name, version) }
+	bs.mu.Lock()
+	isKnown := has() && (bs.now().Sub(bs.readAt) < cacheTime || bs.current != nil)
+	bs.mu.Unlock()
+	if isKnown {
+		return nil
+	}
+
+	if err := bs.refresh(ctx, has); err != nil {
+		return err
+	}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if bs.names == nil || has() {
+		return nil
+	}
+	return bs.unknown(name, version)
+}
+
+// maxNames is the maximum number of orchestration names in an error.
+const maxNames = 10
+
+// unknown returns the error for a name that no build has. It lists the existing names, because the name may be
+// misspelled. The caller holds the lock.
+func (bs *Builds) unknown(name, version string) error {
+	if versions := bs.names[name]; len(versions) > 0 {
+		return fmt.Errorf("%w: %q version %q (registered versions: %q)", provider.ErrUnknownOrchestration, name,
+			version, versions)
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(bs.names)), isInternal)
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Errorf("%w: %q (registered: %q and %d more)", provider.ErrUnknownOrchestration, name,
+			names[:maxNames], more)
+	}
+	return fmt.Errorf("%w: %q (registered: %q)", provider.ErrUnknownOrchestration, name, names)
+}
+
+// isInternal reports whether an orchestration belongs to the engine: that of an entity or a schedule.
+func isInternal(name string) bool {
+	return strings.HasPrefix(name, "@") || strings.HasPrefix(name, "perdure.")
+}
+
+// refresh returns after a read of the builds that started after the call, or after an earlier read that found enough. All
+// waiting callers receive the error of a read, unless its context ended: then another caller reads.
+func (bs *Builds) refresh(ctx context.Context, enough func() bool) error {
+	bs.mu.Lock()
+	for called := bs.started; bs.finished <= called; {
+		l := bs.current
+		if l == nil {
+			l = &read{done: make(chan struct{})}
+			bs.current, bs.started = l, bs.started+1
+			bs.mu.Unlock()
+			return bs.read(ctx, l)
+		}
+		bs.mu.Unlock()
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", bs.hub, context.Cause(ctx))
+		}
+		if l.err != nil {
+			return l.err
+		}
+		bs.mu.Lock()
+		if enough() {
+			break
+		}
+	}
+	bs.mu.Unlock()
+	return nil
+}
+
+func (bs *Builds) has(name, version string) bool {
+	versions, ok := bs.names[name]
+	return ok && (version == "" || slices.Contains(versions, version))
+}
+
+// read makes the read l.
+func (bs *Builds) read(ctx context.Context, l *read) error {
+	found, err := bs.readBuilds(ctx)
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if err == nil {
+		bs.result, bs.readAt, bs.finished = found, bs.now(), bs.started
+	} else if ctx.Err() == nil {
+		l.err = err
+	}
+	bs.current = nil
+	close(l.done)
+	return err
+}
+
+func (bs *Builds) readBuilds(ctx context.Context) (found result, err error) {
+	in := table.HubQuery(table.SKBuilds)
+	in.ConsistentRead = aws.Bool(true)
+
+	latest := table.Item{}
+	for page, err := range bs.table.Query(ctx, "", in) {
+		if err != nil {
+			return found, err
+		}
+		for _, it := range page {
+			if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
+				latest = it
+			}
+
+			var build provider.Build
+			if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &build); err != nil {
+				return found, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
+			}
+			if found.names == nil {
+				found.names = map[string][]string{}
+			}
+			for name, versions := range build.Orchestrations {
+				found.names[name] = append(found.names[name], versions...)
+			}
+		}
+	}
+	found.latest = strings.TrimPrefix(table.GetString(latest, table.AttrSK), table.SKBuilds)
+	return found, nil
+}
+
+// RequestReport sends a wake without an instance, which makes a function run. A new function reports its build when it first
+// runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is therefore
+// known soon.
+func (bs *Builds) RequestReport(ctx context.Context) {
+	if !bs.mayRequest(bs.now()) {
+		return
+	}
+	if err := bs.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
+		bs.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
+	}
+}

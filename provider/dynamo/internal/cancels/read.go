@@ -1,0 +1,284 @@
+package cancels
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+const (
+	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are read.
+	// It exceeds the size of a block, so that these turns always include those after the last block.
+	maxRecentTurns = provider.CancelBlockTurns + 16
+	// unlinkedAge is the age after which an item that does not name its predecessor is assumed to follow a visible
+	// one.
+	unlinkedAge = 2 * time.Minute
+)
+
+// unlinked is the value of decided.after for an item that does not name its predecessor.
+const unlinked = -1
+
+// turnCancels holds the decisions of one turn, or of the turns of a block.
+type turnCancels struct {
+	after, sequence int64 // they cover the segments after after, up to sequence; there are no decisions in between
+	cancels         provider.Cancels
+}
+
+// ReadCancels reads the cancel decisions since a segment in one query. The query takes one read unit unless more than
+// about 25 turns have cancelled activities since then. If there are more, ReadCancels reads the latest decisions that
+// way and the earlier ones as blocks.
+//
+// A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
+// can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
+// missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
+func (cs *Store) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	for try := 1; ; try++ {
+		var lacks bool
+		cancels, next, lacks, err = cs.readCancels(ctx, executionID, max(from, 0), provider.Strong)
+		_, torn := errors.AsType[*table.TornError](err)
+		switch {
+		case (torn || lacks) && try < table.MaxReadTries:
+		case torn:
+			return nil, from, &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("cancel record of execution %s: %w", executionID, err)}
+		default:
+			return cancels, next, err
+		}
+	}
+}
+
+// PollCancels is like ReadCancels with an eventually consistent read, which takes half a read unit. If it detects a
+// missing decision, it reads again with strong consistency.
+func (cs *Store) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	cancels, next, lacks, err := cs.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
+	if _, torn := errors.AsType[*table.TornError](err); torn || lacks {
+		return cs.ReadCancels(ctx, executionID, from)
+	}
+	return cancels, next, err
+}
+
+// readCancels makes one try. lacks is true if a decision exists that is not visible yet.
+func (cs *Store) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
+	all, seal, whole, err := cs.recentTurns(ctx, executionID, from, c)
+	if err == nil && !whole {
+		all, err = cs.earlierTurns(ctx, executionID, from, all)
+	}
+	if err != nil {
+		return nil, from, false, err
+	}
+	next, lacks = cs.nextUnread(all, from)
+	if len(all) == 0 {
+		return seal, next, lacks, nil
+	}
+
+	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.All })
+	if open < 0 {
+		open = len(seal)
+	}
+	cancels := slices.Clone(seal[:open]) // written as a whole by the previous release
+	for i := range all {
+		cancels = append(cancels, all[i].cancels...)
+	}
+	// A missing decision may be in c, if a turn of the previous release wrote it. It is then in no other item.
+	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
+}
+
+// nextUnread returns the segment from which to continue reading: the one after the last decision before which none is
+// missing.
+func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bool) {
+	next = from
+	for i := range all {
+		switch d := &all[i]; {
+		case d.after > 0 && d.after >= next:
+			return next, true
+		case d.after == unlinked && len(d.cancels) > 0 && d.cancels[0].At.After(cs.now().Add(-unlinkedAge)):
+			return next, false
+		default:
+			next = d.sequence + 1
+		}
+	}
+	return next, false
+}
+
+// recentTurns reads the decisions of the last turns with decisions, and c. all is true if there are no other
+// decisions from that segment on.
+func (cs *Store) recentTurns(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []turnCancels, seal provider.Cancels, all bool, err error) {
+	in := cs.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
+	in.ConsistentRead = aws.Bool(c == provider.Strong)
+	in.ScanIndexForward = aws.Bool(false)
+	in.Limit = aws.Int32(maxRecentTurns)
+	items, err := cs.table.QueryPage(ctx, "", in)
+	if err != nil || len(items) == 0 {
+		return nil, nil, true, err
+	}
+	if table.GetString(items[0], table.AttrSK) == table.SKCancelMark {
+		if seal, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
+			return nil, nil, false, err
+		}
+		items = items[1:]
+	}
+
+	slices.Reverse(items)
+	all = in.ExclusiveStartKey == nil
+	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
+	if !all && len(items) > 0 {
+		cut := table.SequenceOf(items[0], table.SKCancelDecisions)
+		items = slices.DeleteFunc(items, func(it table.Item) bool { return table.SequenceOf(it, table.SKCancelDecisions) == cut })
+	}
+	latest, err = decodeTurns(executionID, table.SKCancelDecisions, items)
+	return latest, seal, all, err
+}
+
+// earlierTurns prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
+func (cs *Store) earlierTurns(ctx context.Context, executionID string, from int64, latest []turnCancels) (whole []turnCancels, err error) {
+	blocks, err := cs.turnsBetween(ctx, executionID, table.SKCancelBlocks, from, table.MaxSequence)
+	if err != nil {
+		return nil, err
+	}
+
+	next := max(from, 1) // the first segment to read; segment 0 has no decisions
+	fill := func(until int64) error {
+		if next > until {
+			return nil
+		}
+		some, err := cs.turnsBetween(ctx, executionID, table.SKCancelDecisions, next, until)
+		whole = append(whole, some...)
+		return err
+	}
+	for _, b := range blocks {
+		if err := fill(b.after); err != nil {
+			return nil, err
+		}
+		whole = append(whole, b)
+		next = b.sequence + 1
+	}
+
+	until := int64(table.MaxSequence)
+	if len(latest) > 0 {
+		until = latest[0].sequence - 1
+	}
+	if err := fill(until); err != nil {
+		return nil, err
+	}
+	return append(whole, slices.DeleteFunc(latest, func(d turnCancels) bool { return d.sequence < next })...), nil
+}
+
+// turnsBetween reads all decisions with a key prefix between two segments.
+func (cs *Store) turnsBetween(ctx context.Context, executionID, prefix string, first, last int64) ([]turnCancels, error) {
+	in := cs.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
+	items, err := cs.table.QueryAll(ctx, "", in)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTurns(executionID, prefix, items)
+}
+
+func (cs *Store) between(executionID, first, last string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(table.ExecutionPK(executionID)), table.ValueSK: table.Str(first), ":last": table.Str(last)},
+	}
+}
+
+// decodeTurns decodes items that are sorted by key.
+func decodeTurns(executionID, prefix string, items []table.Item) ([]turnCancels, error) {
+	all := make([]turnCancels, 0, len(items))
+	for len(items) > 0 {
+		n := max(int(table.GetNumber(items[0], table.AttrParts)), 1)
+		d := turnCancels{after: unlinked, sequence: table.SequenceOf(items[0], prefix)}
+		if items[0][attrAfter] != nil {
+			d.after = table.GetNumber(items[0], attrAfter)
+		}
+
+		sk := table.GetString(items[0], table.AttrSK)
+		doc, err := joinDocument(items[:min(n, len(items))], sk, n)
+		if err != nil {
+			return nil, err
+		}
+		if len(doc) > 0 { // otherwise only the item's TTL remains
+			if d.cancels, err = decode(executionID, sk, doc); err != nil {
+				return nil, err
+			}
+		}
+
+		all = append(all, d)
+		items = items[n:]
+	}
+	return all, nil
+}
+
+// joinDocument joins the items of one key.
+func joinDocument(parts []table.Item, sk string, n int) ([]byte, error) {
+	if doc := table.GetString(parts[0], AttrCancels); doc != "" {
+		return []byte(doc), nil
+	}
+
+	var packed bytes.Buffer
+	for i, part := range parts {
+		if i > 0 && table.GetString(part, table.AttrSK) != fmt.Sprintf("%s#%03d", sk, i) {
+			return nil, table.NewTornError("item %s instead of part %d of %s", table.GetString(part, table.AttrSK), i, sk)
+		}
+		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
+			packed.Write(b.Value)
+		}
+	}
+	if len(parts) < n {
+		return nil, table.NewTornError("%d of %d parts of %s exist", len(parts), n, sk)
+	}
+	if packed.Len() == 0 {
+		return nil, nil
+	}
+	doc, err := table.Decompress(packed.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: %w: item %s: %w", provider.ErrCorrupt, sk, err)
+	}
+	return doc, nil
+}
+
+// ReadMark reads c, which marks a deleted instance. In earlier releases it contains the whole record.
+func (cs *Store) ReadMark(ctx context.Context, executionID string) (provider.Cancels, error) {
+	c, err := cs.table.GetExecutionItem(ctx, executionID, table.SKCancelMark)
+	if err != nil || len(c) == 0 {
+		return nil, err
+	}
+	return cs.decodeMark(ctx, executionID, c)
+}
+
+func (cs *Store) decodeMark(ctx context.Context, executionID string, c table.Item) (_ provider.Cancels, err error) {
+	doc := []byte(table.GetString(c, AttrCancels))
+	if parts := int(table.GetNumber(c, table.AttrParts)); parts > 0 {
+		if doc, err = cs.readMarkParts(ctx, executionID, parts); err != nil {
+			return nil, err
+		}
+	}
+	return decode(executionID, table.SKCancelMark, doc)
+}
+
+// readMarkParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A
+// torn record cannot be decompressed.
+func (cs *Store) readMarkParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
+	var packed bytes.Buffer
+	for n := range parts {
+		part, err := cs.table.GetExecutionItem(ctx, executionID, table.CancelMarkPartSK(n))
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
+			packed.Write(b.Value)
+		}
+	}
+	doc, err := table.Decompress(packed.Bytes())
+	if err != nil {
+		return nil, &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: fmt.Errorf("item %s %s: %w", table.ExecutionPK(executionID), table.SKCancelMark, err)}
+	}
+	return doc, nil
+}

@@ -1,0 +1,186 @@
+package deletion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// attrChildSearch is an attribute of a deleting instance whose history was too large to read before its end. It stores
+// the progress of cancelling the outstanding children. The terminal segment alone prevents further turns, and the
+// children are not urgent. The calls of a deletion therefore stay short, however large the history is.
+const attrChildSearch = "untold"
+
+// ChildSearch is the position of a search through a history from its end to its beginning.
+type ChildSearch struct {
+	// Before is the segment before which the search continues.
+	Before int64 `json:"before"`
+	// Settled holds the IDs of earlier events that the searched segments have settled: at each position only those of
+	// the work that is running there.
+	Settled cancels.Decision `json:"settled,omitzero"`
+}
+
+func (u *ChildSearch) settledIDs() map[int64]bool {
+	ids := map[int64]bool{}
+	for _, r := range u.Settled.Cancel().IDs {
+		for id := r.First; id <= r.Last; id++ {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// searchInterval is the interval at which a search stores its position.
+const searchInterval = 3 * time.Second
+
+// cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment does (R17). It sends
+// the cancels before it stores the position. Cancels can be sent twice.
+func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.Instance, it table.Item) error {
+	var at ChildSearch
+	doc := table.GetString(it, attrChildSearch)
+	if doc == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(doc), &at); err != nil {
+		return fmt.Errorf("dynamo: instance %q: %s: %w", in.InstanceID, attrChildSearch, err)
+	}
+
+	settled := at.settledIDs()
+	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+
+	noted := dl.now()
+	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, at.Before) {
+		if err != nil {
+			return err
+		}
+		if err := dl.cancelChildren(ctx, in, append(unsettledChildren(s.Events, settled), answerCallers(s.Events)...)); err != nil {
+			return err
+		}
+		if dl.now().Sub(noted) < searchInterval || s.Sequence == 0 {
+			continue
+		}
+		noted = dl.now()
+		if err := dl.storeSearch(ctx, in, s.Sequence, settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettledChildren returns the children that the events have started and that neither these nor later events have
+// settled. It updates settled for the earlier events.
+func unsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
+	for _, e := range slices.Backward(events) {
+		for i := range e.Inputs { // parked inputs have settled their events
+			addSettled(&e.Inputs[i], settled)
+		}
+		addSettled(&e, settled)
+		if e.Kind == history.SubOrchestrationScheduled && !settled[e.ID] {
+			children = append(children, history.Event{
+				Kind: history.SubOrchestrationCancelRequested, SourceEventID: e.ID, InstanceID: e.InstanceID, Reason: history.ReasonInstanceDeleted,
+			})
+		}
+		delete(settled, e.ID)
+	}
+	return children
+}
+
+// answerCallers returns an end that responds to all callers that waited for updates in a segment. A caller that has a
+// response drops this one.
+func answerCallers(events []history.Event) []history.Event {
+	end := history.Event{Kind: history.OrchestrationTerminated}
+	for e := range awaitedUpdates(events) {
+		end.Callers = append(end.Callers, *e.Parent)
+	}
+	if len(end.Callers) == 0 {
+		return nil
+	}
+	return []history.Event{end}
+}
+
+// awaitedUpdates yields the events about orchestrations that wait for updates, including parked inputs.
+func awaitedUpdates(events []history.Event) iter.Seq[*history.Event] {
+	waits := func(e *history.Event) bool { return e.Kind == history.UpdateAwaited && e.Parent != nil }
+	return func(yield func(*history.Event) bool) {
+		for i := range events {
+			if e := &events[i]; waits(e) && !yield(e) {
+				return
+			}
+			for j := range events[i].Inputs {
+				if e := &events[i].Inputs[j]; waits(e) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func addSettled(e *history.Event, settled map[int64]bool) {
+	for _, id := range e.Settles() {
+		settled[id] = true
+	}
+}
+
+// cancelChildren sends the cancels of these events.
+func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, cancels []history.Event) error {
+	if len(cancels) == 0 {
+		return nil
+	}
+	out := provider.OutputsOf(provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true}, provider.Segment{Events: cancels}, nil)
+	refused, err := dl.outbox.SendOutputs(ctx, &out)
+	for i := range refused {
+		dl.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
+			"event", logevent.DeletionCancelRejected, "instance", in.InstanceID, "error", refused[i].Failure.Message)
+	}
+	return err
+}
+
+func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, before int64, settled map[int64]bool) error {
+	at, err := encodeSearch(before, settled)
+	if err != nil {
+		return err
+	}
+	_, updated, err := dl.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key: table.InstanceKey(in.InstanceID), UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
+		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(dl.now())), ":untold": table.Str(at), ":x": table.Str(in.ExecutionID)},
+	})
+	if err == nil && !updated {
+		return finalexec.ErrChanged
+	}
+	return err
+}
+
+func encodeSearch(before int64, settled map[int64]bool) (string, error) {
+	ids := make([]int64, 0, len(settled))
+	for id := range settled {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var c provider.ActivityCancel
+	for _, id := range ids {
+		c.IDs = history.AppendID(c.IDs, id)
+	}
+	doc, err := json.Marshal(ChildSearch{Before: before, Settled: cancels.NewDecision(&c)})
+	if err != nil {
+		return "", fmt.Errorf("dynamo: %s: %w", attrChildSearch, err)
+	}
+	return string(doc), nil
+}

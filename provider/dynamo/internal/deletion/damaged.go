@@ -1,0 +1,90 @@
+package deletion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
+)
+
+// TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
+// segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
+// status again, because the process that committed it may have died before that. An execution that continued as new and
+// is still the instance's current one does not count as ended (errIncomplete).
+func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
+	in, err := dl.instances.ReadWith(ctx, m.InstanceID, provider.Strong)
+	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
+		return err
+	}
+	d, err := dl.finalexec.ReadDamaged(ctx, &in)
+	if err != nil {
+		return err
+	}
+	if d.Ended && d.State.Last != history.OrchestrationContinuedAsNew {
+		return dl.dispatchEnd(ctx, &in, d)
+	}
+
+	callers, err := dl.unansweredCallers(ctx, &in, d.Head.Segment+1)
+	if err != nil {
+		return err
+	}
+	now := dl.now().UTC()
+	end := history.Event{Callers: callers, ID: d.State.LastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy), TraceParent: m.TraceParent}
+	t := &provider.Turn{
+		InstanceID: in.InstanceID, Head: d.Head, Watermark: m.Position, Before: knownState(&in),
+		Events:  []history.Event{end},
+		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
+	}
+	if _, err = dl.outbox.Ack(ctx, t); err != nil {
+		return fmt.Errorf("dynamo: instance %q: end the unreadable history: %w", in.InstanceID, err)
+	}
+	return nil
+}
+
+// unansweredCallers finds the orchestrations that wait for updates without a result, in the readable part of a history. If
+// that takes long, it finds only the latest ones, which most likely still wait.
+func (dl *Deleter) unansweredCallers(ctx context.Context, in *provider.Instance, before int64) (callers []history.Parent, err error) {
+	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+
+	began, over := dl.now(), map[string]bool{}
+	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, before) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range s.Events {
+			if e := &s.Events[i]; e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected {
+				over[e.EventID] = true
+			}
+		}
+		for e := range awaitedUpdates(s.Events) {
+			if !over[e.EventID] && !slices.Contains(callers, *e.Parent) {
+				callers = append(callers, *e.Parent)
+			}
+		}
+		if dl.now().Sub(began) > finalexec.MaxReadTime {
+			break
+		}
+	}
+	return callers, nil
+}
+
+// dispatchEnd sends the outputs of the end of a damaged history.
+func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalexec.Execution) error {
+	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
+	head := d.Head
+	head.Segment = end.Sequence - 1
+	_, err := dl.outbox.Dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: knownState(in)}, end)
+	return err
+}
+
+// knownState returns the known state of an instance whose history cannot be read.
+func knownState(in *provider.Instance) *history.State {
+	return &history.State{Summary: history.Summary{StartID: in.StartID, Parent: in.Parent}}
+}

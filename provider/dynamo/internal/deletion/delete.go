@@ -1,0 +1,242 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// maxTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
+// another process deletes it too.
+const maxTries = 10
+
+// DeleteInstance ends and marks the instance in one transaction and sends the outputs of its end. It then erases one
+// execution after the other and leaves a tombstone (R17). The instance item stores the progress, so that any process
+// can continue the deletion with another call.
+func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
+	return dl.deleteIncarnation(ctx, instanceID, "", force)
+}
+
+// deleteIncarnation deletes the incarnation that the start life created, or the current incarnation if life is empty. It does
+// not delete a later incarnation.
+func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life string, force bool) error {
+	for range maxTries {
+		it, err := dl.instances.Get(ctx, instanceID, provider.Strong)
+		switch start := table.GetString(it, table.AttrStartID); {
+		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
+			return nil // another process has finished the deletion
+		case err != nil:
+			return err
+		default:
+			life = start
+		}
+
+		if instances.IsDeleting(it) {
+			err = dl.eraseInstance(ctx, it)
+		} else if err = dl.endAndMark(ctx, it, force); err == nil {
+			continue
+		}
+		if !errors.Is(err, finalexec.ErrChanged) {
+			return err
+		}
+	}
+	return &provider.Error{Op: "DeleteInstance", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
+}
+
+// endAndMark ends a running instance and marks it as Deleting.
+func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) error {
+	in, err := instances.Decode(it)
+	if err != nil {
+		return err
+	}
+	if !in.Status.Terminal() && !force {
+		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotEnded)
+	}
+
+	d, err := dl.finalexec.ReadEnd(ctx, &in)
+	if err != nil {
+		return err
+	}
+	if d.Head.Watermark == (provider.Position{}) {
+		d.Head.Watermark = instances.WatermarkOf(it)
+	}
+
+	writes, err := dl.endWrites(ctx, &in, d)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+	}
+	err = dl.table.Transact(ctx, in.InstanceID, writes)
+	// a turn was committed, or another process has marked the instance, or the response to this write was lost
+	if table.ConditionFailed(err) {
+		return finalexec.ErrChanged
+	}
+	return err
+}
+
+// endWrites returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
+// cancel record, and the mark.
+func (dl *Deleter) endWrites(ctx context.Context, in *provider.Instance, d *finalexec.Execution) ([]types.TransactWriteItem, error) {
+	now := dl.now().UTC()
+	var items []table.Item
+	if !d.Ended {
+		fence := provider.Segment{Sequence: d.Head.Segment + 1, Watermark: d.Head.Watermark, Events: provider.DeletionEvents(d.CancelEvents(), d.State.LastID, now)}
+		end := &fence.Events[len(fence.Events)-1]
+		end.RequestedBy, end.Callers = requesterOf(ctx), history.UnansweredCallers(d.State, fence.Events)
+		fence.Events[0].TraceParent = d.TraceParent
+		var err error
+		if items, err = segments.EncodeStart(in.InstanceID, in.ExecutionID, d.Previous, fence); err != nil {
+			return nil, err
+		}
+	}
+
+	record, err := dl.cancels.MarkItems(ctx, in.ExecutionID, now)
+	if err != nil {
+		return nil, err
+	}
+
+	writes := table.Puts(append(items, record...))
+	if !d.Ended {
+		table.RequireAbsent(writes[0].Put)
+	}
+
+	mark := dl.markDeleting(in, d.Head.Watermark, now)
+	if by := requesterOf(ctx); by != "" {
+		addAttribute(mark, table.AttrPurgedBy, by)
+	}
+	// the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their
+	// receiver
+	if in.Status.Terminal() {
+		addAttribute(mark, table.AttrErasing, in.ExecutionID)
+	}
+	if d.Incomplete {
+		at, err := encodeSearch(d.Head.Segment+1, nil)
+		if err != nil {
+			return nil, err
+		}
+		addAttribute(mark, "untold", at)
+	}
+	return append(writes, types.TransactWriteItem{Update: mark}), nil
+}
+
+// requesterOf returns the requester of a deletion. It is empty if the requester is unknown or the deletion is due to
+// retention.
+func requesterOf(ctx context.Context) string {
+	name, _ := provider.RequesterOf(ctx)
+	return history.Requester(name)
+}
+
+// addAttribute adds an attribute to an update.
+func addAttribute(u *types.Update, attribute, value string) {
+	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
+	u.ExpressionAttributeValues[":"+attribute] = table.Str(value)
+}
+
+// markDeleting returns the update that makes an instance Deleting, on condition that the execution is its current one.
+// It stores the watermark for the tombstone, because the segment that contains it will be erased.
+func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
+	return &types.Update{
+		Key: table.InstanceKey(in.InstanceID),
+		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
+			" REMOVE blockedBy, diagnosis, paused, due"),
+		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
+		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus},
+		ExpressionAttributeValues: table.Item{
+			":status": table.Str(string(provider.StatusDeleting)), ":since": table.Str(table.FormatTime(now)), ":attention": table.Str(table.AttentionDeleting),
+			":wm": table.Str(watermark.Sequence), ":inbox": table.Str(watermark.Inbox), ":x": table.Str(in.ExecutionID),
+		},
+	}
+}
+
+// eraseInstance continues the deletion of a marked instance. It erases the newest execution first, because messages
+// name it, and its start names the previous one. Of each execution it erases the start first, so that readers find no
+// history after the first write instead of a part.
+func (dl *Deleter) eraseInstance(ctx context.Context, it table.Item) error {
+	in, err := instances.Decode(it)
+	if err != nil {
+		return err
+	}
+
+	at := table.GetString(it, table.AttrErasing)
+	if at == "" {
+		if err := dl.sendEndOutputs(ctx, &in); err != nil {
+			return err
+		}
+		if err := dl.cancelOutstandingChildren(ctx, &in, it); err != nil {
+			return err
+		}
+		at = in.ExecutionID
+		if err := dl.storePosition(ctx, &in, "", at); err != nil {
+			return err
+		}
+	}
+
+	progress := dl.erasure.NewProgress(it)
+	for {
+		previous, err := dl.erasure.Erase(ctx, in.InstanceID, at, "", progress)
+		if err != nil {
+			return err
+		}
+		// the executions before the oldest one are already erased (R21)
+		if previous == "" || at == table.GetString(it, table.AttrOldest) {
+			if err := dl.updates.DeleteAll(ctx, it, progress.Record); err != nil {
+				return err
+			}
+			return dl.writeTombstone(ctx, it, at)
+		}
+		if err := dl.storePosition(ctx, &in, at, previous); err != nil {
+			return err
+		}
+		at = previous
+	}
+}
+
+// storePosition stores the execution that is erased next, which also records progress, so that another call continues there.
+func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, from, to string) error {
+	update := &dynamodb.UpdateItemInput{
+		Key:                       table.InstanceKey(in.InstanceID),
+		UpdateExpression:          aws.String("SET updated = :moved, erasing = :to"),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
+		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(dl.now())), ":to": table.Str(to), ":x": table.Str(in.ExecutionID)},
+	}
+	if from != "" {
+		update.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :from")
+		update.ExpressionAttributeValues[":from"] = table.Str(from)
+	}
+	err := dl.table.Update(ctx, in.InstanceID, update)
+	if _, overtaken := table.FailedItem(err, 0); overtaken {
+		return finalexec.ErrChanged
+	}
+	return err
+}
+
+// writeTombstone replaces an instance without remaining items by a tombstone.
+func (dl *Deleter) writeTombstone(ctx context.Context, it table.Item, last string) error {
+	in := &dynamodb.PutItemInput{
+		Item:                      dl.instances.Tombstone(it),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)"),
+		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
+	}
+	if refused := it[table.AttrRejectedCount]; refused != nil {
+		in.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused")
+		in.ExpressionAttributeValues[":refused"] = refused
+	}
+	err := dl.table.Put(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], in)
+	// a start was rejected in the meantime, or another process was faster
+	if _, changed := table.FailedItem(err, 0); changed {
+		return finalexec.ErrChanged
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package erasure
+
+import (
+	"context"
+	"strings"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// Erase replaces an execution's segments by stubs and returns the previous execution. A segment's key is never free, so
+// a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
+// run or have not yet received activities of the execution. Erasing is idempotent and skips completed steps. If the
+// instance is not deleted, the stub of the start names the next execution.
+func (er *Eraser) Erase(ctx context.Context, instanceID, executionID, next string, progress *Progress) (previous string, err error) {
+	// before the items are listed, because a late worker reads the mark after its write
+	if err := er.cancels.MarkDeleted(ctx, instanceID, executionID); err != nil {
+		return "", err
+	}
+	start, err := er.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
+	if err != nil {
+		return "", err
+	}
+	previous = table.GetString(start, table.AttrPrevious)
+	if !table.IsStub(start) {
+		stub := segments.Stub(executionID, 0, er.now())
+		switch {
+		case next != "":
+			stub[table.AttrNext] = table.Str(next)
+		case previous != "":
+			stub[table.AttrPrevious] = table.Str(previous)
+		}
+		if err := er.table.PutItem(ctx, instanceID, stub); err != nil {
+			return "", err
+		}
+	}
+	if err := er.eraseItems(ctx, instanceID, executionID, progress); err != nil {
+		return previous, err
+	}
+	return previous, er.payloads.DeleteAll(ctx, executionID, progress.Record)
+}
+
+// eraseItems erases everything after the start page by page, and reads only keys.
+func (er *Eraser) eraseItems(ctx context.Context, instanceID, executionID string, progress *Progress) error {
+	due := int64(1) // the next segment that needs a stub
+	for page, err := range er.table.Query(ctx, instanceID, segments.KeysOnly(segments.AllItemsQuery(executionID))) {
+		if err != nil {
+			return err
+		}
+		var writes []func() error
+		for _, it := range page {
+			writes = append(writes, er.erasureWrites(ctx, instanceID, executionID, it, &due)...)
+		}
+		err := awscall.Parallel(writes...)
+		if err == nil {
+			err = progress.Record(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erasureWrites returns the writes that erase an item: stubs for a segment and for missing segments before it in a damaged
+// history, and a deletion for all other items, such as activity records, crash markers and further parts. The cancel
+// record gets a TTL instead.
+func (er *Eraser) erasureWrites(ctx context.Context, instanceID, executionID string, it table.Item, due *int64) (writes []func() error) {
+	sk := table.GetString(it, table.AttrSK)
+	switch {
+	case table.IsCancelMark(sk), table.IsCancelDecision(sk) && it[table.AttrTTL] != nil:
+		return nil
+	case table.IsCancelDecision(sk):
+		return []func() error{func() error { return er.cancels.Expire(ctx, instanceID, executionID, sk) }}
+	}
+	sequence, part, err := table.ParseSegmentSK(sk)
+	if !strings.HasPrefix(sk, table.SKSegments) || err != nil || part > 0 {
+		return []func() error{func() error { return er.table.DeleteItem(ctx, instanceID, table.ExecutionKey(executionID, sk)) }}
+	}
+	for ; *due <= sequence; *due++ {
+		if *due < sequence || !table.IsStub(it) {
+			stub := segments.Stub(executionID, *due, er.now())
+			writes = append(writes, func() error { return er.table.PutItem(ctx, instanceID, stub) })
+		}
+	}
+	return writes
+}
+
+// Summary is a summary of the items with an execution's key.
+type Summary struct {
+	Last     int64          // the number of the last segment
+	stubs    map[int64]bool // the segments that are stubs already
+	Others   []string       // sort keys of items to delete: parts after the first one, activity records
+	Decided  []string       // sort keys of turns' cancel decisions
+	Previous string
+	// watermark is the position of the last consumed message.
+	Watermark provider.Position
+}
+
+func Summarize(items []table.Item) Summary {
+	r := Summary{stubs: map[int64]bool{}}
+	for _, it := range items {
+		sk := table.GetString(it, table.AttrSK)
+		if table.IsCancelDecision(sk) {
+			r.Decided = append(r.Decided, sk)
+		}
+		if table.IsCancelMark(sk) || table.IsCancelDecision(sk) {
+			continue
+		}
+		sequence, part, err := table.ParseSegmentSK(sk)
+		if !strings.HasPrefix(sk, table.SKSegments) || err != nil {
+			r.Others = append(r.Others, sk)
+			continue
+		}
+		r.Last = max(r.Last, sequence)
+		if part > 0 {
+			r.Others = append(r.Others, sk)
+			continue
+		}
+		r.stubs[sequence] = table.IsStub(it)
+		if sequence == 0 {
+			r.Previous = table.GetString(it, table.AttrPrevious)
+		}
+		if wm := table.GetString(it, table.AttrWM); wm != "" {
+			r.Watermark = provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: wm}
+		}
+	}
+	return r
+}

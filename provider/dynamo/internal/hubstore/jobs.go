@@ -1,0 +1,124 @@
+package hubstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// skJobs is the prefix of the sort keys of jobs. Their partition is that of the hub's own items.
+const skJobs = "job#"
+
+// The attributes of a job's item.
+const (
+	attrJob      = "job" // as JSON
+	attrRevision = "rev"
+)
+
+// jobLifetime is the time for which a job is kept after its end.
+const jobLifetime = 7 * 24 * time.Hour
+
+func jobKey(id string) table.Item {
+	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skJobs + id)}
+}
+
+// PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is
+// lost, PutJob recognizes its own write by the content.
+func (hs *Store) PutJob(ctx context.Context, j *provider.Job) error {
+	doc, err := encodeJob(j)
+	if err != nil {
+		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
+	}
+	it := jobKey(j.ID)
+	it[attrJob] = table.Str(string(doc))
+	it[attrRevision] = table.Num(j.Revision + 1)
+	if j.Ended() {
+		it[table.AttrTTL] = table.Unix(hs.now().Add(jobLifetime))
+	}
+
+	in := &dynamodb.PutItemInput{
+		Item: it, ConditionExpression: aws.String(table.NotExists),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if j.Revision > 0 {
+		in.ConditionExpression = aws.String("rev = :rev")
+		in.ExpressionAttributeValues = table.Item{":rev": table.Num(j.Revision)}
+	}
+
+	err = hs.table.Put(ctx, "", in)
+	if old, refused := table.FailedItem(err, 0); refused && (table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)) {
+		return fmt.Errorf("dynamo: job %s: %w", j.ID, provider.ErrConflict)
+	} else if err != nil && !refused {
+		return err
+	}
+	j.Revision++
+	return nil
+}
+
+// encodeJob does not escape characters of IDs unless JSON requires it, so that a batch of the longest IDs fits an item.
+func encodeJob(j *provider.Job) ([]byte, error) {
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(j); err != nil {
+		return nil, fmt.Errorf("encode job: %w", err)
+	}
+	return bytes.TrimSpace(doc.Bytes()), nil
+}
+
+// ReadJob reads a job.
+func (hs *Store) ReadJob(ctx context.Context, id string) (provider.Job, error) {
+	found, err := hs.table.Get(ctx, "", jobKey(id), provider.Strong)
+	if err != nil {
+		return provider.Job{}, err
+	}
+	if len(found) == 0 {
+		return provider.Job{}, fmt.Errorf("dynamo: job %s: %w", id, provider.ErrNotFound)
+	}
+	return decodeJob(found)
+}
+
+// decodeJob rejects unknown fields, because a filter of a later release could otherwise select more instances than
+// requested.
+func decodeJob(it table.Item) (j provider.Job, err error) {
+	doc := json.NewDecoder(strings.NewReader(table.GetString(it, attrJob)))
+	doc.DisallowUnknownFields()
+	if err := doc.Decode(&j); err != nil {
+		return j, fmt.Errorf("dynamo: item %s: %w", table.GetString(it, table.AttrSK), err)
+	}
+	j.Revision = table.GetNumber(it, attrRevision)
+	return j, nil
+}
+
+// ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
+// a job of a later release, does not prevent others from being listed.
+func (hs *Store) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
+	items, err := hs.table.QueryAll(ctx, "", &dynamodb.QueryInput{
+		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
+		KeyConditionExpression: aws.String("pk = :hub AND begins_with(sk, :jobs)"), ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":jobs": table.Str(skJobs)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		j, err := decodeJob(it)
+		if err != nil {
+			hs.log.WarnContext(ctx, "bulk job unreadable, skipping it", "event", logevent.BulkJobUnreadable,
+				"item", table.GetString(it, table.AttrSK), "error", err)
+			continue
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}

@@ -1,0 +1,59 @@
+package inbox
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// A request to end or pause an instance waits in its message group while an invocation runs inline activities, because
+// no process can receive it. The sender therefore writes an item that such an invocation reads to find out that it
+// should yield (R20). The item has a partition of its own, so that a role can be restricted to these writes.
+const (
+	interruptionPrefix = "n#"
+	skInterruption     = "n"
+	attrRequestedAt    = "askedAt" // in milliseconds
+	// interruptionLifetime is the time after which the item expires. It has no purpose after its message was received.
+	interruptionLifetime = time.Hour
+	// interruptionTimeout limits the time of all these writes of a call, because the message itself is more important.
+	interruptionTimeout = time.Second
+)
+
+func interruptionKey(instanceID string) table.Item {
+	return table.Item{table.AttrPK: table.Str(interruptionPrefix + instanceID), table.AttrSK: table.Str(skInterruption)}
+}
+
+// noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
+// message is sent anyway, and is received when the inline activities of the invocation have ended. A failure must not
+// delay the message.
+func (ib *Inbox) noteInterruptions(ctx context.Context, ms []provider.Message) {
+	if !slices.ContainsFunc(ms, func(m provider.Message) bool { return m.Interrupts() }) {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, interruptionTimeout)
+	defer stop()
+	noted := map[string]bool{}
+	for i := range ms {
+		if id := ms[i].InstanceID; ms[i].Interrupts() && !noted[id] && ctx.Err() == nil {
+			noted[id] = true
+			now := ib.now()
+			it := interruptionKey(id)
+			it[attrRequestedAt], it[table.AttrTTL] = table.Num(now.UnixMilli()), table.Unix(now.Add(interruptionLifetime))
+			_ = ib.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
+		}
+	}
+}
+
+// ReadInterruption reads the item that EnqueueForOrchestrator wrote.
+func (ib *Inbox) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
+	found, err := ib.table.Get(ctx, instanceID, interruptionKey(instanceID), provider.Strong)
+	if err != nil || table.GetNumber(found, attrRequestedAt) == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(table.GetNumber(found, attrRequestedAt)).UTC(), nil
+}

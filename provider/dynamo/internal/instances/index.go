@@ -1,0 +1,128 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// AttentionQuery returns a query of a partition of the attention index, sorted by the time of the last change.
+func AttentionQuery(partition string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		IndexName:              aws.String(table.IndexByAttention),
+		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: table.Item{":kind": table.Str(partition)},
+	}
+}
+
+// IndexPosition is the position of a search in the attention index.
+type IndexPosition struct {
+	Updated string `json:"updated,omitempty"`
+	Key     string `json:"key,omitempty"` // pk of the instance
+}
+
+// StartKey returns the index key to start after, or nil for the beginning.
+func (a IndexPosition) StartKey(partition string) table.Item {
+	if a.Key == "" {
+		return nil
+	}
+	return table.Item{table.AttrAttention: table.Str(partition), table.AttrUpdated: table.Str(a.Updated), table.AttrPK: table.Str(a.Key), table.AttrSK: table.Str(table.SKInstance)}
+}
+
+func PositionOf(it table.Item) IndexPosition {
+	return IndexPosition{Updated: table.GetString(it, table.AttrUpdated), Key: table.GetString(it, table.AttrPK)}
+}
+
+// MaxParallelReads is the number of instances that the sweeper or a list reads or writes concurrently. Each one is in
+// its own partition, and there may be a million after an hour without a renewer.
+const MaxParallelReads = 64
+
+// GetAll reads the instances that an index returned, with strong consistency, because the index contains only their
+// keys and may be stale. It omits instances that no longer exist.
+func (is *Store) GetAll(ctx context.Context, named []table.Item) (items []table.Item, errs []error) {
+	var mu sync.Mutex
+	found := make([]table.Item, len(named))
+	reads := make([]func() error, len(named))
+	for i, it := range named {
+		reads[i] = func() error {
+			got, err := is.Get(ctx, idOf(it), provider.Strong)
+			if err != nil && !errors.Is(err, provider.ErrNotFound) {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			found[i] = got
+			return nil
+		}
+	}
+
+	_ = awscall.ParallelN(MaxParallelReads, reads)
+	for _, it := range found {
+		if len(it) > 0 {
+			items = append(items, it)
+		}
+	}
+	return items, errs
+}
+
+// ReadAll reads the instances that an index returned, and returns those that still have the status.
+func (is *Store) ReadAll(ctx context.Context, named []table.Item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
+	items, errs := is.GetAll(ctx, named)
+	for _, it := range items {
+		if table.GetString(it, table.AttrStatus) != string(status) {
+			continue
+		}
+		in, err := Decode(it)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, in)
+	}
+	return found, errs
+}
+
+func idOf(it table.Item) string {
+	pk := table.GetString(it, table.AttrPK)
+	return pk[min(len(table.IDPrefix), len(pk)):]
+}
+
+// A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
+// second. Blocked instances are therefore distributed over as many partitions as the creation index has. Earlier
+// releases stored all of them in the first partition, whatever their shard.
+
+// BlockedPartition returns the partition of a blocked instance in the attention index.
+func BlockedPartition(instanceID string) string {
+	if shard := table.ShardOf(instanceID); shard != "0" {
+		return table.AttentionBlocked + "#" + shard
+	}
+	return table.AttentionBlocked
+}
+
+// Partitions returns the partitions of a kind in the attention index.
+func Partitions(kind string) []string {
+	partitions := []string{kind}
+	if kind == table.AttentionBlocked {
+		for shard := 1; shard < table.Shards; shard++ {
+			partitions = append(partitions, kind+"#"+strconv.Itoa(shard))
+		}
+	}
+	return partitions
+}
+
+func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		IndexName:              aws.String(table.IndexByCreation),
+		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
+		// every name that can be a reserved word has an alias
+		ExpressionAttributeNames:  map[string]string{"#created": table.AttrCreated},
+		ExpressionAttributeValues: table.Item{":shard": table.Str(strconv.Itoa(shard)), ":from": table.Str(from), ":to": table.Str(to)},
+	}
+}

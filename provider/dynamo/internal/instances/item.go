@@ -1,0 +1,158 @@
+package instances
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+func Encode(in provider.Instance) (table.Item, error) {
+	it := table.InstanceKey(in.InstanceID)
+	it["name"] = table.Str(in.Name)
+	it[table.AttrStatus] = table.Str(string(in.Status))
+	it[table.AttrStartID] = table.Str(in.StartID)
+	it[table.AttrExecution] = table.Str(in.ExecutionID)
+	it["number"] = table.Num(in.ExecutionNumber)
+	it[table.AttrShard] = table.Str(table.ShardOf(in.InstanceID))
+	it[table.AttrCreated] = table.Str(CreatedKey(in))
+	it[table.AttrUpdated] = table.Str(table.FormatTime(in.UpdatedAt))
+
+	if in.Version != "" {
+		it["version"] = table.Str(in.Version)
+	}
+	if in.RequestedBy != "" {
+		it[table.AttrRequestedBy] = table.Str(in.RequestedBy)
+	}
+	if !in.StartAt.IsZero() {
+		it[table.AttrStartAt] = table.Str(table.FormatTime(in.StartAt))
+	}
+
+	if in.Parent != nil {
+		b, err := json.Marshal(in.Parent)
+		if err != nil {
+			return nil, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
+		}
+		it[table.AttrParent] = table.Str(string(b))
+	}
+	if len(in.Tags) > 0 {
+		b, err := json.Marshal(in.Tags)
+		if err != nil {
+			return nil, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
+		}
+		it["tags"] = table.Str(string(b))
+	}
+	return it, nil
+}
+
+// ParentPrefix returns the prefix of the JSON of every parent with an instance ID.
+func ParentPrefix(instanceID string) string {
+	id, _ := json.Marshal(instanceID) //nolint:errchkjson // a string: cannot fail
+	return `{"instanceId":` + string(id) + ","
+}
+
+// HasTags reports whether an item has all of the tags. Unreadable tags match none.
+func HasTags(it table.Item, want map[string]string) bool {
+	if len(want) == 0 {
+		return true
+	}
+	tags := map[string]string{}
+	err := json.Unmarshal([]byte(table.GetString(it, "tags")), &tags)
+	return err == nil && provider.HasTags(tags, want)
+}
+
+// CreatedKey returns a unique key that sorts by time, so that a page can continue exactly after the last one.
+func CreatedKey(in provider.Instance) string {
+	return table.FormatTime(in.CreatedAt) + "#" + table.Digest(in.InstanceID)[:8]
+}
+
+func Decode(it table.Item) (provider.Instance, error) {
+	id := table.GetString(it, table.AttrPK)
+	in := provider.Instance{
+		InstanceID: id[min(len(table.IDPrefix), len(id)):], ExecutionID: table.GetString(it, table.AttrExecution), ExecutionNumber: table.GetNumber(it, "number"),
+		Name: table.GetString(it, "name"), Version: table.GetString(it, "version"), Status: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
+		StartID: table.GetString(it, table.AttrStartID), BlockedBy: table.GetString(it, table.AttrBlockedBy), RequestedBy: table.GetString(it, table.AttrRequestedBy),
+	}
+
+	var err error
+	created := table.GetString(it, table.AttrCreated)
+	if in.CreatedAt, err = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))]); err != nil {
+		return in, fmt.Errorf("dynamo: instance %q: created: %w", in.InstanceID, err)
+	}
+	if in.UpdatedAt, err = time.Parse(table.TimeFormat, table.GetString(it, table.AttrUpdated)); err != nil {
+		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
+	}
+	if in.Status == provider.StatusPending {
+		// nothing has changed since; the stored time can be that of the sweeper's next check
+		in.UpdatedAt = in.CreatedAt
+	}
+
+	if in.StartAt, err = table.DecodeTime(it, table.AttrStartAt); err != nil {
+		return in, err
+	}
+	if in.PurgedAt, err = table.DecodeTime(it, table.AttrPurgedAt); err != nil {
+		return in, err
+	}
+	if parent := table.GetString(it, table.AttrParent); parent != "" {
+		if err := json.Unmarshal([]byte(parent), &in.Parent); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
+		}
+	}
+	if why := table.GetString(it, table.AttrDiagnosis); why != "" {
+		if err := json.Unmarshal([]byte(why), &in.Diagnosis); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: diagnosis: %w", in.InstanceID, err)
+		}
+	}
+
+	if paused := table.GetString(it, table.AttrPaused); paused != "" {
+		if err := json.Unmarshal([]byte(paused), &in.Paused); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: paused: %w", in.InstanceID, err)
+		}
+	}
+	if custom := table.GetString(it, "customStatus"); custom != "" {
+		in.CustomStatus = json.RawMessage(custom)
+	}
+	if tags := table.GetString(it, "tags"); tags != "" {
+		if err := json.Unmarshal([]byte(tags), &in.Tags); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
+		}
+	}
+	return in, nil
+}
+
+// ReadInstance reads the instance item.
+func (is *Store) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	return is.ReadWith(ctx, instanceID, provider.Strong)
+}
+
+func (is *Store) ReadWith(ctx context.Context, instanceID string, c provider.Consistency) (provider.Instance, error) {
+	it, err := is.Get(ctx, instanceID, c)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return Decode(it)
+}
+
+// Get reads the instance item. It returns ErrNotFound for a tombstone.
+func (is *Store) Get(ctx context.Context, instanceID string, c provider.Consistency) (table.Item, error) {
+	it, err := is.GetRaw(ctx, instanceID, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(it) == 0 || IsTombstone(it) {
+		return nil, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
+	}
+	return it, nil
+}
+
+// GetRaw reads the item of an instance or a tombstone. The item is empty if there is neither.
+func (is *Store) GetRaw(ctx context.Context, instanceID string, c provider.Consistency) (table.Item, error) {
+	found, err := is.table.Get(ctx, instanceID, table.InstanceKey(instanceID), c)
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}

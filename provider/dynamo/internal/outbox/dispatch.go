@@ -1,0 +1,119 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+)
+
+// Dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
+// the ID may be used again only then (R9). The last steps are best effort.
+func (ob *Outbox) Dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
+	u := instances.AfterTurn(t, s)
+	needless := t.ObsoleteTimers()
+	if u.Changed() && !u.Status.Terminal() {
+		return ob.dispatchWithStatus(ctx, t, s, u, needless)
+	}
+
+	refused, err := ob.sendSegment(ctx, t, s)
+	if err == nil {
+		err = ob.SendActivityEnds(ctx, t.Origin(), s.Sequence, needless)
+	}
+	if err == nil && u.Changed() {
+		err = ob.writeStatus(ctx, &u)
+	}
+	if err == nil {
+		ob.timers.DeleteSchedules(ctx, t.Head.ExecutionID, needless)
+	}
+	return refused, err
+}
+
+// dispatchWithStatus sends the outputs and writes the instance concurrently, because neither depends on the other.
+func (ob *Outbox) dispatchWithStatus(ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
+	err = awscall.Parallel(
+		func() error { return ob.writeStatus(ctx, &u) },
+		func() (err error) { refused, err = ob.sendSegment(ctx, t, s); return err },
+	)
+	if err == nil {
+		err = ob.SendActivityEnds(ctx, t.Origin(), s.Sequence, needless)
+	}
+	if err == nil {
+		ob.timers.DeleteSchedules(ctx, t.Head.ExecutionID, needless)
+	}
+	return refused, err
+}
+
+// Redispatch sends the unsettled outputs again of the segments that since selects, up to the head, across
+// continue-as-new (R4).
+func (ob *Outbox) Redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+	refused, err := ob.redispatch(ctx, o, since)
+	markMayHaveStarted(o.Segments, refused)
+	return refused, err
+}
+
+// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started, because an earlier
+// dispatch may have sent them when the hub had their queue.
+func markMayHaveStarted(segments []provider.Segment, refused []provider.OutputFailure) {
+	if len(refused) == 0 {
+		return
+	}
+	waits := map[int64]bool{}
+	for i := range segments {
+		for j := range segments[i].Events {
+			if e := &segments[i].Events[j]; e.Kind == history.ActivityScheduled && e.WaitsForCancellation() {
+				waits[e.ID] = true
+			}
+		}
+	}
+	for i := range refused {
+		if waits[refused[i].EventID] {
+			refused[i].Ended = history.OutcomeWorkerLost
+		}
+	}
+}
+
+func (ob *Outbox) redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+	out := Sender{outbox: ob, repeated: true}
+	first := 0 // of the execution itself
+	for u, err := range ob.unsentExecutions(ctx, o, since) {
+		if err == nil {
+			err = out.sendUnsettled(ctx, u)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if u.Orchestration == o {
+			first = u.first
+		} else {
+			ob.timers.DeleteSchedules(ctx, u.Head.ExecutionID, ObsoleteTimers(u.Segments, u.first))
+		}
+	}
+
+	if err := ob.SendActivityEnds(ctx, o.Origin(), o.Head.Segment, ObsoleteTimers(o.Segments, first)); err != nil {
+		return out.Rejected, err
+	}
+	// otherwise the instance was written together with its segment 0
+	if u := instances.FromHistory(o); o.Head.Segment > 0 {
+		if err := ob.writeStatus(ctx, &u); err != nil {
+			return out.Rejected, err
+		}
+	}
+	ob.timers.DeleteSchedules(ctx, o.Head.ExecutionID, ObsoleteTimers(o.Segments, first))
+	return out.Rejected, nil
+}
+
+// ObsoleteTimers returns the work whose timers the segments of a history from one on have made obsolete
+// (State.ObsoleteTimers).
+func ObsoleteTimers(segments []provider.Segment, from int) (all []history.OpenItem) {
+	state := history.NewState(history.TrackTimers)
+	for i := range segments {
+		if i >= from {
+			all = append(all, state.ObsoleteTimers(segments[i].Events...)...)
+		}
+		state.Apply(segments[i].Events...)
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+// Package outbox sends what committed segments schedule: work items, timers, messages, results of updates and the status
+// of the instance. It sends again what a redelivery or a reconciliation finds unsettled, and records what SQS accepted.
+package outbox
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
+	"github.com/perdure/perdure/provider/dynamo/internal/updates"
+	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
+)
+
+// Stores are the stores that an Outbox reads and writes.
+type Stores struct {
+	Table      *table.Table
+	Queue      *sqsqueue.Queues
+	Inbox      *inbox.Inbox
+	WorkQueues *workqueue.WorkQueues
+	Timers     *timers.Timers
+	Instances  *instances.Store
+	Attempts   *attempts.Store
+	Segments   *segments.Store
+	Updates    *updates.Store
+}
+
+// Outbox commits turns and sends their outputs. It is safe for concurrent use.
+type Outbox struct {
+	table      *table.Table
+	queue      *sqsqueue.Queues
+	inbox      *inbox.Inbox
+	workQueues *workqueue.WorkQueues
+	timers     *timers.Timers
+	instances  *instances.Store
+	attempts   *attempts.Store
+	segments   *segments.Store
+	updates    *updates.Store
+	now        func() time.Time
+	log        *slog.Logger
+}
+
+// New returns the outbox of a hub.
+func New(s Stores, now func() time.Time, log *slog.Logger) *Outbox {
+	return &Outbox{
+		table: s.Table, queue: s.Queue, inbox: s.Inbox, workQueues: s.WorkQueues, timers: s.Timers,
+		instances: s.Instances, attempts: s.Attempts, segments: s.Segments, updates: s.Updates, now: now, log: log,
+	}
+}

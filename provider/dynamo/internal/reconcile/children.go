@@ -1,0 +1,61 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// checkOldStarts checks the children of old starts. An existing child needs nothing. A missing child may have been purged,
+// with an expired tombstone: a new start could run ended work again. checkOldStarts therefore makes the start impossible and
+// notifies the parent. If another instance has the ID, it sends the start, which is rejected with a response.
+func (rc *Reconciler) checkOldStarts(ctx context.Context, x provider.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult) error {
+	var mu sync.Mutex
+	looks := make([]func() error, len(u.OldStarts))
+	for i, e := range u.OldStarts {
+		looks[i] = func() error {
+			refused, lost, err := rc.checkOldStart(ctx, x, e)
+			mu.Lock()
+			defer mu.Unlock()
+			if refused {
+				delete(u.Ids, e.ID)
+			}
+			if lost {
+				out.LostChildren++
+				out.Sent++
+			}
+			return err
+		}
+	}
+	return awscall.Parallel(looks...)
+}
+
+func (rc *Reconciler) checkOldStart(ctx context.Context, x provider.Origin, e *history.Event) (refused, lost bool, err error) {
+	it, err := rc.instances.GetRaw(ctx, e.InstanceID, provider.Strong)
+	switch {
+	case err != nil:
+		return false, false, err
+	case len(it) > 0 && !instances.IsTombstone(it):
+		return table.GetString(it, table.AttrStartID) != e.StartID, false, nil
+	case !instances.MustNotStart(it, e.StartID):
+		err := rc.rejections.PreventStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
+		if errors.Is(err, provider.ErrConflict) {
+			err = &provider.Error{Op: "DynamoDB.UpdateItem", InstanceID: e.InstanceID, Retryable: true, Err: err}
+		}
+		if err != nil {
+			return false, false, err
+		}
+	}
+
+	answer := provider.ChildOutcome(e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID})
+	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
+	return false, true, rc.inbox.Send(ctx, answer)
+}

@@ -1,0 +1,97 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// A child can have a parent that sends it no more messages: a purged one, an erased one, or a past execution that no
+// reconciliation of the parent reaches. Therefore both sides check: the reconciliation of a child also checks the
+// parent that should wait for it.
+
+// maxParents is the maximum number of cached parents, about 10 MB.
+const maxParents = 50_000
+
+// parentState is the state of a parent as a reconciliation read it. A cached state can be stale. A parent that has
+// ended since sends its own outputs, and no child is cancelled because of a cached state alone.
+type parentState struct {
+	exists, deleting, ended bool
+	executionID             string
+	createdAt               time.Time
+}
+
+// readParentOnce reads a parent, once for all of its children.
+func (rc *Reconciler) readParentOnce(ctx context.Context, run, parentID string) (parentState, error) {
+	if s, ok := rc.parents.Get(run + " " + parentID); ok && run != "" {
+		return s, nil
+	}
+	return rc.readParent(ctx, run, parentID)
+}
+
+// readParent reads the present state of a parent.
+func (rc *Reconciler) readParent(ctx context.Context, run, parentID string) (parentState, error) {
+	it, err := rc.instances.GetRaw(ctx, parentID, provider.Strong)
+	if err != nil {
+		return parentState{}, err
+	}
+	s := parentState{
+		exists: len(it) > 0 && !instances.IsTombstone(it), deleting: instances.IsDeleting(it), ended: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
+		executionID: table.GetString(it, table.AttrExecution),
+	}
+	created := table.GetString(it, table.AttrCreated)
+	// of a damaged parent it is unknown, and does not concern the child
+	s.createdAt, _ = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))])
+	rc.parents.Add(run+" "+parentID, s, 1)
+	return s, nil
+}
+
+// waitsFor reports whether the parent's current execution has started the child.
+func (s parentState) waitsFor(child *history.Parent) bool {
+	return s.exists && !s.deleting && s.executionID == child.ExecutionID
+}
+
+// dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has ended, was
+// purged, or has continued as new.
+func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x provider.Origin) (provider.Origin, error) {
+	if !x.Ended || x.Parent == nil {
+		return x, nil
+	}
+	s, err := rc.readParentOnce(ctx, run, x.Parent.InstanceID)
+	if err == nil && (!s.exists || s.ended || s.executionID != x.Parent.ExecutionID) {
+		x.Parent = nil
+	}
+	return x, err
+}
+
+// cancelOrphan sends a child the cancel from a parent execution that has ended or is being deleted and may not send it:
+// an execution that ends cancels all of its children. The parent's current execution sends its cancels itself, even if
+// it has ended.
+func (rc *Reconciler) cancelOrphan(ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult) error {
+	parent := o.Start().Parent
+	if parent == nil || o.Last().Kind.Terminal() || o.State(0).Cancelling {
+		return nil
+	}
+	s, err := rc.readParentOnce(ctx, run, parent.InstanceID)
+	// since it was read, the parent may have continued as new and then started the child
+	if err == nil && !s.waitsFor(parent) {
+		s, err = rc.readParent(ctx, run, parent.InstanceID)
+	}
+	if err != nil || s.waitsFor(parent) {
+		return err
+	}
+
+	reason := history.TerminalReason(history.OrchestrationContinuedAsNew)
+	if !s.exists || s.deleting || s.createdAt.After(in.CreatedAt) { // another incarnation of the parent's ID
+		reason = history.ReasonInstanceDeleted
+	}
+	out.Sent++
+	return rc.inbox.Send(ctx, provider.Message{
+		Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: reason,
+		RequestedBy: history.RequestedByParent + parent.InstanceID, Parent: parent,
+	})
+}

@@ -1,0 +1,82 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+)
+
+// scheduleDelivery is the time that a schedule that fires during its deletion may take to reach its queue.
+const scheduleDelivery = time.Minute
+
+// PurgeQueues checks all queues before it deletes anything. It can be repeated. It deletes the schedules before the
+// messages, because a schedule can send a message until it is deleted.
+func (rc *Reconciler) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
+	out := provider.QueuePurgeResult{Messages: map[string]int{}}
+	if err := rc.countIdleWithTimeout(ctx, out.Messages); err != nil {
+		return out, err
+	}
+	if rc.timers.UseSchedules && rc.timers.ScheduleGroup != "" {
+		err := rc.timers.DeleteAllSchedules(ctx, func(deleted int) {
+			if out.Schedules += deleted; progress != nil {
+				progress(out)
+			}
+		})
+		if err != nil {
+			return out, err
+		}
+		// An earlier call that died may just have deleted the last schedules, even if this call found none.
+		if err := sleep.For(ctx, scheduleDelivery); err != nil {
+			return out, err
+		}
+	}
+
+	var purges []func() error
+	for _, url := range rc.queue.WorkingQueues() {
+		purges = append(purges, func() error { return rc.queue.Purge(ctx, url) })
+	}
+	return out, awscall.Parallel(purges...)
+}
+
+// countIdleWithTimeout is countIdle with a time limit.
+func (rc *Reconciler) countIdleWithTimeout(ctx context.Context, messages map[string]int) error {
+	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
+	defer stop()
+	return rc.countIdle(limited, messages)
+}
+
+// countIdle counts the approximate number of messages of each queue. It returns ErrBusy if messages are being
+// processed or there are dead letters.
+func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) error {
+	queues := rc.queue.WorkingQueues()
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		n, err := rc.queue.Attributes(ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+		if err != nil {
+			return err
+		}
+		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
+			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being processed: %w", rc.queue.Hub, held, name,
+				provider.ErrBusy)
+		}
+		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
+	}
+	for _, name := range rc.queue.DeadLetterQueues() {
+		visible, hidden, err := rc.queue.CountDeadLetters(ctx, name)
+		if err != nil {
+			return err
+		}
+		if visible+hidden > 0 {
+			return fmt.Errorf("dynamo: hub %q: queue %s has %d dead letters: %w", rc.queue.Hub, name, visible+hidden, provider.ErrBusy)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// Reconcile sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
+// because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
+// the wake does not send the same outputs again.
+func (rc *Reconciler) Reconcile(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
+	it, err := rc.instances.Get(ctx, instanceID, provider.Strong)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return provider.ReconcileResult{NotFound: true}, nil
+	case err != nil:
+		return out, err
+	case instances.IsDeleting(it):
+		err = rc.deletion.DeleteInstance(ctx, instanceID, false)
+		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
+			err = nil // another process has completed it
+		}
+		return provider.ReconcileResult{Deleted: err == nil}, err
+	}
+
+	in, err := instances.Decode(it)
+	if err != nil {
+		return out, err
+	}
+	out.Ended = in.Status.Terminal()
+	out.EndedBeforeSince = out.Ended && in.UpdatedAt.Before(r.Since)
+
+	err = rc.resendAll(ctx, &in, r, &out)
+	if out.Ended || out.NotFound || err != nil && !errors.Is(err, provider.ErrCorrupt) {
+		return out, err
+	}
+	// A damaged instance is woken too, because its turn sets the status to Blocked.
+	wake := provider.Message{
+		Kind: provider.MessageWake, InstanceID: instanceID,
+		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
+	}
+	if woken := rc.inbox.Send(ctx, wake); woken != nil {
+		return out, woken
+	}
+	out.Sent++
+	return out, err
+}
+
+// resendAll sends the outputs of an instance's executions again, the current execution first.
+func (rc *Reconciler) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+	next := ""
+	for id, n := in.ExecutionID, 0; id != ""; n++ {
+		// an execution ended when the next one started
+		if n > 0 && segments.StartedBefore(next, r.Since) {
+			return nil
+		}
+		if n > provider.MaxPastExecutions {
+			out.Truncated = true
+			return nil
+		}
+
+		var notes []table.Item
+		o, err := rc.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
+		if n == 0 {
+			err = rc.checkConsistent(ctx, in, o, err)
+		}
+		if errors.Is(err, provider.ErrNotFound) {
+			out.NotFound = n == 0 // deleted in the meantime, or a past execution that is erased (R21)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := rc.resend(ctx, o, notes, r, out); err != nil {
+			return err
+		}
+		if n == 0 {
+			if err := rc.cancelOrphan(ctx, in, o, r.Run, out); err != nil {
+				return err
+			}
+		}
+		next, id = id, o.Previous
+	}
+	return nil
+}
+
+// checkConsistent reads an instance again whose execution does not exist or has continued as another one. The instance may
+// not be whole, or may not exist any more.
+func (rc *Reconciler) checkConsistent(ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error) error {
+	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
+		return err
+	}
+	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
+		return now // an execution that continued as new in the meantime sends its own outputs
+	}
+	// the ID has another incarnation now
+	return &provider.Error{Op: "ReconcileInstance", InstanceID: in.InstanceID, Retryable: true, Err: err}
+}
+
+// resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
+// sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
+func (rc *Reconciler) resend(ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+	x, err := rc.dropUnawaitedParent(ctx, r.Run, o.Origin())
+	if err != nil {
+		return err
+	}
+	since := r.Since
+	if most := rc.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
+		since = most
+	}
+	u := rc.outbox.SkippedBefore(o, since)
+	out.SkippedOutputs += u.Dropped
+	if !x.Ended {
+		if err := rc.checkOldStarts(ctx, x, &u, out); err != nil {
+			return err
+		}
+		if err := rc.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
+			return err
+		}
+	}
+	sent, refused, err := rc.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
+	out.Sent += sent
+	out.RejectedOutputs = append(out.RejectedOutputs, refused...)
+	if err != nil {
+		return err
+	}
+	if err := rc.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
+		return err
+	}
+	return rc.resendAttempts(ctx, o, out)
+}
+
+// schedulingSegments returns the segments that scheduled an execution's activities, by activity ID.
+func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
+	scheduledIn := map[int64]int64{}
+	for i := range o.Segments {
+		for j := range o.Segments[i].Events {
+			if e := &o.Segments[i].Events[j]; e.Kind == history.ActivityScheduled {
+				scheduledIn[e.ID] = o.Segments[i].Sequence
+			}
+		}
+	}
+	return scheduledIn
+}
+
+// resendAttempts sends timers for the current attempts of activities that failed before or are pending, and that are
+// open, or cancelled and awaited. A due timer starts its attempt if that is still the current one (R14), or checks the
+// limits of a pending attempt.
+func (rc *Reconciler) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
+	scheduledIn := schedulingSegments(o)
+	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
+		return nil
+	}
+
+	state := o.State(history.TrackOpen)
+	var due []provider.Timer
+	for current, err := range rc.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
+		if err != nil {
+			return err
+		}
+		a, there := state.Open(current.ActivityID)
+		if !there || a.Kind != history.ActivityScheduled || a.OutcomeParked || (a.Cancelled || a.CancelRequestParked) && !a.WaitsForCancellation {
+			continue
+		}
+		at := current.At
+		if current.Pending != nil {
+			at = current.NextCheckAt
+		}
+		if at.IsZero() { // pending without a limit
+			continue
+		}
+		due = append(due, provider.Timer{
+			V: provider.WireVersion, InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Segment: scheduledIn[current.ActivityID],
+			TimerID: current.ActivityID, FireAt: at, Attempt: current.Attempt, WaitForCancellation: current.Pending != nil && a.WaitsForCancellation,
+		})
+	}
+	out.Sent += len(due)
+	return rc.timers.Send(ctx, due)
+}

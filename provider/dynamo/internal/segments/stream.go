@@ -1,0 +1,98 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// Stream yields the segments of an execution with strong consistency, and holds at most one page and one
+// segment in memory. It ends with the first error. It reads a torn segment again, because only half of a transaction
+// may have been visible.
+func (st *Store) Stream(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
+	return st.StreamWithCallback(ctx, instanceID, executionID, nil)
+}
+
+// StreamWithCallback is Stream, and calls large once before it reads the second page of a large history.
+func (st *Store) StreamWithCallback(
+	ctx context.Context, instanceID, executionID string, large func() error,
+) iter.Seq2[provider.Segment, error] {
+	return func(yield func(provider.Segment, error) bool) {
+		s := stream{table: st.table, instanceID: instanceID, executionID: executionID, large: large}
+		for try := 1; ; {
+			before := s.next
+			err := s.read(ctx, yield)
+			if s.next > before {
+				try = 1
+			}
+			_, torn := errors.AsType[*table.TornError](err)
+			switch {
+			case err == nil && (s.next > 0 || s.stopped):
+				return
+			case torn && try < table.MaxReadTries:
+				try++
+				continue
+			case torn:
+				err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+			case err == nil: // there are no segments
+				err = provider.ErrNotFound
+			}
+			yield(provider.Segment{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err))
+			return
+		}
+	}
+}
+
+// stream is the progress of reading a history.
+type stream struct {
+	table                   *table.Table
+	instanceID, executionID string
+	next                    int64        // the number of the next segment
+	stopped                 bool         // the caller wants no more
+	large                   func() error // called once before the second page; may be nil
+}
+
+// read yields the segments from the next one on.
+func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
+	in := table.SegmentsQuery(s.executionID, provider.Strong)
+	if s.next > 0 {
+		in = queryFrom(s.executionID, s.next)
+	}
+	c := decoder{Next: s.next}
+	for page, err := range s.table.Query(ctx, s.instanceID, in) {
+		if err != nil {
+			return err
+		}
+		c.Add(page, in.ExclusiveStartKey == nil)
+		if c.Next == 0 && s.belongsToOther(c.Items) {
+			return provider.ErrNotFound
+		}
+		err = c.decode(nil, func(segment provider.Segment) bool {
+			s.next++
+			s.stopped = !yield(segment, nil)
+			return !s.stopped
+		})
+		if errors.Is(err, table.ErrDeleted) {
+			return provider.ErrNotFound // it is being deleted
+		}
+		if err != nil || s.stopped {
+			return err
+		}
+		if large := s.large; large != nil && in.ExclusiveStartKey != nil {
+			s.large = nil
+			if err := large(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// belongsToOther reports whether the execution that starts with these items belongs to another instance.
+func (s *stream) belongsToOther(items []table.Item) bool {
+	return len(items) > 0 && table.GetString(items[0], table.AttrSK) == table.SegmentSK(0, 0) && !table.IsStub(items[0]) && table.GetString(items[0], table.AttrInstance) != s.instanceID
+}

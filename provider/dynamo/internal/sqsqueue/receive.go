@@ -1,0 +1,123 @@
+package sqsqueue
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+)
+
+// ReceiveDeadLetters receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if there
+// are none.
+func (qs *Queues) ReceiveDeadLetters(ctx context.Context, url string, hide, wait time.Duration) ([]types.Message, error) {
+	in := deadLettersRequest(url, hide)
+	in.WaitTimeSeconds = int32(wait / time.Second)
+	var out *sqs.ReceiveMessageOutput
+	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+		out, err = qs.api.ReceiveMessage(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Messages, nil
+}
+
+// deadLettersRequest returns a request that receives dead letters with their reasons, and hides them for a time.
+func deadLettersRequest(url string, hide time.Duration) *sqs.ReceiveMessageInput {
+	return &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(hide / time.Second),
+		MessageAttributeNames: []string{AttrReason},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
+			types.MessageSystemAttributeNameSequenceNumber, types.MessageSystemAttributeNameSentTimestamp,
+		},
+	}
+}
+
+const (
+	maxWait     = 20 * time.Second // of a long poll
+	longestLock = 12 * time.Hour   // of a message, counted from its receipt
+	// timersLock is the lock of a received timer. It is short, because timers are due to the second and a process that
+	// dies delays them by the lock.
+	timersLock = 8 * time.Second
+)
+
+// FetchRecords waits for records and locks them. Their Holds start at the time before the call, because the exact time
+// of the lock is not known. FetchRecords waits for at most a third of the lock timeout, so that the wait does not use
+// up the Hold.
+func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
+	url, err := qs.URL(queue)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := qs.visibility(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if queue == provider.QueueTimers {
+		lock = min(lock, timersLock)
+	}
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(lock / time.Second),
+		WaitTimeSeconds: int32(min(maxWait, max(lock/3, time.Second)) / time.Second),
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSequenceNumber,
+			types.MessageSystemAttributeNameSentTimestamp,
+		},
+	}
+	var out *sqs.ReceiveMessageOutput
+	var from time.Time
+	err = awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+		from = qs.now()
+		out, err = qs.api.ReceiveMessage(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	records := make([]provider.Record, len(out.Messages))
+	for i := range out.Messages {
+		records[i] = RecordOf(&out.Messages[i])
+		records[i].Hold = provider.NewHold(from, lock)
+	}
+	return records, nil
+}
+
+func RecordOf(m *types.Message) provider.Record {
+	return provider.RecordOf(aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes)
+}
+
+// visibility returns the visibility timeout of a queue, which is read once. Each receive sets this timeout, so that a
+// record is locked for exactly the length of its Hold, even if the queue's setting has changed.
+func (qs *Queues) visibility(ctx context.Context, url string) (time.Duration, error) {
+	if d, ok := qs.visibilities.Load(url); ok {
+		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores
+	}
+	const name = types.QueueAttributeNameVisibilityTimeout
+	var out *sqs.GetQueueAttributesOutput
+	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
+		out, err = qs.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}})
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	seconds, err := strconv.Atoi(out.Attributes[string(name)])
+	if err != nil || seconds < 1 {
+		return 0, fmt.Errorf("dynamo: hub %q: queue %s: %w", qs.Hub, url, &provider.FieldError{
+			Field:   string(name),
+			Problem: fmt.Sprintf("is %q, so records of the queue cannot be locked", out.Attributes[string(name)]),
+		})
+	}
+	d := time.Duration(seconds) * time.Second
+	qs.visibilities.Store(url, d)
+	return d, nil
+}

@@ -1,0 +1,129 @@
+package sweep
+
+import (
+	"maps"
+	"time"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// shortestRound is the shortest time of a round through the blocked instances. It doubles with each round for the same
+// build, up to an hour. An instance that was woken needs time for its turn, and must not receive a message at each
+// sweep in the meantime.
+const (
+	shortestRound  = 10 * time.Minute
+	longestRound   = time.Hour
+	roundsToDouble = 3
+)
+
+// parallelBuildsWithin is the time within which two builds that report in turn count as running side by side, as during a
+// canary deployment.
+const parallelBuildsWithin = time.Hour
+
+// shortestRound is the stored position of the sweeper in the blocked instances. A round serves one build from its
+// beginning to its end. Instances that another build blocks again in the meantime are added behind the position of the
+// round, and would otherwise be woken at each change of the build.
+type blockedRound struct {
+	Build string    `json:"build"` // the build for which the round wakes them
+	Round int       `json:"round"` // the number of earlier rounds
+	Next  time.Time `json:"next"`  // the start of the next round
+	// At is the position in the first partition, which is the only one of earlier releases. More holds the positions in
+	// the others.
+	At   instances.IndexPosition   `json:"at"`
+	More []instances.IndexPosition `json:"more,omitempty"`
+	// Through is true if the round has reached the end of the index. Instances that were blocked later are added behind
+	// it.
+	Through bool `json:"through,omitempty"`
+	// Returns is the number of rounds that started early because one of the builds that run side by side had reported
+	// again.
+	Returns int `json:"returns,omitempty"`
+	// Past holds the times at which other builds reported last, or at which the sweeper found that.
+	Past map[string]time.Time `json:"past,omitempty"`
+	// stored is true if the mark equals the stored one.
+	stored bool
+}
+
+// round returns the mark for a sweep: that of the current round, or of a new round. A build that reports for the first
+// time gets a round immediately. If builds run side by side, each report can come from the other build. The current
+// round is then completed first, and each change that starts a round early doubles the time until the next one.
+func (m blockedRound) round(build string, now time.Time) blockedRound {
+	switch {
+	case m.Next.IsZero() || m.Next.After(now.Add(longestRound+maxClockSkew)): // a wrong clock has set Next
+		return blockedRound{Build: build, Next: now.Add(shortestRound)}
+	case m.isNew(build, now):
+		return m.start(build, 0, 0, now)
+	case !m.Through:
+		return m.noted(build, now)
+	case build != m.Build && !now.Before(m.startedAt().Add(roundTime(m.Returns))):
+		return m.start(build, 0, m.Returns+1, now)
+	case !now.Before(m.Next):
+		return m.start(build, m.Round+1, m.Returns, now)
+	default:
+		return m.noted(build, now)
+	}
+}
+
+// isNew reports whether the build did not report last in any sweep of the last hour.
+func (m blockedRound) isNew(build string, now time.Time) bool {
+	past, was := m.Past[build]
+	return build != m.Build && (!was || !isRecent(past, now))
+}
+
+// isRecent returns false for a time that a wrong clock has set far ahead.
+func isRecent(past, now time.Time) bool { return now.Sub(past).Abs() <= parallelBuildsWithin }
+
+// noted returns the mark with another build that reported last, besides the build of the round.
+func (m blockedRound) noted(build string, now time.Time) blockedRound {
+	if build == m.Build {
+		return m
+	}
+	m.Past, m.stored = m.pastWith(build, now), false
+	return m
+}
+
+func (m blockedRound) start(build string, round, returns int, now time.Time) blockedRound {
+	next := blockedRound{Build: build, Round: round, Returns: min(returns, roundsToDouble), Next: now.Add(roundTime(round)), Past: m.pastWith(m.Build, now)}
+	delete(next.Past, build)
+	return next
+}
+
+// pastWith returns Past with another build, and without old entries.
+func (m blockedRound) pastWith(build string, now time.Time) map[string]time.Time {
+	past := map[string]time.Time{}
+	maps.Copy(past, m.Past)
+	past[build] = now
+	maps.DeleteFunc(past, func(_ string, at time.Time) bool { return !isRecent(at, now) })
+	return past
+}
+
+// position returns the position of the round in a partition.
+func (m blockedRound) position(partition int) instances.IndexPosition {
+	switch {
+	case partition == 0:
+		return m.At
+	case partition <= len(m.More):
+		return m.More[partition-1]
+	default:
+		return instances.IndexPosition{}
+	}
+}
+
+// passed returns the mark after the round has reached a position in a partition.
+func (m blockedRound) passed(partition int, at instances.IndexPosition) blockedRound {
+	if partition == 0 {
+		m.At = at
+		return m
+	}
+	more := make([]instances.IndexPosition, table.Shards-1)
+	copy(more, m.More)
+	more[partition-1] = at
+	m.More = more
+	return m
+}
+
+// startedAt returns the start of the round.
+func (m blockedRound) startedAt() time.Time { return m.Next.Add(-roundTime(m.Round)) }
+
+// roundTime returns the length of the round after n others.
+func roundTime(n int) time.Duration { return min(shortestRound<<min(n, roundsToDouble), longestRound) }

@@ -1,0 +1,132 @@
+package sweep
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+)
+
+// looks is a watch that looks for blocked instances; each look says which build has reported last.
+type looks struct {
+	t    *testing.T
+	mark blockedRound
+	now  time.Time
+}
+
+func newLooks(t *testing.T) *looks {
+	t.Helper()
+	return &looks{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// look makes one after some time, and reports whether it begins a round. The round comes to its end unless cut.
+func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) {
+	l.now = l.now.Add(after)
+	before := l.mark
+	l.mark = l.mark.round(build, l.now)
+	begins = l.mark.At == instances.IndexPosition{}
+	if !begins && !l.mark.Next.Equal(before.Next) {
+		l.t.Errorf("a round that goes on ends at another time: %+v, %+v", before, l.mark)
+	}
+	l.mark.Through = l.mark.Through || !cut
+	l.mark.At = instances.IndexPosition{Key: "somewhere"}
+	return begins
+}
+
+func (l *looks) want(after time.Duration, build string, begins bool) {
+	l.t.Helper()
+	if got := l.look(after, build, false); got != begins {
+		l.t.Errorf("%v later build %s is the last: a round begins: %v, want %v; %+v", after, build, got, begins, l.mark)
+	}
+}
+
+func TestABuildThatIsNewHasARoundOfTheBlockedAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLooks(t)
+	l.want(0, "a", true)
+	l.want(2*time.Minute, "a", false)
+	l.look(0, "b", true)
+	l.want(2*time.Minute, "c", true) // in the midst of a round
+	if l.mark.Build != "c" {
+		t.Errorf("it is for %s", l.mark.Build)
+	}
+}
+
+func TestARolledBackBuildHasARoundTenMinutesAfterTheLastAtTheLatest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ after, waits time.Duration }{
+		"at once":              {2 * time.Minute, 8 * time.Minute},
+		"after a while":        {9 * time.Minute, time.Minute},
+		"after a round":        {21 * time.Minute, 0},
+		"after rounds of both": {45 * time.Minute, 0},
+		"an hour after":        {3 * time.Hour, 0},
+	} {
+		l := newLooks(t)
+		l.look(0, "a", false)
+		l.look(time.Hour, "b", false)
+		last := l.now
+		for end := l.now.Add(c.after); l.now.Add(time.Minute).Before(end); {
+			if l.look(time.Minute, "b", false) {
+				last = l.now
+			}
+		}
+		from := l.now.Add(time.Minute)
+		for !l.look(time.Minute, "a", false) {
+		}
+		if waited := l.now.Sub(from); waited > c.waits || l.now.Sub(last) < shortestRound || l.mark.Build != "a" {
+			t.Errorf("%s: it waits %v, want %v; %v after the round before", name, waited, c.waits, l.now.Sub(last))
+		}
+	}
+}
+
+func TestBuildsThatReportInTurnMakeNoMoreThanTwoRoundsAnHour(t *testing.T) {
+	t.Parallel()
+	l := newLooks(t)
+	builds := []string{"a", "b", "c"}
+	rounds := 0
+	for n := range 24 * 30 {
+		if l.look(2*time.Minute, builds[n%len(builds)], false) {
+			rounds++
+		}
+	}
+	if rounds < 24 || rounds > 50 || len(l.mark.Past) > len(builds) {
+		t.Errorf("%d rounds in a day of looks; %+v", rounds, l.mark)
+	}
+	l.want(2*time.Hour, "b", true)
+	l.want(shortestRound, "a", true)
+	l.want(shortestRound, "new", true)
+	if l.mark.Returns != 0 || l.mark.Round != 0 {
+		t.Errorf("a build that is new begins late: %+v", l.mark)
+	}
+}
+
+func TestARoundComesToItsEndBeforeAReportThatChangesBuildsBeginsAnother(t *testing.T) {
+	t.Parallel()
+	l := newLooks(t)
+	l.look(0, "a", false)
+	l.look(2*time.Minute, "b", true)
+	for n := range 60 {
+		if l.look(2*time.Minute, []string{"a", "b"}[n%2], true) || l.mark.At == (instances.IndexPosition{}) {
+			t.Fatalf("it begins again before it has come to its end: %+v", l.mark)
+		}
+	}
+	l.look(2*time.Minute, "b", false)
+	l.want(2*time.Minute, "a", true)
+	if l.mark.At != (instances.IndexPosition{Key: "somewhere"}) || l.mark.Build != "a" {
+		t.Errorf("%+v", l.mark)
+	}
+}
+
+// A mark of a clock that was far ahead, and one of a release before.
+func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
+	t.Parallel()
+	l := newLooks(t)
+	ahead := l.now.Add(24 * time.Hour)
+	l.mark = blockedRound{Build: "a", Next: ahead, Through: true}
+	l.want(0, "a", true)
+	l.mark = blockedRound{Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead}}
+	l.want(0, "b", true)
+	l.mark = blockedRound{Build: "a", Next: l.now.Add(-time.Minute), At: instances.IndexPosition{Key: "there"}} // it does not say that it was through
+	l.want(0, "a", false)
+	l.want(2*time.Minute, "a", true)
+}

@@ -1,0 +1,86 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func IsStub(it Item) bool {
+	_, stub := it[AttrStub]
+	return stub
+}
+
+// IsCancelMark reports whether a sort key belongs to c or to a part of it.
+func IsCancelMark(sk string) bool {
+	return sk == SKCancelMark || strings.HasPrefix(sk, SKCancelMark+"#")
+}
+
+// IsCancelDecision reports whether a sort key belongs to the decisions of a turn or a block.
+func IsCancelDecision(sk string) bool {
+	return strings.HasPrefix(sk, SKCancelDecisions) || strings.HasPrefix(sk, SKCancelBlocks)
+}
+
+const (
+	// JSONLimit is the size up to which a segment stays readable in the console. Above it, zstd saves write units.
+	JSONLimit = 4 << 10
+	// PartLimit leaves space for key and header in an item of 400 KB (a DynamoDB quota).
+	PartLimit = 350 << 10
+	// TurnLimit leaves space for the other items in a transaction of 4 MB (a DynamoDB quota).
+	TurnLimit = 3 << 20
+	// DecodeLimit is the maximum decompressed size of a segment.
+	DecodeLimit = 256 << 20
+)
+
+// The encoder and the decoder are safe for concurrent use with their All methods, and expensive to create.
+var (
+	encoder = newEncoder()
+	decoder = newDecoder()
+)
+
+// newEncoder returns an encoder that has created its channel. A channel that is created on first use in a
+// testing/synctest bubble panics in the next bubble.
+func newEncoder() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err) // cannot happen, because the options are constants
+	}
+	e.EncodeAll(nil, nil)
+	return e
+}
+
+func newDecoder() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(DecodeLimit), zstd.WithDecoderConcurrency(0))
+	if err != nil {
+		panic(err) // cannot happen, because the options are constants
+	}
+	return d
+}
+
+// Compress compresses a document.
+func Compress(doc []byte) []byte { return encoder.EncodeAll(doc, nil) }
+
+// Decompress returns a document of up to DecodeLimit bytes.
+func Decompress(packed []byte) ([]byte, error) {
+	return decoder.DecodeAll(packed, nil) //nolint:wrapcheck // the caller names the item
+}
+
+// TornError means that the items that were read are not a complete history. Another read may find it complete (R8).
+type TornError struct{ message string }
+
+// NewTornError returns a TornError with a formatted message.
+func NewTornError(format string, args ...any) *TornError {
+	return &TornError{message: fmt.Sprintf(format, args...)}
+}
+
+// Error implements error.
+func (e *TornError) Error() string { return e.message }
+
+// MaxReadTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
+// moment. After these tries the items are missing.
+const MaxReadTries = 3
+
+// ErrDeleted reports that the instance was deleted (R17).
+var ErrDeleted = errors.New("segment is a stub")

@@ -1,0 +1,19 @@
+package table
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// Tests of applications run in bubbles of testing/synctest, one after the other, and the encoder outlives all of them.
+func TestTheEncoderWorksInEveryBubble(t *testing.T) {
+	t.Parallel()
+	fresh := newEncoder()
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			if len(fresh.EncodeAll([]byte("x"), nil)) == 0 {
+				t.Error("nothing is encoded")
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package table
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// ActivitySK returns a sort key that sorts by activity ID.
+func ActivitySK(activityID int64) string { return NumberedSK(SKActivities, activityID) }
+
+// CancelDecisionsSK and CancelBlockSK return sort keys that sort by segment.
+func CancelDecisionsSK(sequence int64) string { return NumberedSK(SKCancelDecisions, sequence) }
+
+func CancelBlockSK(sequence int64) string { return NumberedSK(SKCancelBlocks, sequence) }
+
+func CancelMarkPartSK(n int) string { return fmt.Sprintf("%s#%03d", SKCancelMark, n) }
+
+// MaxSequence is the greatest segment number that a key can contain.
+const MaxSequence = 9_999_999_999
+
+// SequenceOf returns the segment in an item's key, or -1 if there is none.
+func SequenceOf(it Item, prefix string) int64 {
+	digits, _, _ := strings.Cut(strings.TrimPrefix(GetString(it, AttrSK), prefix), "#")
+	sequence, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return sequence
+}
+
+// UnlessDeleted returns the items of a history, or none if its start is a stub.
+func UnlessDeleted(items []Item) []Item {
+	if len(items) > 0 && IsStub(items[0]) {
+		return nil
+	}
+	return items
+}
+
+// The names of attributes. pk and sk are the keys of the table; gs and created are those of the creation index.
+const (
+	AttrPK = "pk"
+	AttrSK = "sk"
+
+	IndexByCreation = "byCreation"
+	AttrShard       = "gs"
+	AttrCreated     = "created"
+	AttrRequestedBy = "requestedBy" // the caller that started the instance
+	AttrPurgedBy    = "purgedBy"    // the caller that deletes it, or that deleted it if the item is a tombstone
+
+	// The attention index contains instances that are blocked, paused or being deleted, or that were pending for too
+	// long. It is empty if there are no such instances.
+	IndexByAttention = "byAttention"
+	AttrAttention    = "attention"
+	// AttentionBlocked marks a blocked instance; partitionOf distributes them.
+	AttentionBlocked = "blocked"
+	// AttentionPending marks a pending instance that the sweeper has found. Its attribute updated is the time of the
+	// next check.
+	AttentionPending = "pending"
+	// AttentionPaused marks a paused instance (R25).
+	AttentionPaused = "paused"
+	// AttentionDeleting marks an instance whose deletion is not complete (R17).
+	AttentionDeleting = "deleting"
+
+	// The due index contains the first due date of each instance for retention. It is separate from the attention
+	// index, whose entries are written with each change of an instance, and whose attribute has only one value.
+	IndexByDue = "byDue"
+	AttrDue    = "due" // a day and a shard
+
+	Shards = 16 // an index only by status or day would have one hot partition
+)
+
+// The attributes of the instance item that more than one file uses.
+const (
+	AttrStartID        = "startId"
+	AttrExecution      = "execution"
+	AttrStatus         = "status"
+	NameStatus         = "#status"
+	AttrUpdated        = "updated"
+	AttrStartAt        = "startAt"
+	AttrParent         = "parent"
+	AttrRejectedStarts = "past"     // the IDs of rejected starts (R10)
+	AttrPurgedAt       = "purgedAt" // the time when the previous incarnation was purged (R31)
+	AttrDeletedStarts  = "lives"    // the IDs of starts whose instances were deleted, the latest last (R10)
+	AttrDiagnosis      = "diagnosis"
+	AttrBlockedBy      = "blockedBy" // the build
+	AttrPaused         = "paused"    // the requester, message and time of the pause
+	AttrRejectedCount  = "refused"   // the number of starts in past
+	NameRejectedCount  = "#refused"
+	// the time; the item is then a tombstone with the starts that must not succeed, and not an instance
+	AttrTombstone = "deleted"
+	AttrTTL       = "ttl"
+	AttrDeleting  = "deleting" // the time; the instance has ended and becomes a tombstone (R17)
+	AttrRetain    = "retain"   // seconds for which past executions are kept, if the instance continues as new
+	AttrOldest    = "oldest"   // the first execution that is not erased, if the instance has continued as new
+	// the position of the search for oldest, if the instance continued as new in an earlier release
+	AttrOldestSearch     = "seeking"
+	AttrHasUpdateResults = "answered" // there are results of updates for the instance
+	// the execution that a deletion has reached; without it, the outputs of the end must still be sent
+	AttrErasing = "erasing"
+)
+
+const (
+	IDPrefix   = "i#"
+	SKInstance = "i"
+	SKSegments = "h#"
+	SKRollups  = "g#" // and the number of its first segment: a copy of a run of small segments
+	// A turn's decisions have its segment's number and sort before c, so that one query reads the decisions from a
+	// segment on together with c.
+	SKCancelDecisions = "b#"
+	SKCancelMark      = "c"  // all is cancelled, because the instance is deleted; in earlier releases, the whole record
+	SKCancelBlocks    = "f#" // and the number of its last segment: a copy of the decisions of a block of turns
+
+	SKActivities = "a#" // and the ID: the activity record
+	SKAttempts   = "r#" // and the ID: the attempt record of an activity that has failed before
+	SKCursors    = "o#" // and the number: the progress of sending a large segment
+)
+
+type Item = map[string]types.AttributeValue
+
+func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func Num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func GetString(it Item, name string) string {
+	if v, ok := it[name].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+func GetNumber(it Item, name string) int64 {
+	v, ok := it[name].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// The names of keys in queries.
+const (
+	ValuePK = ":pk"
+	ValueSK = ":sk"
+)
+
+func InstanceKey(instanceID string) Item {
+	return Item{AttrPK: Str(IDPrefix + instanceID), AttrSK: Str(SKInstance)}
+}
+
+func ExecutionPK(executionID string) string { return "x#" + executionID }
+
+// ExecutionKey returns the key of an item of an execution.
+func ExecutionKey(executionID, sk string) Item {
+	return Item{AttrPK: Str(ExecutionPK(executionID)), AttrSK: Str(sk)}
+}
+
+// NumberedSK returns a sort key for a number from 0 to MaxSequence. The keys sort by number.
+func NumberedSK(prefix string, n int64) string {
+	const zeros = "0000000000"
+	digits := strconv.FormatInt(n, 10)
+	return prefix + zeros[min(len(digits), len(zeros)):] + digits
+}
+
+// SegmentSK returns the sort key of a segment's part. The first part has no suffix, because the commit's condition is
+// on it (R7).
+func SegmentSK(sequence int64, part int) string {
+	if part == 0 {
+		return NumberedSK(SKSegments, sequence)
+	}
+	return fmt.Sprintf("%s#%03d", NumberedSK(SKSegments, sequence), part)
+}
+
+// ParseSegmentSK is the inverse of SegmentSK.
+func ParseSegmentSK(sk string) (sequence int64, part int, err error) {
+	digits, suffix, more := strings.Cut(strings.TrimPrefix(sk, SKSegments), "#")
+	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	}
+	if !more {
+		return sequence, 0, nil
+	}
+	if part, err = strconv.Atoi(suffix); err != nil {
+		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	}
+	return sequence, part, nil
+}
+
+// Digest returns a name that is derived from parts. Equal parts result in equal names.
+func Digest(parts ...string) string {
+	var room [512]byte
+	all := room[:0]
+	for _, p := range parts {
+		all = append(strconv.AppendInt(all, int64(len(p)), 10), ':')
+		all = append(all, p...)
+	}
+	sum := sha256.Sum256(all)
+	return string(hex.AppendEncode(all[:0], sum[:20]))
+}
+
+func ShardOf(instanceID string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instanceID)) // a hash never fails
+	return strconv.Itoa(int(h.Sum32() % Shards))
+}
+
+// AttemptSK returns a sort key that sorts by activity ID.
+func AttemptSK(activityID int64) string { return NumberedSK(SKAttempts, activityID) }
+
+func AttemptKey(executionID string, activityID int64) Item {
+	return ExecutionKey(executionID, AttemptSK(activityID))
+}
+
+func RollupSK(first int64) string { return NumberedSK(SKRollups, first) }
+
+// CursorSK returns the sort key of a segment's cursor.
+func CursorSK(sequence int64) string { return NumberedSK(SKCursors, sequence) }
+
+// TombstoneLifetime exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter queue
+// (R17).
+const TombstoneLifetime = 30 * 24 * time.Hour
+
+// SKSweep is the prefix of the sort keys of the items that store the progress of the sweeper's duties. The key without
+// a suffix belongs to earlier releases, which had one position for all duties.
+const SKSweep = "watch"
+
+func SweepPositionKey(duty string) Item {
+	return Item{AttrPK: Str(PKHub), AttrSK: Str(SKSweep + "#" + duty)}
+}

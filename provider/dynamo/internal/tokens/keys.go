@@ -1,0 +1,200 @@
+// Package tokens signs and verifies the tokens of work items with keys in the table of the hub.
+package tokens
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// Keys caches the keys of a hub that sign tokens. It is safe for concurrent use.
+type Keys struct {
+	table *table.Table
+	hub   string
+	now   func() time.Time
+	log   *slog.Logger
+
+	known atomic.Pointer[knownKeys]
+	turn  chan struct{} // a mutex of capacity one for reading the keys
+}
+
+// New returns the keys of a hub. It makes no calls.
+func New(t *table.Table, hub string, now func() time.Time, log *slog.Logger) *Keys {
+	return &Keys{table: t, hub: hub, now: now, log: log, turn: make(chan struct{}, 1)}
+}
+
+// The signing keys of a hub are in its table, under pk hub. The key with the greatest number signs.
+const (
+	skKeys     = "key#" // and ten digits: its number, which is its name in tokens
+	firstKey   = skKeys + "0000000001"
+	attrSecret = "secret" // at least 32 bytes, in base64
+
+	secretBytes = 32
+	opReadKeys  = "DynamoDB.Query"
+	// maxKeyAge is the time for which a process that verifies tokens uses the keys that it has read. A deleted key can
+	// be used for that time.
+	maxKeyAge = 10 * time.Minute
+	// unknownKeyInterval is the interval at which the keys are read for a token that none of them has signed, because its key
+	// may be new.
+	unknownKeyInterval = time.Minute
+)
+
+type knownKeys struct {
+	tokens *provider.TokenSigner
+	readAt time.Time
+}
+
+// Signer returns the signer of tokens. It reads the keys once per process. A process that reports a build has read them
+// before (PutBuild), so that a turn reads nothing. Its error has the same effect as that of an unreachable queue: no
+// work item is sent without its token.
+func (ks *Keys) Signer(ctx context.Context) (*provider.TokenSigner, error) {
+	if k := ks.known.Load(); k != nil {
+		return k.tokens, nil
+	}
+	k, err := ks.keysSince(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	return k.tokens, nil
+}
+
+// VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
+// that none of the keys has signed, it reads them at most once a minute.
+func (ks *Keys) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return ks.verify(ctx, token, (*provider.TokenSigner).Verify)
+}
+
+// CompletionTokens returns the signer of work item tokens, which also signs completion tokens.
+func (ks *Keys) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
+	return ks.Signer(ctx)
+}
+
+// VerifyCompletionToken verifies a token and reads the keys like VerifyWorkItemToken.
+func (ks *Keys) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return ks.verify(ctx, token, (*provider.TokenSigner).VerifyCompletion)
+}
+
+func (ks *Keys) verify(ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
+	k, err := ks.keysSince(ctx, ks.now().Add(-maxKeyAge))
+	if err != nil {
+		if k = ks.known.Load(); k == nil { // otherwise the keys that were read before are used
+			return provider.WorkItem{}, err
+		}
+	}
+	if w, err := open(k.tokens, token); err == nil {
+		return w, nil
+	}
+
+	if k, err = ks.keysSince(ctx, ks.now().Add(-unknownKeyInterval)); err != nil {
+		return provider.WorkItem{}, err
+	}
+	w, err := open(k.tokens, token)
+	if err != nil {
+		return w, fmt.Errorf("dynamo: hub %q: %w", ks.hub, err)
+	}
+	return w, nil
+}
+
+// keysSince returns the keys as read after the given time. It reads them if necessary.
+func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, error) {
+	fresh := func() *knownKeys {
+		if k := ks.known.Load(); k != nil && k.readAt.After(since) {
+			return k
+		}
+		return nil
+	}
+	if k := fresh(); k != nil {
+		return k, nil
+	}
+
+	select {
+	case ks.turn <- struct{}{}:
+		defer func() { <-ks.turn }()
+	case <-ctx.Done():
+		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: context.Cause(ctx)}
+	}
+	if k := fresh(); k != nil {
+		return k, nil
+	}
+
+	tokens, err := ks.readKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", ks.hub, err)
+	}
+	k := &knownKeys{tokens, ks.now()}
+	ks.known.Store(k)
+	return k, nil
+}
+
+// readKeys reads the keys of the hub, and creates the first one if there is none. If two processes create it at the
+// same time, one succeeds, and both read that key.
+func (ks *Keys) readKeys(ctx context.Context) (*provider.TokenSigner, error) {
+	keys, next, err := ks.storedKeys(ctx)
+	if err == nil && len(keys) == 0 {
+		if err = ks.createKey(ctx, next); err == nil {
+			keys, _, err = ks.storedKeys(ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 { // they are being deleted
+		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
+	}
+	return provider.NewTokens(ks.hub, keys...), nil
+}
+
+// storedKeys returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
+// for example after a wrong edit, so that work items can still be sent.
+func (ks *Keys) storedKeys(ctx context.Context) (keys []*provider.TokenKey, next string, err error) {
+	in := table.HubQuery(skKeys)
+	in.ConsistentRead = aws.Bool(true)
+	found, err := ks.table.QueryAll(ctx, "", in)
+	if err != nil {
+		return nil, "", err
+	}
+	next = firstKey
+	for _, it := range found {
+		number := table.SequenceOf(it, skKeys)
+		secret, err := base64.StdEncoding.DecodeString(table.GetString(it, attrSecret))
+		if err != nil || len(secret) < secretBytes || number < 1 {
+			ks.log.ErrorContext(ctx, "signing key item invalid, ignoring it", "event", logevent.SigningKeyInvalid,
+				"item", table.GetString(it, table.AttrSK), "error", err)
+			continue
+		}
+		keys = append(keys, provider.NewTokenKey(strconv.FormatInt(number, 10), secret))
+	}
+	if n := len(found); n > 0 {
+		next = table.NumberedSK(skKeys, max(table.SequenceOf(found[n-1], skKeys), 0)+1)
+	}
+	return keys, next, nil
+}
+
+// createKey creates a key of the hub, unless another process has created it.
+func (ks *Keys) createKey(ctx context.Context, sk string) error {
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	in := &dynamodb.PutItemInput{
+		ConditionExpression: aws.String(table.NotExists),
+		Item: table.Item{
+			table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(sk), attrSecret: table.Str(base64.StdEncoding.EncodeToString(secret)), table.AttrCreated: table.Str(table.FormatTime(ks.now())),
+		},
+	}
+	err := ks.table.Put(ctx, "", in)
+	if _, there := table.FailedItem(err, 0); there {
+		return nil
+	}
+	return err
+}
