@@ -153,6 +153,24 @@ func (p *Provider) instance(instanceID string) (*instance, error) {
 	return nil, fmt.Errorf("fake: instance %q: %w", instanceID, provider.ErrNotFound)
 }
 
+// add adds a segment with the cancel decisions of its turn.
+func (x *execution) add(s provider.Segment, cancels provider.Cancels) {
+	x.segments = append(x.segments, s)
+	if len(cancels) > 0 {
+		x.decisions = append(x.decisions, decision{s.Sequence, slices.Clone(cancels)})
+	}
+}
+
+// erase deletes the history, and cancels all activities because the instance is deleted.
+func (x *execution) erase(now time.Time) {
+	var cancels provider.Cancels
+	for _, d := range x.decisions {
+		cancels = append(cancels, d.cancels...)
+	}
+	x.decisions = []decision{{0, cancels.WithDeletion(now)}}
+	x.segments, x.erased = nil, true
+}
+
 // current returns the current execution.
 func (in *instance) current() *execution { return in.executions[len(in.executions)-1] }
 

@@ -133,9 +133,6 @@ func (p *Provider) append(in *instance, e history.Event) {
 	if e.Kind.Terminal() {
 		cancels = append(cancels, provider.ActivityCancel{All: true, Reason: "failed"})
 	}
-	if len(cancels) > 0 {
-		x.decisions = append(x.decisions, decision{last.Sequence + 1, cancels})
-	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
 		next := in.Instance
 		next.ExecutionID = cmp.Or(e.ExecutionID, p.nextExecutionID())
@@ -143,7 +140,7 @@ func (p *Provider) append(in *instance, e history.Event) {
 		p.addExecution(in, next.ExecutionID, x.ExecutionID, provider.Segment{Events: firstEvents(&next, e.Input, "")})
 		e.ExecutionID, e.Input = in.ExecutionID, nil
 	}
-	x.segments = append(x.segments, provider.Segment{Sequence: last.Sequence + 1, Events: []history.Event{e}})
+	x.add(provider.Segment{Sequence: last.Sequence + 1, Events: []history.Event{e}}, cancels)
 }
 
 // statusAfter returns the status of an instance after an event. An instance that is cancelling stays so until it ends.

@@ -206,12 +206,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	id.instance, id.purgedAt, id.watermark = nil, p.time(), last[len(last)-1].Watermark
 	id.spent[in.StartID] = true
 	for _, x := range in.executions {
-		var cancels provider.Cancels
-		for _, d := range x.decisions {
-			cancels = append(cancels, d.cancels...)
-		}
-		x.decisions = []decision{{0, cancels.WithDeletion(p.now())}}
-		x.segments, x.erased = nil, true
+		x.erase(p.now())
 		delete(p.facts, x.ExecutionID)
 	}
 	for key, r := range p.updates {
@@ -234,9 +229,7 @@ func (p *Provider) endForDeletion(ctx context.Context, in *instance) {
 		by, _ := provider.RequesterOf(ctx)
 		end.RequestedBy, end.Callers = history.Requester(by), history.UnansweredCallers(state, events)
 		events[0].TraceParent = x.segments[0].Events[0].TraceParent
-		x.segments = append(x.segments, provider.Segment{
-			Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events,
-		})
+		x.add(provider.Segment{Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events}, nil)
 	}
 	p.sendLast(in, x, 2) //nolint:mnd // the turn before may have died before it sent its outputs
 	if previous := p.executions[x.previous]; previous != nil && len(x.segments) <= 2 {

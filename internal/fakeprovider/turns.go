@@ -143,10 +143,7 @@ func (p *Provider) commit(t *provider.Turn) ([]provider.OutputFailure, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.segments = append(x.segments, s)
-	if len(t.Cancels) > 0 {
-		x.decisions = append(x.decisions, decision{s.Sequence, slices.Clone(t.Cancels)})
-	}
+	x.add(s, t.Cancels)
 	before, after := t.Summaries()
 	if t.Next != nil {
 		p.addExecution(in, t.Next.ExecutionID, x.ExecutionID, t.Next.Segment(t.Watermark))

@@ -56,7 +56,7 @@ func (e *Execution) Before() *history.State {
 	return e.state
 }
 
-// Commit commits the next turn, all of which must be accepted, and advances the head. It then overwrites the turn and
+// Commit commits the next turn and advances the head. All outputs must be accepted. Commit then overwrites the turn and
 // its events, because the provider must not retain them.
 func (e *Execution) Commit(events ...history.Event) *provider.Turn {
 	e.F.T.Helper()

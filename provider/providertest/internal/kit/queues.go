@@ -95,7 +95,7 @@ func SmallResult(n int) provider.ActivityOutcome {
 	return provider.ActivityOutcome{Result: history.Payload(strconv.Itoa(n))}
 }
 
-// Acknowledge acknowledges work items, all of which must succeed.
+// Acknowledge acknowledges work items. All must succeed.
 func (f *Fixture) Acknowledge(queue string, items []provider.CompletedWorkItem) {
 	f.T.Helper()
 	if failed, err := f.Provider.AckWorkItems(f.Ctx(), queue, items); err != nil || len(failed) > 0 {
