@@ -140,7 +140,7 @@ func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 		h.raise(in, "e", 1)
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePayloadTooLarge ||
-			!strings.Contains(end.Error.Message, "decisions to cancel") {
+			!strings.Contains(end.Error.Message, "cancellations of activities") {
 			t.Errorf("ended with %s: %s", end.String(), fmt.Sprint(end.Error))
 		}
 	})
