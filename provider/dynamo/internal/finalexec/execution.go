@@ -73,7 +73,8 @@ func (rd *Reader) readAll(ctx context.Context, in *provider.Instance) (*Executio
 			return d, err
 		}
 		for _, o := range d.State.ObsoleteTimers(s.Events...) {
-			if len(d.ObsoleteTimers) <= timers.MaxDeletions && (rd.timers.MayHaveSchedule(&o) || rd.timers.MayHaveAttemptTimer(&o)) {
+			if len(d.ObsoleteTimers) <= timers.MaxDeletions &&
+				(rd.timers.MayHaveSchedule(&o) || rd.timers.MayHaveAttemptTimer(&o)) {
 				d.ObsoleteTimers = append(d.ObsoleteTimers, o)
 			}
 		}

@@ -72,14 +72,22 @@ func CreatedKey(in provider.Instance) string {
 func Decode(it table.Item) (provider.Instance, error) {
 	id := table.GetString(it, table.AttrPK)
 	in := provider.Instance{
-		InstanceID: id[min(len(table.IDPrefix), len(id)):], ExecutionID: table.GetString(it, table.AttrExecution), ExecutionNumber: table.GetNumber(it, "number"),
-		Name: table.GetString(it, "name"), Version: table.GetString(it, "version"), Status: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
-		StartID: table.GetString(it, table.AttrStartID), BlockedBy: table.GetString(it, table.AttrBlockedBy), RequestedBy: table.GetString(it, table.AttrRequestedBy),
+		InstanceID:      id[min(len(table.IDPrefix), len(id)):],
+		ExecutionID:     table.GetString(it, table.AttrExecution),
+		ExecutionNumber: table.GetNumber(it, "number"),
+		Name:            table.GetString(it, "name"),
+		Version:         table.GetString(it, "version"),
+		Status:          provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
+		StartID:         table.GetString(it, table.AttrStartID),
+		BlockedBy:       table.GetString(it, table.AttrBlockedBy),
+		RequestedBy:     table.GetString(it, table.AttrRequestedBy),
 	}
 
 	var err error
 	created := table.GetString(it, table.AttrCreated)
-	if in.CreatedAt, err = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))]); err != nil {
+	if in.CreatedAt, err = time.Parse(
+		table.TimeFormat, created[:min(len(table.TimeFormat), len(created))],
+	); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: created: %w", in.InstanceID, err)
 	}
 	if in.UpdatedAt, err = time.Parse(table.TimeFormat, table.GetString(it, table.AttrUpdated)); err != nil {

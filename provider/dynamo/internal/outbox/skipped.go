@@ -46,14 +46,18 @@ func (ob *Outbox) SkippedBefore(o *provider.Orchestration, since time.Time) Skip
 	return u
 }
 
-// skipCopied omits outputs that another execution sent before its history was copied, and outputs that nothing waits for.
-// The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here too.
+// skipCopied omits outputs that another execution sent before its history was copied, and outputs that nothing waits
+// for. The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here
+// too.
 func (u *SkippedOutputs) skipCopied(taken []history.Event) {
 	for i := range taken {
 		e := &taken[i]
 		u.lastCopied = e.ID
 		switch e.Kind {
-		case history.DetachedOrchestrationScheduled, history.SubOrchestrationCancelRequested, history.ExternalEventRaised, history.InputsParked:
+		case history.DetachedOrchestrationScheduled,
+			history.SubOrchestrationCancelRequested,
+			history.ExternalEventRaised,
+			history.InputsParked:
 			u.Ids[e.ID] = true
 		default:
 		}

@@ -227,8 +227,8 @@ func RollupSK(first int64) string { return NumberedSK(SKRollups, first) }
 // CursorSK returns the sort key of a segment's cursor.
 func CursorSK(sequence int64) string { return NumberedSK(SKCursors, sequence) }
 
-// TombstoneLifetime exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter queue
-// (R17).
+// TombstoneLifetime exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter
+// queue (R17).
 const TombstoneLifetime = 30 * 24 * time.Hour
 
 // SKSweep is the prefix of the sort keys of the items that store the progress of the sweeper's duties. The key without
