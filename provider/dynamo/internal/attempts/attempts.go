@@ -120,6 +120,7 @@ func decodePending(it table.Item, r *provider.ActivityRetry) (err error) {
 	return nil
 }
 
+// Decode returns the current attempt in an attempt record.
 func Decode(it table.Item) (provider.ActivityRetry, error) {
 	r := provider.ActivityRetry{
 		Attempt: int(table.GetNumber(it, AttrAttempt)),

@@ -188,6 +188,7 @@ const (
 	bitsAByte  = 6 // in base64
 )
 
+// NewDecision returns the stored form of a decision, with ranges or a bitmap.
 func NewDecision(c *provider.ActivityCancel) Decision {
 	e := Decision{IDs: c.IDs, Open: c.All, Reason: c.Reason, Message: c.Message, At: c.At}
 	if len(c.IDs) < 2 {
@@ -212,6 +213,7 @@ func NewDecision(c *provider.ActivityCancel) Decision {
 	return e
 }
 
+// Cancel returns the decision.
 func (e *Decision) Cancel() provider.ActivityCancel {
 	c := provider.ActivityCancel{IDs: e.IDs, All: e.Open, Reason: e.Reason, Message: e.Message, At: e.At}
 	for i := range int64(len(e.Bitmap)) * 8 {

@@ -105,6 +105,7 @@ type Summary struct {
 	Watermark provider.Position
 }
 
+// Summarize returns the summary of all items with an execution's key.
 func Summarize(items []table.Item) Summary {
 	r := Summary{stubs: map[int64]bool{}}
 	for _, it := range items {

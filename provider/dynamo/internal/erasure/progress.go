@@ -22,6 +22,7 @@ type Progress struct {
 	recordedAt time.Time
 }
 
+// NewProgress returns the progress of the deletion of an instance.
 func (er *Eraser) NewProgress(it table.Item) *Progress {
 	return &Progress{eraser: er, instance: it, recordedAt: er.now()}
 }

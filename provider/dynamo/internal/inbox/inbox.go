@@ -44,6 +44,7 @@ func (ib *Inbox) Send(ctx context.Context, ms ...provider.Message) error {
 	return ib.queue.SendInOrder(ctx, ib.queue.InboxURL, entries)
 }
 
+// Encode returns the entry of a message. It sets the version of the message.
 func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	m.V = provider.WireVersion
 	b, err := json.Marshal(m)

@@ -44,6 +44,7 @@ func (a IndexPosition) StartKey(partition string) table.Item {
 	}
 }
 
+// PositionOf returns the position of an entry of the attention index.
 func PositionOf(it table.Item) IndexPosition {
 	return IndexPosition{Updated: table.GetString(it, table.AttrUpdated), Key: table.GetString(it, table.AttrPK)}
 }
@@ -127,6 +128,7 @@ func Partitions(kind string) []string {
 	return partitions
 }
 
+// ShardQuery returns a query of a shard of the creation index between two keys.
 func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		IndexName:              aws.String(table.IndexByCreation),

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
+// Encode returns the item of an instance.
 func Encode(in provider.Instance) (table.Item, error) {
 	it := table.InstanceKey(in.InstanceID)
 	it["name"] = table.Str(in.Name)
@@ -69,6 +70,7 @@ func CreatedKey(in provider.Instance) string {
 	return table.FormatTime(in.CreatedAt) + "#" + table.Digest(in.InstanceID)[:8]
 }
 
+// Decode returns the instance in an item. After an error, it is the readable part.
 func Decode(it table.Item) (provider.Instance, error) {
 	id := table.GetString(it, table.AttrPK)
 	in := provider.Instance{
@@ -136,6 +138,7 @@ func (is *Store) ReadInstance(ctx context.Context, instanceID string) (provider.
 	return is.ReadWith(ctx, instanceID, provider.Strong)
 }
 
+// ReadWith reads an instance with the given consistency.
 func (is *Store) ReadWith(ctx context.Context, instanceID string, c provider.Consistency) (provider.Instance, error) {
 	it, err := is.Get(ctx, instanceID, c)
 	if err != nil {

@@ -25,6 +25,7 @@ func HolderOf(it table.Item) provider.Instance {
 	return in
 }
 
+// IsDeleting reports whether the instance is being deleted.
 func IsDeleting(it table.Item) bool {
 	_, deleting := it[table.AttrDeleting]
 	return deleting
@@ -62,6 +63,7 @@ func WatermarkOf(it table.Item) provider.Position {
 // ID, because the size of an item is limited.
 const MaxStoredStarts = 256
 
+// IsTombstone reports whether the item is the tombstone of a deleted instance.
 func IsTombstone(it table.Item) bool {
 	_, deleted := it[table.AttrTombstone]
 	return deleted

@@ -50,6 +50,7 @@ func queryDigest(q provider.ListQuery) string {
 	return table.Digest(parts...)[:12]
 }
 
+// String returns the cursor as text for a caller.
 func (c cursor) String() string {
 	b, _ := json.Marshal(c) //nolint:errchkjson // two strings: cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)

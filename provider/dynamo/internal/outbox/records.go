@@ -45,7 +45,7 @@ type acceptedOutputs struct {
 	run            string // the reconciliation that wrote or writes the dispatch record
 	timers, others provider.IDSet
 	unwritten      bool
-	// seen holds the ID attributes of the dispatch record of head, as far as they are known.
+	// stored holds the ID attributes of the dispatch record of head, as far as they are known.
 	stored table.Item
 }
 

@@ -27,11 +27,11 @@ const (
 // Sender sends the outputs of segments in their order. Segments with few outputs share batches.
 type Sender struct {
 	outbox *Outbox
-	// again is true if the segments were, or may have been, sent before, so that cursors can exist.
+	// repeated is true if the segments were, or may have been, sent before, so that cursors can exist.
 	repeated bool
 	// run is the name of the reconciliation that sends, or empty for a dispatch.
 	run string
-	// taken holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
+	// accepted holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
 	accepted acceptedOutputs
 	pending  provider.Outputs
 	Rejected []provider.OutputFailure

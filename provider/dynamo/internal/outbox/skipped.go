@@ -19,6 +19,7 @@ type SkippedOutputs struct {
 	OldStarts []*history.Event
 }
 
+// Has reports whether the output of an event need not be sent.
 func (u *SkippedOutputs) Has(id int64) bool { return u.Ids[id] }
 
 // SkippedBefore finds the outputs that need not be sent: settled ones, and detached starts, events for other instances

@@ -234,6 +234,7 @@ func decode(sequence int64, parts []table.Item) (provider.Segment, error) {
 	return s, nil
 }
 
+// Document returns the encoded events of a segment.
 func Document(sequence int64, parts []table.Item) ([]byte, error) {
 	if v, ok := parts[0][table.AttrEvents].(*types.AttributeValueMemberS); ok {
 		return []byte(v.Value), nil

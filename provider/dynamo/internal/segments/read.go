@@ -44,7 +44,7 @@ func (st *Store) ReadLastSegment(ctx context.Context, executionID string) (provi
 	return DecodeComplete(sequence, parts), nil
 }
 
-// ExecutionExists reports whether an execution exists and is not deleted.
+// Exists reports whether an execution exists and is not deleted.
 func (st *Store) Exists(ctx context.Context, executionID string) (bool, error) {
 	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	return len(start) > 0 && !table.IsStub(start), err

@@ -36,6 +36,7 @@ const (
 	purgeTries = 30
 )
 
+// Purge deletes all messages of a queue.
 func (qs *Queues) Purge(ctx context.Context, url string) error {
 	admin, ok := qs.api.(queuePurger)
 	if !ok {

@@ -41,6 +41,7 @@ func (qs *Queues) DeleteRecords(ctx context.Context, queue string, records ...pr
 	return nil
 }
 
+// DeleteBatch deletes up to BatchLimit messages.
 func (qs *Queues) DeleteBatch(ctx context.Context, url string, records []provider.Record) error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(records))
 	for i := range records {
@@ -78,6 +79,7 @@ func (qs *Queues) AbandonRecords(
 	return errors.Join(errs...)
 }
 
+// AbandonBatch makes up to BatchLimit messages visible after a delay.
 func (qs *Queues) AbandonBatch(ctx context.Context, url string, delay time.Duration, records []provider.Record) error {
 	entries := visibilityEntries(records, delay)
 	return awscall.Do(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {

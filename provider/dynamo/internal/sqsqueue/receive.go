@@ -95,6 +95,7 @@ func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Re
 	return records, nil
 }
 
+// RecordOf returns the record of a message.
 func RecordOf(m *types.Message) provider.Record {
 	return provider.RecordOf(
 		aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes,

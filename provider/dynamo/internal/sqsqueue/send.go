@@ -334,6 +334,7 @@ type PartialError struct {
 	refused            []RejectedEntry
 }
 
+// Error implements error.
 func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d messages for %s were rejected: %s %s", e.failed, e.url, e.code, e.message)
 }

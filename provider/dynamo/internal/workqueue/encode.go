@@ -92,6 +92,7 @@ func (wq *WorkQueues) unknownQueue(w *provider.WorkItem) provider.OutputFailure 
 		w.Name, w.Queue, wq.queue.Hub)
 }
 
+// RejectOutput returns the rejection of the output of an event.
 func RejectOutput(id int64, errorType, format string, args ...any) provider.OutputFailure {
 	return provider.OutputFailure{
 		EventID: id,
