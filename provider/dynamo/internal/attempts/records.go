@@ -87,8 +87,8 @@ const recordLifetime = 400 * 24 * time.Hour
 // cancel record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the
 // record finds the mark.
 func (as *Store) deleteIfCancelled(ctx context.Context, executionID string, activityID int64) error {
-	seal, err := as.cancels.ReadMark(ctx, executionID)
-	if err != nil || !seal.Of(activityID).Deleted {
+	mark, err := as.cancels.ReadMark(ctx, executionID)
+	if err != nil || !mark.Of(activityID).Deleted {
 		return err
 	}
 	return as.table.DeleteItem(ctx, "", table.ExecutionKey(executionID, table.ActivitySK(activityID)))

@@ -78,7 +78,7 @@ func (cs *Store) PollCancels(
 func (cs *Store) readCancels(
 	ctx context.Context, executionID string, from int64, c provider.Consistency,
 ) (_ provider.Cancels, next int64, lacks bool, err error) {
-	all, seal, whole, err := cs.recentTurns(ctx, executionID, from, c)
+	all, mark, whole, err := cs.recentTurns(ctx, executionID, from, c)
 	if err == nil && !whole {
 		all, err = cs.earlierTurns(ctx, executionID, from, all)
 	}
@@ -87,19 +87,19 @@ func (cs *Store) readCancels(
 	}
 	next, lacks = cs.nextUnread(all, from)
 	if len(all) == 0 {
-		return seal, next, lacks, nil
+		return mark, next, lacks, nil
 	}
 
-	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.All })
+	open := slices.IndexFunc(mark, func(c provider.ActivityCancel) bool { return c.All })
 	if open < 0 {
-		open = len(seal)
+		open = len(mark)
 	}
-	cancels := slices.Clone(seal[:open]) // written as a whole by the previous release
+	cancels := slices.Clone(mark[:open]) // written as a whole by the previous release
 	for i := range all {
 		cancels = append(cancels, all[i].cancels...)
 	}
 	// A missing decision may be in c, if a turn of the previous release wrote it. It is then in no other item.
-	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
+	return append(cancels, mark[open:]...), next, lacks && len(mark) == 0, nil
 }
 
 // nextUnread returns the segment from which to continue reading: the one after the last decision before which none is
@@ -123,7 +123,7 @@ func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bo
 // decisions from that segment on.
 func (cs *Store) recentTurns(
 	ctx context.Context, executionID string, from int64, c provider.Consistency,
-) (latest []turnCancels, seal provider.Cancels, all bool, err error) {
+) (latest []turnCancels, mark provider.Cancels, all bool, err error) {
 	in := cs.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
 	in.ConsistentRead = aws.Bool(c == provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
@@ -133,7 +133,7 @@ func (cs *Store) recentTurns(
 		return nil, nil, true, err
 	}
 	if table.GetString(items[0], table.AttrSK) == table.SKCancelMark {
-		if seal, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
+		if mark, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
 			return nil, nil, false, err
 		}
 		items = items[1:]
@@ -149,7 +149,7 @@ func (cs *Store) recentTurns(
 		)
 	}
 	latest, err = decodeTurns(executionID, table.SKCancelDecisions, items)
-	return latest, seal, all, err
+	return latest, mark, all, err
 }
 
 // earlierTurns prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.

@@ -59,11 +59,11 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	}
 
 	settled := at.settledIDs()
-	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.finalexec.AcquireLarge(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 
 	noted := dl.now()
 	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, at.Before) {

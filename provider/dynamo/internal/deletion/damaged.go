@@ -57,11 +57,11 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 func (dl *Deleter) unansweredCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
-	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.finalexec.AcquireLarge(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 
 	began, over := dl.now(), map[string]bool{}
 	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, before) {

@@ -32,7 +32,7 @@ func (rd *Reader) ReadWithin(
 const maxLargeReads = 2
 
 // AcquireLarge acquires the semaphore for reads of large histories, or returns when ctx ends.
-func (rd *Reader) AcquireLarge(ctx context.Context) (giveBack func(), err error) {
+func (rd *Reader) AcquireLarge(ctx context.Context) (release func(), err error) {
 	select {
 	case rd.large <- struct{}{}:
 		return func() { <-rd.large }, nil

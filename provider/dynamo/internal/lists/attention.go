@@ -51,12 +51,12 @@ func (ls *Lists) mergePartitions(
 	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Compare(table.GetString(b.Item, table.AttrUpdated), table.GetString(a.Item, table.AttrUpdated))
 	})
-	goesOn := len(all) > limit || slices.Contains(more, true)
+	hasMore := len(all) > limit || slices.Contains(more, true)
 	all = all[:min(limit, len(all), completeEntries(all, pages, more, limit))]
 	for _, a := range all {
 		named = append(named, a.Item)
 	}
-	if goesOn && len(all) > 0 {
+	if hasMore && len(all) > 0 {
 		next = &all[len(all)-1]
 	}
 	return named, next, nil

@@ -22,9 +22,9 @@ func (rc *Reconciler) checkOldStarts(
 	ctx context.Context, x provider.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
 ) error {
 	var mu sync.Mutex
-	looks := make([]func() error, len(u.OldStarts))
+	reads := make([]func() error, len(u.OldStarts))
 	for i, e := range u.OldStarts {
-		looks[i] = func() error {
+		reads[i] = func() error {
 			refused, lost, err := rc.checkOldStart(ctx, x, e)
 			mu.Lock()
 			defer mu.Unlock()
@@ -38,7 +38,7 @@ func (rc *Reconciler) checkOldStarts(
 			return err
 		}
 	}
-	return awscall.Parallel(looks...)
+	return awscall.Parallel(reads...)
 }
 
 func (rc *Reconciler) checkOldStart(

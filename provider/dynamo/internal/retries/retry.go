@@ -122,14 +122,14 @@ func (c *request) decide(ctx context.Context, round []int) error {
 // reported before, when a next attempt was possible. That attempt may not have been sent.
 func (c *request) decideLast(ctx context.Context, last []int) error {
 	found := make([]provider.ActivityRetry, len(last))
-	looks := make([]func() error, len(last))
+	reads := make([]func() error, len(last))
 	for n, i := range last {
-		looks[n] = func() (err error) {
+		reads[n] = func() (err error) {
 			found[n], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
 			return err
 		}
 	}
-	if err := awscall.Parallel(looks...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return err
 	}
 
@@ -287,14 +287,14 @@ func (c *request) conflict(err error) error {
 // addDue finds the due attempts that are current, and adds them to the attempts to send.
 func (c *request) addDue(ctx context.Context) error {
 	found := make([]provider.ActivityRetry, len(c.Due))
-	looks := make([]func() error, len(c.Due))
+	reads := make([]func() error, len(c.Due))
 	for i := range c.Due {
-		looks[i] = func() (err error) {
+		reads[i] = func() (err error) {
 			found[i], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
 			return err
 		}
 	}
-	if err := awscall.Parallel(looks...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return err
 	}
 	for i := range c.Due {

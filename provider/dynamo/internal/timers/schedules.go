@@ -92,11 +92,11 @@ func (tm *Timers) scheduleTimers(ctx context.Context, timers []provider.Timer) e
 		return err
 	}
 
-	var looks []func() error
+	var reads []func() error
 	for _, executionID := range slices.Sorted(maps.Keys(byExecution)) {
-		looks = append(looks, func() error { return tm.deleteUnawaited(ctx, byExecution[executionID]) })
+		reads = append(reads, func() error { return tm.deleteUnawaited(ctx, byExecution[executionID]) })
 	}
-	return awscall.Parallel(looks...)
+	return awscall.Parallel(reads...)
 }
 
 // checkConfig returns an error if the hub lacks settings for schedules. New does not require them from processes that
