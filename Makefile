@@ -40,7 +40,7 @@ STAGES := $(GO) run -C tools -trimpath ./stages $(CURDIR)
 SUM    := $(GO) run -trimpath -modfile=$(CURDIR)/tools/go.mod gotest.tools/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 GOTEST := $(if $(STAGE_RESULTS),$(SUM) --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test) -trimpath -vet=off
 # Where goroutines meet. In the other packages the race detector runs in `make test-all`.
-RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo client admin perduretest)
+RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo provider/dynamo/internal/builds client admin perduretest)
 # Those of their tests that `make test` runs without it.
 PLAIN := ^($(shell grep -v '^\#' tests/plain.txt | paste -sd '|' -))$$
 ONE_ORDER := ^Test(HelloThroughTheAPI|AnOrderSurvivesTheDeathOfItsFunctions)$$

@@ -14,8 +14,13 @@ func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 // FromConfig returns the clients that a Provider requires.
 func FromConfig(cfg aws.Config) Clients {
 	return Clients{
-		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Functions: lambda.NewFromConfig(cfg),
-		Bucket: NewBucket(cfg),
+		Table: dynamodb.NewFromConfig(
+			cfg,
+		),
+		Queues:    sqs.NewFromConfig(cfg),
+		Schedules: scheduler.NewFromConfig(cfg),
+		Functions: lambda.NewFromConfig(cfg),
+		Bucket:    NewBucket(cfg),
 	}
 }
 

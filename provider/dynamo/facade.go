@@ -102,27 +102,37 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 }
 
 // PutActivityRecords implements provider.WorkItems.
-func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
+func (p *Provider) PutActivityRecords(
+	ctx context.Context, executionID string, records ...provider.ActivityRecord,
+) error {
 	return p.attempts.PutActivityRecords(ctx, executionID, records...)
 }
 
 // ReadActivityRecord implements provider.WorkItems.
-func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+func (p *Provider) ReadActivityRecord(
+	ctx context.Context, executionID string, activityID int64,
+) (provider.ActivityRecord, error) {
 	return p.attempts.ReadActivityRecord(ctx, executionID, activityID)
 }
 
 // ReadActivityRecords implements provider.Instances.
-func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+func (p *Provider) ReadActivityRecords(
+	ctx context.Context, executionID string,
+) iter.Seq2[provider.ActivityRecord, error] {
 	return p.attempts.ReadActivityRecords(ctx, executionID)
 }
 
 // HeartbeatPending implements provider.WorkItems.
-func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
+func (p *Provider) HeartbeatPending(
+	ctx context.Context, executionID string, b provider.PendingHeartbeat,
+) (counted bool, err error) {
 	return p.attempts.HeartbeatPending(ctx, executionID, b)
 }
 
 // TimeOutPending implements provider.WorkItems.
-func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+func (p *Provider) TimeOutPending(
+	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+) (ended bool, err error) {
 	return p.attempts.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
 }
 
@@ -137,7 +147,9 @@ func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) er
 }
 
 // ReadRetry implements provider.WorkItems.
-func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
+func (p *Provider) ReadRetry(
+	ctx context.Context, executionID string, activityID int64,
+) (provider.ActivityRetry, error) {
 	return p.attempts.ReadRetry(ctx, executionID, activityID)
 }
 
@@ -162,12 +174,16 @@ func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provid
 }
 
 // ReadCancels implements provider.WorkItems.
-func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+func (p *Provider) ReadCancels(
+	ctx context.Context, executionID string, from int64,
+) (cancels provider.Cancels, next int64, err error) {
 	return p.cancels.ReadCancels(ctx, executionID, from)
 }
 
 // PollCancels implements provider.WorkItems.
-func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+func (p *Provider) PollCancels(
+	ctx context.Context, executionID string, from int64,
+) (cancels provider.Cancels, next int64, err error) {
 	return p.cancels.PollCancels(ctx, executionID, from)
 }
 
@@ -182,7 +198,9 @@ func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetter
 }
 
 // ReceiveDeadLetters implements provider.DeadLetters.
-func (p *Provider) ReceiveDeadLetters(ctx context.Context, queue string, hide time.Duration) ([]provider.DeadLetter, error) {
+func (p *Provider) ReceiveDeadLetters(
+	ctx context.Context, queue string, hide time.Duration,
+) ([]provider.DeadLetter, error) {
 	return p.deadLetters.Receive(ctx, queue, hide)
 }
 
@@ -262,7 +280,9 @@ func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Me
 }
 
 // DecodeOrchestrationItems implements provider.Orchestrations.
-func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+func (p *Provider) DecodeOrchestrationItems(
+	records []provider.Record,
+) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	return p.inbox.Decode(records)
 }
 
@@ -277,12 +297,16 @@ func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provide
 }
 
 // BlockInstance implements provider.PoisonHandler.
-func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
+func (p *Provider) BlockInstance(
+	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
+) error {
 	return p.instances.BlockInstance(ctx, instanceID, executionID, buildID, why)
 }
 
 // MatchInstances implements provider.Jobs.
-func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+func (p *Provider) MatchInstances(
+	ctx context.Context, f provider.Filter, from string, most int,
+) (found []provider.Target, next string, err error) {
 	return p.lists.MatchInstances(ctx, f, from, most)
 }
 
@@ -297,7 +321,9 @@ func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) (
 }
 
 // RedispatchOrchestration implements provider.Orchestrations.
-func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+func (p *Provider) RedispatchOrchestration(
+	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
+) ([]provider.OutputFailure, error) {
 	return p.outbox.Redispatch(ctx, o, since)
 }
 
@@ -317,12 +343,16 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 }
 
 // PurgeQueues implements provider.Reconciler.
-func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
+func (p *Provider) PurgeQueues(
+	ctx context.Context, progress func(provider.QueuePurgeResult),
+) (provider.QueuePurgeResult, error) {
 	return p.reconcile.PurgeQueues(ctx, progress)
 }
 
 // ReconcileInstance implements provider.Reconciler.
-func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
+func (p *Provider) ReconcileInstance(
+	ctx context.Context, instanceID string, r provider.ReconcileOptions,
+) (out provider.ReconcileResult, err error) {
 	return p.reconcile.Reconcile(ctx, instanceID, r)
 }
 
@@ -352,7 +382,9 @@ func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provi
 }
 
 // PutPendingAttempts implements provider.Orchestrations.
-func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
+func (p *Provider) PutPendingAttempts(
+	ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate,
+) error {
 	return p.retries.PutPendingAttempts(ctx, instanceID, head, keeps...)
 }
 
@@ -362,22 +394,30 @@ func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest
 }
 
 // ReadDocument implements provider.Orchestrations.
-func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
+func (p *Provider) ReadDocument(
+	ctx context.Context, instanceID string, ref history.Reference,
+) (json.RawMessage, error) {
 	return p.documents.ReadDocument(ctx, instanceID, ref)
 }
 
 // ReadWorkItem implements provider.WorkItems.
-func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
+func (p *Provider) ReadWorkItem(
+	ctx context.Context, instanceID, executionID string, segment, activityID int64,
+) (provider.WorkItem, error) {
 	return p.workItems.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
 }
 
 // ReadOrchestration implements provider.Orchestrations.
-func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
+func (p *Provider) ReadOrchestration(
+	ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency,
+) (*provider.Orchestration, error) {
 	return p.segments.ReadOrchestration(ctx, it, c)
 }
 
 // ReadHistory implements provider.Instances.
-func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (p *Provider) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	return p.segments.ReadHistory(ctx, instanceID, executionID, after)
 }
 
@@ -407,7 +447,9 @@ func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.R
 }
 
 // RenewRecords implements provider.Poller.
-func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
+func (p *Provider) RenewRecords(
+	ctx context.Context, queue string, lock time.Duration, records ...provider.Record,
+) (lost []provider.Record, err error) {
 	return p.queue.RenewRecords(ctx, queue, lock, records...)
 }
 
@@ -417,7 +459,9 @@ func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...p
 }
 
 // AbandonRecords implements provider.Records.
-func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
+func (p *Provider) AbandonRecords(
+	ctx context.Context, queue string, delay time.Duration, records ...provider.Record,
+) error {
 	return p.queue.AbandonRecords(ctx, queue, delay, records...)
 }
 
@@ -472,12 +516,16 @@ func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 }
 
 // PendingInstances implements provider.Timers.
-func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
+func (p *Provider) PendingInstances(
+	ctx context.Context, startedBefore time.Time,
+) iter.Seq2[[]provider.Instance, error] {
 	return p.sweep.PendingInstances(ctx, startedBefore)
 }
 
 // DecodeTimers implements provider.Timers.
-func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
+func (p *Provider) DecodeTimers(
+	records []provider.Record,
+) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	return p.timers.Decode(records)
 }
 
@@ -512,16 +560,22 @@ func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) 
 }
 
 // RenewWorkItemLocks implements provider.WorkItems.
-func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
+func (p *Provider) RenewWorkItemLocks(
+	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+) ([]provider.Renewal, error) {
 	return p.workQueues.RenewLocks(ctx, queue, lock, items...)
 }
 
 // DecodeWorkItems implements provider.WorkItems.
-func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+func (p *Provider) DecodeWorkItems(
+	ctx context.Context, records []provider.Record,
+) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	return p.workQueues.Decode(ctx, records)
 }
 
 // AckWorkItems implements provider.WorkItems.
-func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
+func (p *Provider) AckWorkItems(
+	ctx context.Context, queue string, done []provider.CompletedWorkItem,
+) ([]provider.Record, error) {
 	return p.workQueues.Complete(ctx, queue, done)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
-// turns or process timers require all fields, and workers require WorkQueues and DeadLetters. The JSON is the format of
-// the hub's SSM parameter.
+// HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes
+// that run turns or process timers require all fields, and workers require WorkQueues and DeadLetters. The JSON is the
+// format of the hub's SSM parameter.
 type HubConfig struct {
 	Name     string `json:"hub"`
 	Table    string `json:"table"`
@@ -47,7 +47,9 @@ const (
 )
 
 func (h HubConfig) validate() error {
-	if err := missing([2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL}); err != nil {
+	if err := missing(
+		[2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL},
+	); err != nil {
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, err)
 	}
 	if h.TimerMode != "" && h.TimerMode != TimersSchedules && h.TimerMode != TimersRequeue {

@@ -46,7 +46,9 @@ func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error
 	name := ParameterName(hub)
 	out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
 	if _, missing := errors.AsType[*ssmtypes.ParameterNotFound](err); missing {
-		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s in region %s: %w", hub, name, client.Options().Region, provider.ErrNotFound)
+		return HubConfig{}, fmt.Errorf(
+			"dynamo: hub %q: parameter %s in region %s: %w", hub, name, client.Options().Region, provider.ErrNotFound,
+		)
 	}
 	if err != nil {
 		return HubConfig{}, &provider.Error{Op: "SSM.GetParameter", Retryable: awscall.IsRetryable(err), Err: err}

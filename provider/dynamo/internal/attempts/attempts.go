@@ -64,7 +64,9 @@ func (as *Store) ReadRetries(ctx context.Context, executionID string) iter.Seq2[
 }
 
 // ReadRetriesOf reads the attempt records of some of an execution's activities, in one query over their IDs.
-func (as *Store) ReadRetriesOf(ctx context.Context, executionID string, activities map[int64]bool) iter.Seq2[provider.ActivityRetry, error] {
+func (as *Store) ReadRetriesOf(
+	ctx context.Context, executionID string, activities map[int64]bool,
+) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		if len(activities) == 0 {
 			return
@@ -82,7 +84,9 @@ func (as *Store) ReadRetriesOf(ctx context.Context, executionID string, activiti
 const MaxActivityID = 9_999_999_999
 
 // readBetween reads an execution's attempt records between two activity IDs page by page.
-func (as *Store) readBetween(ctx context.Context, executionID string, first, last int64) iter.Seq2[provider.ActivityRetry, error] {
+func (as *Store) readBetween(
+	ctx context.Context, executionID string, first, last int64,
+) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		in := table.SegmentsQuery(executionID, provider.Strong)
 		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
@@ -116,8 +120,14 @@ func decodePending(it table.Item, r *provider.ActivityRetry) (err error) {
 	return nil
 }
 
+// Decode returns the current attempt in an attempt record.
 func Decode(it table.Item) (provider.ActivityRetry, error) {
-	r := provider.ActivityRetry{Attempt: int(table.GetNumber(it, AttrAttempt)), Run: table.GetString(it, AttrRun), Error: &history.Failure{}, Ended: table.GetString(it, AttrEnded)}
+	r := provider.ActivityRetry{
+		Attempt: int(table.GetNumber(it, AttrAttempt)),
+		Run:     table.GetString(it, AttrRun),
+		Error:   &history.Failure{},
+		Ended:   table.GetString(it, AttrEnded),
+	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKAttempts), 10, 64)
 	r.ActivityID = id
 	for name, at := range map[string]*time.Time{AttrAt: &r.At, AttrFailedAt: &r.FailedAt} {
@@ -128,11 +138,15 @@ func Decode(it table.Item) (provider.ActivityRetry, error) {
 	if err == nil {
 		err = json.Unmarshal([]byte(table.GetString(it, AttrError)), r.Error)
 	}
-	if r.NextCheckID = table.GetString(it, AttrNextCheckID); err == nil && int(table.GetNumber(it, AttrPendingOf)) == r.Attempt {
+	if r.NextCheckID = table.GetString(it, AttrNextCheckID); err == nil &&
+		int(table.GetNumber(it, AttrPendingOf)) == r.Attempt {
 		err = decodePending(it, &r)
 	}
 	if err != nil {
-		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), err)
+		return r, fmt.Errorf(
+			"dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK),
+			table.GetString(it, table.AttrSK), err,
+		)
 	}
 	return r, nil
 }

@@ -38,7 +38,12 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	now := as.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := table.Item{
-		":delivery": table.Num(int64(a.Record.ReceiveCount)), ":begun": table.Num(1), ":at": table.Str(table.FormatTime(now)), ":gone": table.Unix(now.Add(table.TombstoneLifetime)),
+		":delivery": table.Num(
+			int64(a.Record.ReceiveCount),
+		),
+		":begun": table.Num(1),
+		":at":    table.Str(table.FormatTime(now)),
+		":gone":  table.Unix(now.Add(table.TombstoneLifetime)),
 	}
 	if a.Batched {
 		condition += " AND #begun = :none"
@@ -46,10 +51,17 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	}
 
 	in := &dynamodb.UpdateItemInput{
-		Key:                                 markerKey(&a),
-		UpdateExpression:                    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
-		ConditionExpression:                 &condition,
-		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, NameAt: "at", "#gone": table.AttrTTL, "#begun": attrStarted},
+		Key: markerKey(&a),
+		UpdateExpression: aws.String(
+			"SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun",
+		),
+		ConditionExpression: &condition,
+		ExpressionAttributeNames: map[string]string{
+			"#delivery": attrDelivery,
+			NameAt:      "at",
+			"#gone":     table.AttrTTL,
+			"#begun":    attrStarted,
+		},
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -82,19 +94,31 @@ func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Attempt) erro
 
 	unmarked, err := as.setMarker(ctx, &a, "#delivery = :delivery", left, until)
 	if err == nil && !unmarked {
-		_, err = as.setMarker(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, as.now().Add(table.TombstoneLifetime))
+		_, err = as.setMarker(
+			ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, as.now().Add(table.TombstoneLifetime),
+		)
 	}
 	return err
 }
 
 // setMarker sets the count of a crash marker, if the latest marked delivery meets the condition.
-func (as *Store) setMarker(ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time) (counted bool, err error) {
+func (as *Store) setMarker(
+	ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time,
+) (counted bool, err error) {
 	_, counted, err = as.table.UpdateIf(ctx, "", &dynamodb.UpdateItemInput{
-		Key:                       markerKey(a),
-		UpdateExpression:          aws.String("SET #begun = :begun, #gone = :gone"),
-		ConditionExpression:       &condition,
-		ExpressionAttributeNames:  map[string]string{"#delivery": attrDelivery, "#gone": table.AttrTTL, "#begun": attrStarted},
-		ExpressionAttributeValues: table.Item{":delivery": table.Num(int64(a.Record.ReceiveCount)), ":begun": table.Num(begun), ":gone": table.Unix(until)},
+		Key:                 markerKey(a),
+		UpdateExpression:    aws.String("SET #begun = :begun, #gone = :gone"),
+		ConditionExpression: &condition,
+		ExpressionAttributeNames: map[string]string{
+			"#delivery": attrDelivery,
+			"#gone":     table.AttrTTL,
+			"#begun":    attrStarted,
+		},
+		ExpressionAttributeValues: table.Item{
+			":delivery": table.Num(int64(a.Record.ReceiveCount)),
+			":begun":    table.Num(begun),
+			":gone":     table.Unix(until),
+		},
 	})
 	return counted, err
 }

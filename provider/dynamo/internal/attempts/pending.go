@@ -19,15 +19,26 @@ const (
 )
 
 // HeartbeatPending updates the activity record, on condition that the attempt may still be open.
-func (as *Store) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
+func (as *Store) HeartbeatPending(
+	ctx context.Context, executionID string, b provider.PendingHeartbeat,
+) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
-		Key:                       table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
-		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrHeartbeatAt, "#beatOf": attrHeartbeatOf, "#overOf": attrTimedOutOf},
-		ExpressionAttributeValues: table.Item{":beat": table.Str(table.FormatTime(b.At)), ValueAttempt: table.Num(int64(b.Attempt))},
+		Key: table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
+		ExpressionAttributeNames: map[string]string{
+			"#beatenAt": attrHeartbeatAt,
+			"#beatOf":   attrHeartbeatOf,
+			"#overOf":   attrTimedOutOf,
+		},
+		ExpressionAttributeValues: table.Item{
+			":beat":      table.Str(table.FormatTime(b.At)),
+			ValueAttempt: table.Num(int64(b.Attempt)),
+		},
 		// A time of another attempt is from another holder's clock, and is not comparable.
-		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
-			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
+		ConditionExpression: aws.String(
+			"(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
+				" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)",
+		),
 	}
 	if len(b.Details) > 0 {
 		set += ", #details = :details"
@@ -45,7 +56,9 @@ func (as *Store) HeartbeatPending(ctx context.Context, executionID string, b pro
 
 // TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
 // seen.
-func (as *Store) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+func (as *Store) TimeOutPending(
+	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
 		UpdateExpression:          aws.String("SET #overOf = :attempt"),

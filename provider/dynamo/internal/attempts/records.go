@@ -55,7 +55,9 @@ func (as *Store) putActivityRecord(ctx context.Context, executionID string, r *p
 }
 
 // putRecord updates an activity record. written is false if the condition failed.
-func (as *Store) putRecord(ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput) (written bool, err error) {
+func (as *Store) putRecord(
+	ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput,
+) (written bool, err error) {
 	in.ReturnValues = types.ReturnValueUpdatedOld
 	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
 	in.ExpressionAttributeValues[":ttl"] = table.Unix(as.now().Add(recordLifetime))
@@ -76,16 +78,17 @@ func wrapError(executionID string, activityID int64, err error) error {
 	return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, activityID, err)
 }
 
-// recordLifetime is the time after its last write at which an activity record expires, if no deletion removes it. Processes
-// need records for less time. It covers items that deleteIfCancelled should have deleted in a process that died.
+// recordLifetime is the time after its last write at which an activity record expires, if no deletion removes it.
+// Processes need records for less time. It covers items that deleteIfCancelled should have deleted in a process that
+// died.
 const recordLifetime = 400 * 24 * time.Hour
 
-// deleteIfCancelled deletes an activity record that was just created, if its instance is deleted. A deletion marks the cancel
-// record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the record finds
-// the mark.
+// deleteIfCancelled deletes an activity record that was just created, if its instance is deleted. A deletion marks the
+// cancel record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the
+// record finds the mark.
 func (as *Store) deleteIfCancelled(ctx context.Context, executionID string, activityID int64) error {
-	seal, err := as.cancels.ReadMark(ctx, executionID)
-	if err != nil || !seal.Of(activityID).Deleted {
+	mark, err := as.cancels.ReadMark(ctx, executionID)
+	if err != nil || !mark.Of(activityID).Deleted {
 		return err
 	}
 	return as.table.DeleteItem(ctx, "", table.ExecutionKey(executionID, table.ActivitySK(activityID)))
@@ -142,7 +145,9 @@ func recordUpdate(executionID string, r *provider.ActivityRecord) (*dynamodb.Upd
 	case r.CancelOutcome == provider.OutcomeNeverStarted:
 		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrEnd + ")")
 	case !r.LastHeartbeatAt.IsZero():
-		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrHeartbeatAt + ") OR #" + attrHeartbeatAt + " <= :" + attrHeartbeatAt)
+		in.ConditionExpression = aws.String(
+			"attribute_not_exists(#" + attrHeartbeatAt + ") OR #" + attrHeartbeatAt + " <= :" + attrHeartbeatAt,
+		)
 	}
 	return in, nil
 }
@@ -156,7 +161,9 @@ func formatOptional(t time.Time) string {
 }
 
 // ReadActivityRecord reads one item.
-func (as *Store) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+func (as *Store) ReadActivityRecord(
+	ctx context.Context, executionID string, activityID int64,
+) (provider.ActivityRecord, error) {
 	it, err := as.table.GetExecutionItem(ctx, executionID, table.ActivitySK(activityID))
 	if err != nil || len(it) == 0 {
 		return provider.ActivityRecord{ActivityID: activityID}, err
@@ -165,7 +172,9 @@ func (as *Store) ReadActivityRecord(ctx context.Context, executionID string, act
 }
 
 // ReadActivityRecords queries the activity records of an execution page by page.
-func (as *Store) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+func (as *Store) ReadActivityRecords(
+	ctx context.Context, executionID string,
+) iter.Seq2[provider.ActivityRecord, error] {
 	return func(yield func(provider.ActivityRecord, error) bool) {
 		in := table.SegmentsQuery(executionID, provider.Strong)
 		in.ExpressionAttributeValues[":sk"] = table.Str(table.SKActivities)
@@ -185,9 +194,19 @@ func (as *Store) ReadActivityRecords(ctx context.Context, executionID string) it
 
 func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 	r := provider.ActivityRecord{
-		CancelOutcome: provider.CancelOutcome(table.GetString(it, attrEnd)), UnknownBuild: table.GetString(it, attrUnknownBuild),
-		InvocationTimeoutAttempt: int(table.GetNumber(it, attrTimeoutsOf)), InvocationTimeouts: int(table.GetNumber(it, attrTimeouts)),
-		PendingAttempt: int(table.GetNumber(it, AttrPendingOf)), HeartbeatAttempt: int(table.GetNumber(it, attrHeartbeatOf)), TimedOutAttempt: int(table.GetNumber(it, attrTimedOutOf)),
+		CancelOutcome: provider.CancelOutcome(
+			table.GetString(it, attrEnd),
+		),
+		UnknownBuild: table.GetString(it, attrUnknownBuild),
+		InvocationTimeoutAttempt: int(
+			table.GetNumber(it, attrTimeoutsOf),
+		),
+		InvocationTimeouts: int(table.GetNumber(it, attrTimeouts)),
+		PendingAttempt: int(
+			table.GetNumber(it, AttrPendingOf),
+		),
+		HeartbeatAttempt: int(table.GetNumber(it, attrHeartbeatOf)),
+		TimedOutAttempt:  int(table.GetNumber(it, attrTimedOutOf)),
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKActivities), 10, 64)
 	r.ActivityID = id
@@ -209,7 +228,10 @@ func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 		err = json.Unmarshal([]byte(doc), r.Pending)
 	}
 	if err != nil {
-		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), err)
+		return r, fmt.Errorf(
+			"dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK),
+			table.GetString(it, table.AttrSK), err,
+		)
 	}
 	return r, nil
 }

@@ -56,7 +56,9 @@ func (as *Store) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClai
 }
 
 // decodeClaim decodes the run in an activity record: the claim, and the stored run.
-func (as *Store) decodeClaim(it table.Item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
+func (as *Store) decodeClaim(
+	it table.Item, r *provider.Run,
+) (taken provider.RunClaim, before *provider.Run, err error) {
 	taken.PreviousRecord.ActivityID = r.ActivityID
 	if len(it) == 0 {
 		return taken, nil, nil
@@ -137,7 +139,8 @@ func (as *Store) putOutcome(ctx context.Context, r *provider.Run, o *provider.Ac
 	return err
 }
 
-// truncateOutcome returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is whole.
+// truncateOutcome returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is
+// whole.
 func truncateOutcome(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	cut := *o
 	cut.Error = o.Error.Truncate(RetryMessageBytes, retryCauses)
@@ -148,7 +151,8 @@ func truncateOutcome(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 // isTooLarge reports whether an update failed because the item would be too large.
 func isTooLarge(err error) bool {
 	refusal, ok := errors.AsType[smithy.APIError](err)
-	return ok && refusal.ErrorCode() == "ValidationException" && strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
+	return ok && refusal.ErrorCode() == "ValidationException" &&
+		strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
 }
 
 // ReleaseRun replaces a run with another one or removes it.
@@ -194,8 +198,11 @@ func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 // decodeRun returns the run in an activity record, or nil if there is none.
 func decodeRun(it table.Item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
-		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(table.GetNumber(it, attrRunAttempt)), Token: table.GetString(it, attrRunToken),
-		Abandoned: table.GetNumber(it, attrRunAbandoned) != 0,
+		ExecutionID: of.ExecutionID,
+		ActivityID:  of.ActivityID,
+		Attempt:     int(table.GetNumber(it, attrRunAttempt)),
+		Token:       table.GetString(it, attrRunToken),
+		Abandoned:   table.GetNumber(it, attrRunAbandoned) != 0,
 	}
 	if r.Token == "" {
 		return nil, nil //nolint:nilnil // none is no error

@@ -10,8 +10,8 @@ import (
 // calls. With the sixteen concurrent calls of a list, a table that throttles everything receives twenty calls.
 const freeRetries = 4
 
-// retryBudget limits the repetitions of an operation with concurrent calls. Otherwise each call would be repeated separately
-// while the table is overloaded. A nil budget has no limit.
+// retryBudget limits the repetitions of an operation with concurrent calls. Otherwise each call would be repeated
+// separately while the table is overloaded. A nil budget has no limit.
 type retryBudget struct {
 	mu      sync.Mutex
 	left    int

@@ -20,7 +20,7 @@ var ErrUnsupported = errors.New("client does not support this operation")
 // OperatorTimeout limits a call for an operator, who has no invocation that ends.
 const OperatorTimeout = time.Minute
 
-// DoWithTimeout is call with a time limit. A call that times out may still succeed.
+// DoWithTimeout is Do with a time limit. A call that times out may still succeed.
 func DoWithTimeout(ctx context.Context, op string, f func(ctx context.Context) error) error {
 	limited, stop := context.WithTimeout(ctx, OperatorTimeout)
 	defer stop()
@@ -67,6 +67,7 @@ func Do(ctx context.Context, op, instanceID string, f func() error) error {
 	}
 }
 
+// IsRetryable reports whether the same request may succeed later.
 func IsRetryable(err error) bool {
 	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
 		return true

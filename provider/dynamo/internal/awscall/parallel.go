@@ -13,7 +13,7 @@ const MaxParallel = 16
 // Parallel runs fs concurrently, with a limit, and joins their errors. The last one runs in the calling goroutine.
 func Parallel(fs ...func() error) error { return ParallelN(MaxParallel, fs) }
 
-// ParallelN is like together with up to most concurrent functions.
+// ParallelN is like Parallel with up to most concurrent functions.
 func ParallelN(most int, fs []func() error) error {
 	switch len(fs) {
 	case 0:

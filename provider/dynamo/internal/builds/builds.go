@@ -47,10 +47,19 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
 	in := &dynamodb.UpdateItemInput{
-		Key:                       buildKey(b.ID),
-		UpdateExpression:          aws.String("SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)"),
-		ExpressionAttributeNames:  map[string]string{"#build": table.AttrBuild, "#created": table.AttrCreated, "#first": table.AttrFirst},
-		ExpressionAttributeValues: table.Item{":doc": table.Str(string(doc)), ":reported": table.Str(table.FormatTime(bs.now()))},
+		Key: buildKey(b.ID),
+		UpdateExpression: aws.String(
+			"SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)",
+		),
+		ExpressionAttributeNames: map[string]string{
+			"#build":   table.AttrBuild,
+			"#created": table.AttrCreated,
+			"#first":   table.AttrFirst,
+		},
+		ExpressionAttributeValues: table.Item{
+			":doc":      table.Str(string(doc)),
+			":reported": table.Str(table.FormatTime(bs.now())),
+		},
 	}
 	return bs.table.Update(ctx, "", in)
 }
@@ -118,7 +127,8 @@ type Builds struct {
 	result
 	readAt      time.Time
 	requestedAt time.Time
-	// started is the number of started reads, and finished the last successful one. current is the current read, or nil.
+	// started is the number of started reads, and finished the last successful one. current is the current read, or
+	// nil.
 	started, finished int
 	current           *read
 }
@@ -216,8 +226,8 @@ func isInternal(name string) bool {
 	return strings.HasPrefix(name, "@") || strings.HasPrefix(name, "perdure.")
 }
 
-// refresh returns after a read of the builds that started after the call, or after an earlier read that found enough. All
-// waiting callers receive the error of a read, unless its context ended: then another caller reads.
+// refresh returns after a read of the builds that started after the call, or after an earlier read that found enough.
+// All waiting callers receive the error of a read, unless its context ended: then another caller reads.
 func (bs *Builds) refresh(ctx context.Context, enough func() bool) error {
 	bs.mu.Lock()
 	for called := bs.started; bs.finished <= called; {
@@ -296,14 +306,16 @@ func (bs *Builds) readBuilds(ctx context.Context) (found result, err error) {
 	return found, nil
 }
 
-// RequestReport sends a wake without an instance, which makes a function run. A new function reports its build when it first
-// runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is therefore
-// known soon.
+// RequestReport sends a wake without an instance, which makes a function run. A new function reports its build when it
+// first runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is
+// therefore known soon.
 func (bs *Builds) RequestReport(ctx context.Context) {
 	if !bs.mayRequest(bs.now()) {
 		return
 	}
-	if err := bs.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
+	if err := bs.inbox.Send(
+		ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID},
+	); err != nil {
 		bs.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
 	}
 }

@@ -44,11 +44,18 @@ func (cs *Store) deleteTurn(ctx context.Context, o *provider.Orchestration, sequ
 		return table.ExecutionKey(o.Head.ExecutionID, sk)
 	}
 	writes := []types.TransactWriteItem{ // the first one deletes nothing and is only the condition
-		{Delete: &types.Delete{Key: key(table.SegmentSK(sequence, 0)), ConditionExpression: aws.String(table.NotExists)}},
+		{
+			Delete: &types.Delete{
+				Key:                 key(table.SegmentSK(sequence, 0)),
+				ConditionExpression: aws.String(table.NotExists),
+			},
+		},
 		{Delete: &types.Delete{Key: key(table.CancelBlockSK(sequence))}},
 	}
 	for _, it := range record {
-		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{Key: key(table.GetString(it, table.AttrSK))}})
+		writes = append(
+			writes, types.TransactWriteItem{Delete: &types.Delete{Key: key(table.GetString(it, table.AttrSK))}},
+		)
 	}
 	if err := cs.table.Transact(ctx, o.InstanceID, writes); err != nil && !table.ConditionFailed(err) {
 		return err

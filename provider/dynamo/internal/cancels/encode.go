@@ -78,8 +78,8 @@ func encodedSize(it table.Item) int {
 	return len(table.GetString(it, AttrCancels))
 }
 
-// encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after that
-// of the first one and before any other key.
+// encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after
+// that of the first one and before any other key.
 func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.Item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
@@ -103,16 +103,24 @@ func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.
 	items := []table.Item{first}
 	for at := 0; at < len(packed); at += table.PartLimit {
 		if at > 0 {
-			items = append(items, table.Item{table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(fmt.Sprintf("%s#%03d", sk, len(items)))})
+			items = append(
+				items,
+				table.Item{
+					table.AttrPK: table.Str(table.ExecutionPK(executionID)),
+					table.AttrSK: table.Str(fmt.Sprintf("%s#%03d", sk, len(items))),
+				},
+			)
 		}
-		items[len(items)-1][table.AttrZstd] = &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]}
+		items[len(items)-1][table.AttrZstd] = &types.AttributeValueMemberB{
+			Value: packed[at:min(at+table.PartLimit, len(packed))],
+		}
 	}
 	first[table.AttrParts] = table.Num(int64(len(items)))
 	return items, nil
 }
 
-// fromFirstAll returns the decisions from the first open one on, if others precede it, because the open decision covers all
-// activities.
+// fromFirstAll returns the decisions from the first open one on, if others precede it, because the open decision covers
+// all activities.
 func fromFirstAll(cancels provider.Cancels) provider.Cancels {
 	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.All }); i > 0 {
 		return cancels[i:]
@@ -163,7 +171,10 @@ func EncodeMark(executionID string, cancels provider.Cancels) ([]table.Item, err
 	}
 	for at := 0; at < len(packed); at += table.PartLimit {
 		items = append(items, table.Item{
-			table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.CancelMarkPartSK(len(items) - 1)),
+			table.AttrPK: table.Str(
+				table.ExecutionPK(executionID),
+			),
+			table.AttrSK:   table.Str(table.CancelMarkPartSK(len(items) - 1)),
 			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
 		})
 	}
@@ -177,6 +188,7 @@ const (
 	bitsAByte  = 6 // in base64
 )
 
+// NewDecision returns the stored form of a decision, with ranges or a bitmap.
 func NewDecision(c *provider.ActivityCancel) Decision {
 	e := Decision{IDs: c.IDs, Open: c.All, Reason: c.Reason, Message: c.Message, At: c.At}
 	if len(c.IDs) < 2 {
@@ -201,6 +213,7 @@ func NewDecision(c *provider.ActivityCancel) Decision {
 	return e
 }
 
+// Cancel returns the decision.
 func (e *Decision) Cancel() provider.ActivityCancel {
 	c := provider.ActivityCancel{IDs: e.IDs, All: e.Open, Reason: e.Reason, Message: e.Message, At: e.At}
 	for i := range int64(len(e.Bitmap)) * 8 {
@@ -215,7 +228,9 @@ func (e *Decision) Cancel() provider.ActivityCancel {
 func decode(executionID, sk string, doc []byte) (provider.Cancels, error) {
 	var entries []Decision
 	if err := json.Unmarshal(doc, &entries); err != nil {
-		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.ExecutionPK(executionID), sk, err)
+		return nil, fmt.Errorf(
+			"dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.ExecutionPK(executionID), sk, err,
+		)
 	}
 	cancels := make(provider.Cancels, len(entries))
 	for i := range entries {

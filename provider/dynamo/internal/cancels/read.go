@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are read.
-	// It exceeds the size of a block, so that these turns always include those after the last block.
+	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are
+	// read. It exceeds the size of a block, so that these turns always include those after the last block.
 	maxRecentTurns = provider.CancelBlockTurns + 16
 	// unlinkedAge is the age after which an item that does not name its predecessor is assumed to follow a visible
 	// one.
@@ -41,7 +41,9 @@ type turnCancels struct {
 // A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
 // can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
 // missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
-func (cs *Store) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+func (cs *Store) ReadCancels(
+	ctx context.Context, executionID string, from int64,
+) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
 		var lacks bool
 		cancels, next, lacks, err = cs.readCancels(ctx, executionID, max(from, 0), provider.Strong)
@@ -49,7 +51,11 @@ func (cs *Store) ReadCancels(ctx context.Context, executionID string, from int64
 		switch {
 		case (torn || lacks) && try < table.MaxReadTries:
 		case torn:
-			return nil, from, &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("cancel record of execution %s: %w", executionID, err)}
+			return nil, from, &provider.Error{
+				Op:        "DynamoDB.Query",
+				Retryable: true,
+				Err:       fmt.Errorf("cancel record of execution %s: %w", executionID, err),
+			}
 		default:
 			return cancels, next, err
 		}
@@ -58,7 +64,9 @@ func (cs *Store) ReadCancels(ctx context.Context, executionID string, from int64
 
 // PollCancels is like ReadCancels with an eventually consistent read, which takes half a read unit. If it detects a
 // missing decision, it reads again with strong consistency.
-func (cs *Store) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+func (cs *Store) PollCancels(
+	ctx context.Context, executionID string, from int64,
+) (cancels provider.Cancels, next int64, err error) {
 	cancels, next, lacks, err := cs.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
 	if _, torn := errors.AsType[*table.TornError](err); torn || lacks {
 		return cs.ReadCancels(ctx, executionID, from)
@@ -67,8 +75,10 @@ func (cs *Store) PollCancels(ctx context.Context, executionID string, from int64
 }
 
 // readCancels makes one try. lacks is true if a decision exists that is not visible yet.
-func (cs *Store) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
-	all, seal, whole, err := cs.recentTurns(ctx, executionID, from, c)
+func (cs *Store) readCancels(
+	ctx context.Context, executionID string, from int64, c provider.Consistency,
+) (_ provider.Cancels, next int64, lacks bool, err error) {
+	all, mark, whole, err := cs.recentTurns(ctx, executionID, from, c)
 	if err == nil && !whole {
 		all, err = cs.earlierTurns(ctx, executionID, from, all)
 	}
@@ -77,19 +87,19 @@ func (cs *Store) readCancels(ctx context.Context, executionID string, from int64
 	}
 	next, lacks = cs.nextUnread(all, from)
 	if len(all) == 0 {
-		return seal, next, lacks, nil
+		return mark, next, lacks, nil
 	}
 
-	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.All })
+	open := slices.IndexFunc(mark, func(c provider.ActivityCancel) bool { return c.All })
 	if open < 0 {
-		open = len(seal)
+		open = len(mark)
 	}
-	cancels := slices.Clone(seal[:open]) // written as a whole by the previous release
+	cancels := slices.Clone(mark[:open]) // written as a whole by the previous release
 	for i := range all {
 		cancels = append(cancels, all[i].cancels...)
 	}
 	// A missing decision may be in c, if a turn of the previous release wrote it. It is then in no other item.
-	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
+	return append(cancels, mark[open:]...), next, lacks && len(mark) == 0, nil
 }
 
 // nextUnread returns the segment from which to continue reading: the one after the last decision before which none is
@@ -111,7 +121,9 @@ func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bo
 
 // recentTurns reads the decisions of the last turns with decisions, and c. all is true if there are no other
 // decisions from that segment on.
-func (cs *Store) recentTurns(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []turnCancels, seal provider.Cancels, all bool, err error) {
+func (cs *Store) recentTurns(
+	ctx context.Context, executionID string, from int64, c provider.Consistency,
+) (latest []turnCancels, mark provider.Cancels, all bool, err error) {
 	in := cs.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
 	in.ConsistentRead = aws.Bool(c == provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
@@ -121,7 +133,7 @@ func (cs *Store) recentTurns(ctx context.Context, executionID string, from int64
 		return nil, nil, true, err
 	}
 	if table.GetString(items[0], table.AttrSK) == table.SKCancelMark {
-		if seal, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
+		if mark, err = cs.decodeMark(ctx, executionID, items[0]); err != nil {
 			return nil, nil, false, err
 		}
 		items = items[1:]
@@ -132,14 +144,18 @@ func (cs *Store) recentTurns(ctx context.Context, executionID string, from int64
 	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
 	if !all && len(items) > 0 {
 		cut := table.SequenceOf(items[0], table.SKCancelDecisions)
-		items = slices.DeleteFunc(items, func(it table.Item) bool { return table.SequenceOf(it, table.SKCancelDecisions) == cut })
+		items = slices.DeleteFunc(
+			items, func(it table.Item) bool { return table.SequenceOf(it, table.SKCancelDecisions) == cut },
+		)
 	}
 	latest, err = decodeTurns(executionID, table.SKCancelDecisions, items)
-	return latest, seal, all, err
+	return latest, mark, all, err
 }
 
 // earlierTurns prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
-func (cs *Store) earlierTurns(ctx context.Context, executionID string, from int64, latest []turnCancels) (whole []turnCancels, err error) {
+func (cs *Store) earlierTurns(
+	ctx context.Context, executionID string, from int64, latest []turnCancels,
+) (whole []turnCancels, err error) {
 	blocks, err := cs.turnsBetween(ctx, executionID, table.SKCancelBlocks, from, table.MaxSequence)
 	if err != nil {
 		return nil, err
@@ -173,7 +189,9 @@ func (cs *Store) earlierTurns(ctx context.Context, executionID string, from int6
 }
 
 // turnsBetween reads all decisions with a key prefix between two segments.
-func (cs *Store) turnsBetween(ctx context.Context, executionID, prefix string, first, last int64) ([]turnCancels, error) {
+func (cs *Store) turnsBetween(
+	ctx context.Context, executionID, prefix string, first, last int64,
+) ([]turnCancels, error) {
 	in := cs.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
 	items, err := cs.table.QueryAll(ctx, "", in)
 	if err != nil {
@@ -184,8 +202,13 @@ func (cs *Store) turnsBetween(ctx context.Context, executionID, prefix string, f
 
 func (cs *Store) between(executionID, first, last string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
-		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(table.ExecutionPK(executionID)), table.ValueSK: table.Str(first), ":last": table.Str(last)},
+		ConsistentRead:         aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: table.Item{
+			table.ValuePK: table.Str(table.ExecutionPK(executionID)),
+			table.ValueSK: table.Str(first),
+			":last":       table.Str(last),
+		},
 	}
 }
 
@@ -225,7 +248,9 @@ func joinDocument(parts []table.Item, sk string, n int) ([]byte, error) {
 	var packed bytes.Buffer
 	for i, part := range parts {
 		if i > 0 && table.GetString(part, table.AttrSK) != fmt.Sprintf("%s#%03d", sk, i) {
-			return nil, table.NewTornError("item %s instead of part %d of %s", table.GetString(part, table.AttrSK), i, sk)
+			return nil, table.NewTornError(
+				"item %s instead of part %d of %s", table.GetString(part, table.AttrSK), i, sk,
+			)
 		}
 		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
 			packed.Write(b.Value)
@@ -278,7 +303,11 @@ func (cs *Store) readMarkParts(ctx context.Context, executionID string, parts in
 	}
 	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {
-		return nil, &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: fmt.Errorf("item %s %s: %w", table.ExecutionPK(executionID), table.SKCancelMark, err)}
+		return nil, &provider.Error{
+			Op:        "DynamoDB.GetItem",
+			Retryable: true,
+			Err:       fmt.Errorf("item %s %s: %w", table.ExecutionPK(executionID), table.SKCancelMark, err),
+		}
 	}
 	return doc, nil
 }

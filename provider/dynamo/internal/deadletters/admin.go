@@ -41,11 +41,17 @@ func (dd *DeadLetters) Receive(ctx context.Context, queue string, hide time.Dura
 }
 
 func decode(queue string, m *types.Message) provider.DeadLetter {
-	d := provider.DeadLetter{Queue: queue, Record: sqsqueue.RecordOf(m), Subject: provider.SubjectOf(aws.ToString(m.Body))}
+	d := provider.DeadLetter{
+		Queue:   queue,
+		Record:  sqsqueue.RecordOf(m),
+		Subject: provider.SubjectOf(aws.ToString(m.Body)),
+	}
 	if why, ours := m.MessageAttributes[sqsqueue.AttrReason]; ours {
 		d.Reason = aws.ToString(why.StringValue)
 	}
-	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+	if ms, err := strconv.ParseInt(
+		m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64,
+	); err == nil {
 		d.SentAt = time.UnixMilli(ms).UTC()
 	}
 	return d
@@ -102,7 +108,8 @@ func (dd *DeadLetters) Redrive(ctx context.Context, queue string, letters ...pro
 	}
 
 	var sent []string
-	for _, batch := range sqsqueue.Batches(again) { // in order, because dead letters of the inbox belong to few instances
+	// in order, because dead letters of the inbox belong to few instances
+	for _, batch := range sqsqueue.Batches(again) {
 		var taken []sqsqueue.Entry
 		taken, err = dd.queue.SendAccepted(ctx, url, batch)
 		for i := range taken {

@@ -65,7 +65,9 @@ func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2
 // later dead letters.
 func (dd *DeadLetters) Annotate(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := table.Digest("kept", m.Record.ID)
-	if err := dd.queue.PutDeadLetter(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
+	if err := dd.queue.PutDeadLetter(
+		ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept,
+	); err != nil {
 		return err
 	}
 	return dd.queue.DeleteBatch(ctx, dd.queue.DeadLetters[m.Queue], []provider.Record{m.Record})

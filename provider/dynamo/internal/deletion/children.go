@@ -46,8 +46,8 @@ func (u *ChildSearch) settledIDs() map[int64]bool {
 // searchInterval is the interval at which a search stores its position.
 const searchInterval = 3 * time.Second
 
-// cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment does (R17). It sends
-// the cancels before it stores the position. Cancels can be sent twice.
+// cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment does (R17). It
+// sends the cancels before it stores the position. Cancels can be sent twice.
 func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.Instance, it table.Item) error {
 	var at ChildSearch
 	doc := table.GetString(it, attrChildSearch)
@@ -59,18 +59,20 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	}
 
 	settled := at.settledIDs()
-	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.finalexec.AcquireLarge(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 
 	noted := dl.now()
 	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, at.Before) {
 		if err != nil {
 			return err
 		}
-		if err := dl.cancelChildren(ctx, in, append(unsettledChildren(s.Events, settled), answerCallers(s.Events)...)); err != nil {
+		if err := dl.cancelChildren(
+			ctx, in, append(unsettledChildren(s.Events, settled), answerCallers(s.Events)...),
+		); err != nil {
 			return err
 		}
 		if dl.now().Sub(noted) < searchInterval || s.Sequence == 0 {
@@ -94,7 +96,10 @@ func unsettledChildren(events []history.Event, settled map[int64]bool) (children
 		addSettled(&e, settled)
 		if e.Kind == history.SubOrchestrationScheduled && !settled[e.ID] {
 			children = append(children, history.Event{
-				Kind: history.SubOrchestrationCancelRequested, SourceEventID: e.ID, InstanceID: e.InstanceID, Reason: history.ReasonInstanceDeleted,
+				Kind:          history.SubOrchestrationCancelRequested,
+				SourceEventID: e.ID,
+				InstanceID:    e.InstanceID,
+				Reason:        history.ReasonInstanceDeleted,
 			})
 		}
 		delete(settled, e.ID)
@@ -143,7 +148,10 @@ func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, ca
 	if len(cancels) == 0 {
 		return nil
 	}
-	out := provider.OutputsOf(provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true}, provider.Segment{Events: cancels}, nil)
+	out := provider.OutputsOf(
+		provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true},
+		provider.Segment{Events: cancels}, nil,
+	)
 	refused, err := dl.outbox.SendOutputs(ctx, &out)
 	for i := range refused {
 		dl.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
@@ -158,9 +166,16 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 		return err
 	}
 	_, updated, err := dl.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key: table.InstanceKey(in.InstanceID), UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
-		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
-		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(dl.now())), ":untold": table.Str(at), ":x": table.Str(in.ExecutionID)},
+		Key:              table.InstanceKey(in.InstanceID),
+		UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
+		ConditionExpression: aws.String(
+			"execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)",
+		),
+		ExpressionAttributeValues: table.Item{
+			":moved":  table.Str(table.FormatTime(dl.now())),
+			":untold": table.Str(at),
+			":x":      table.Str(in.ExecutionID),
+		},
 	})
 	if err == nil && !updated {
 		return finalexec.ErrChanged

@@ -32,7 +32,15 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		return err
 	}
 	now := dl.now().UTC()
-	end := history.Event{Callers: callers, ID: d.State.LastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy), TraceParent: m.TraceParent}
+	end := history.Event{
+		Callers:     callers,
+		ID:          d.State.LastID + 1,
+		Kind:        history.OrchestrationTerminated,
+		Time:        now,
+		Message:     m.Text,
+		RequestedBy: history.Requester(m.RequestedBy),
+		TraceParent: m.TraceParent,
+	}
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.Head, Watermark: m.Position, Before: knownState(&in),
 		Events:  []history.Event{end},
@@ -44,14 +52,16 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 	return nil
 }
 
-// unansweredCallers finds the orchestrations that wait for updates without a result, in the readable part of a history. If
-// that takes long, it finds only the latest ones, which most likely still wait.
-func (dl *Deleter) unansweredCallers(ctx context.Context, in *provider.Instance, before int64) (callers []history.Parent, err error) {
-	giveBack, err := dl.finalexec.AcquireLarge(ctx)
+// unansweredCallers finds the orchestrations that wait for updates without a result, in the readable part of a history.
+// If that takes long, it finds only the latest ones, which most likely still wait.
+func (dl *Deleter) unansweredCallers(
+	ctx context.Context, in *provider.Instance, before int64,
+) (callers []history.Parent, err error) {
+	release, err := dl.finalexec.AcquireLarge(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 
 	began, over := dl.now(), map[string]bool{}
 	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, before) {
@@ -80,7 +90,17 @@ func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *fi
 	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.Head
 	head.Segment = end.Sequence - 1
-	_, err := dl.outbox.Dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: knownState(in)}, end)
+	_, err := dl.outbox.Dispatch(
+		ctx,
+		&provider.Turn{
+			InstanceID: in.InstanceID,
+			Head:       head,
+			Watermark:  end.Watermark,
+			Events:     end.Events,
+			Before:     knownState(in),
+		},
+		end,
+	)
 	return err
 }
 

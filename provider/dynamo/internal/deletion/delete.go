@@ -30,8 +30,8 @@ func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force 
 	return dl.deleteIncarnation(ctx, instanceID, "", force)
 }
 
-// deleteIncarnation deletes the incarnation that the start life created, or the current incarnation if life is empty. It does
-// not delete a later incarnation.
+// deleteIncarnation deletes the incarnation that the start life created, or the current incarnation if life is empty.
+// It does not delete a later incarnation.
 func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life string, force bool) error {
 	for range maxTries {
 		it, err := dl.instances.Get(ctx, instanceID, provider.Strong)
@@ -88,11 +88,17 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 
 // endWrites returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
 // cancel record, and the mark.
-func (dl *Deleter) endWrites(ctx context.Context, in *provider.Instance, d *finalexec.Execution) ([]types.TransactWriteItem, error) {
+func (dl *Deleter) endWrites(
+	ctx context.Context, in *provider.Instance, d *finalexec.Execution,
+) ([]types.TransactWriteItem, error) {
 	now := dl.now().UTC()
 	var items []table.Item
 	if !d.Ended {
-		fence := provider.Segment{Sequence: d.Head.Segment + 1, Watermark: d.Head.Watermark, Events: provider.DeletionEvents(d.CancelEvents(), d.State.LastID, now)}
+		fence := provider.Segment{
+			Sequence:  d.Head.Segment + 1,
+			Watermark: d.Head.Watermark,
+			Events:    provider.DeletionEvents(d.CancelEvents(), d.State.LastID, now),
+		}
 		end := &fence.Events[len(fence.Events)-1]
 		end.RequestedBy, end.Callers = requesterOf(ctx), history.UnansweredCallers(d.State, fence.Events)
 		fence.Events[0].TraceParent = d.TraceParent
@@ -140,7 +146,9 @@ func requesterOf(ctx context.Context) string {
 
 // addAttribute adds an attribute to an update.
 func addAttribute(u *types.Update, attribute, value string) {
-	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
+	u.UpdateExpression = aws.String(
+		"SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "),
+	)
 	u.ExpressionAttributeValues[":"+attribute] = table.Str(value)
 }
 
@@ -149,13 +157,21 @@ func addAttribute(u *types.Update, attribute, value string) {
 func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
 	return &types.Update{
 		Key: table.InstanceKey(in.InstanceID),
-		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
-			" REMOVE blockedBy, diagnosis, paused, due"),
+		UpdateExpression: aws.String(
+			"SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
+				" REMOVE blockedBy, diagnosis, paused, due",
+		),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
 		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus},
 		ExpressionAttributeValues: table.Item{
-			":status": table.Str(string(provider.StatusDeleting)), ":since": table.Str(table.FormatTime(now)), ":attention": table.Str(table.AttentionDeleting),
-			":wm": table.Str(watermark.Sequence), ":inbox": table.Str(watermark.Inbox), ":x": table.Str(in.ExecutionID),
+			":status": table.Str(
+				string(provider.StatusDeleting),
+			),
+			":since":     table.Str(table.FormatTime(now)),
+			":attention": table.Str(table.AttentionDeleting),
+			":wm":        table.Str(watermark.Sequence),
+			":inbox":     table.Str(watermark.Inbox),
+			":x":         table.Str(in.ExecutionID),
 		},
 	}
 }
@@ -203,13 +219,20 @@ func (dl *Deleter) eraseInstance(ctx context.Context, it table.Item) error {
 	}
 }
 
-// storePosition stores the execution that is erased next, which also records progress, so that another call continues there.
+// storePosition stores the execution that is erased next, which also records progress, so that another call continues
+// there.
 func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, from, to string) error {
 	update := &dynamodb.UpdateItemInput{
-		Key:                       table.InstanceKey(in.InstanceID),
-		UpdateExpression:          aws.String("SET updated = :moved, erasing = :to"),
-		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
-		ExpressionAttributeValues: table.Item{":moved": table.Str(table.FormatTime(dl.now())), ":to": table.Str(to), ":x": table.Str(in.ExecutionID)},
+		Key:              table.InstanceKey(in.InstanceID),
+		UpdateExpression: aws.String("SET updated = :moved, erasing = :to"),
+		ConditionExpression: aws.String(
+			"execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)",
+		),
+		ExpressionAttributeValues: table.Item{
+			":moved": table.Str(table.FormatTime(dl.now())),
+			":to":    table.Str(to),
+			":x":     table.Str(in.ExecutionID),
+		},
 	}
 	if from != "" {
 		update.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :from")
@@ -225,12 +248,16 @@ func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, fro
 // writeTombstone replaces an instance without remaining items by a tombstone.
 func (dl *Deleter) writeTombstone(ctx context.Context, it table.Item, last string) error {
 	in := &dynamodb.PutItemInput{
-		Item:                      dl.instances.Tombstone(it),
-		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)"),
+		Item: dl.instances.Tombstone(it),
+		ConditionExpression: aws.String(
+			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)",
+		),
 		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
 	}
 	if refused := it[table.AttrRejectedCount]; refused != nil {
-		in.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused")
+		in.ConditionExpression = aws.String(
+			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused",
+		)
 		in.ExpressionAttributeValues[":refused"] = refused
 	}
 	err := dl.table.Put(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], in)

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 )
 
-// queueRetention is the retention of a queue. An older message cannot be lost any more, and the instance that it started
-// may have been purged with its tombstone, so that it must not be started again.
+// queueRetention is the retention of a queue. An older message cannot be lost any more, and the instance that it
+// started may have been purged with its tombstone, so that it must not be started again.
 const queueRetention = 14 * 24 * time.Hour
 
 // sendEndOutputs sends the outputs of the end of a marked instance: its outcome for the parent and the cancels of its
@@ -23,7 +23,13 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 	if err != nil {
 		return err
 	}
-	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true}
+	x := provider.Origin{
+		InstanceID:  in.InstanceID,
+		ExecutionID: in.ExecutionID,
+		StartID:     in.StartID,
+		Parent:      in.Parent,
+		Ended:       true,
+	}
 	out := dl.outbox.NewSender(true)
 	for _, s := range d.Last {
 		if err := out.Send(ctx, x, s, dl.tooOld(s)); err != nil {
@@ -78,7 +84,8 @@ func (dl *Deleter) tooOld(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {
 		e := &s.Events[i]
-		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent || e.Kind == history.UpdateSent
+		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent ||
+			e.Kind == history.UpdateSent
 		old[e.ID] = outlives && dl.now().Sub(e.Time) >= queueRetention
 	}
 	return func(id int64) bool { return old[id] }

@@ -18,8 +18,8 @@ import (
 // maxErasedAtOnce is the maximum number of an execution's items that are erased in one transaction of up to 100 writes.
 const maxErasedAtOnce = 90
 
-// DeleteEnded deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and a
-// large one step by step.
+// DeleteEnded deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and
+// a large one step by step.
 func (dl *Deleter) DeleteEnded(ctx context.Context, it table.Item) error {
 	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
 	payloads, err := dl.payloads.Has(ctx, table.GetString(it, table.AttrExecution))
@@ -43,11 +43,13 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// deleteInOneTransaction makes a whole deletion in one transaction (R17). It needs no terminal segment, because the end is
-// committed. It sends nothing, because a terminal status is written only after all outputs were accepted (R9). It
+// deleteInOneTransaction makes a whole deletion in one transaction (R17). It needs no terminal segment, because the end
+// is committed. It sends nothing, because a terminal status is written only after all outputs were accepted (R9). It
 // supports instances with one execution, few items and no large payloads. For other instances, and if the instance has
 // changed since it was read, it does nothing.
-func (dl *Deleter) deleteInOneTransaction(ctx context.Context, instanceID string, it table.Item) (done bool, err error) {
+func (dl *Deleter) deleteInOneTransaction(
+	ctx context.Context, instanceID string, it table.Item,
+) (done bool, err error) {
 	executionID := table.GetString(it, table.AttrExecution)
 	all := segments.KeysOnly(segments.AllItemsQuery(executionID))
 	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
@@ -77,7 +79,9 @@ func (dl *Deleter) deleteInOneTransaction(ctx context.Context, instanceID string
 		record = append(record, segments.Stub(executionID, sequence, dl.now()))
 	}
 
-	writes := append([]types.TransactWriteItem{{Put: dl.tombstonePut(it, rest.Watermark, requesterOf(ctx))}}, table.Puts(record)...)
+	writes := append(
+		[]types.TransactWriteItem{{Put: dl.tombstonePut(it, rest.Watermark, requesterOf(ctx))}},
+		table.Puts(record)...)
 	for _, sk := range rest.Decided {
 		writes = append(writes, types.TransactWriteItem{Update: dl.cancels.ExpireUpdate(executionID, sk, ttl)})
 	}
@@ -104,8 +108,11 @@ func (dl *Deleter) deleteInOneTransaction(ctx context.Context, instanceID string
 // changed.
 func (dl *Deleter) tombstonePut(it table.Item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
-		Item:                     dl.instances.Tombstone(it),
-		ExpressionAttributeNames: map[string]string{"#was": table.AttrStatus, table.NameRejectedCount: table.AttrRejectedCount},
+		Item: dl.instances.Tombstone(it),
+		ExpressionAttributeNames: map[string]string{
+			"#was":                  table.AttrStatus,
+			table.NameRejectedCount: table.AttrRejectedCount,
+		},
 		ExpressionAttributeValues: table.Item{
 			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],
 		},

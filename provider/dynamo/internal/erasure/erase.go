@@ -14,7 +14,9 @@ import (
 // a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
 // run or have not yet received activities of the execution. Erasing is idempotent and skips completed steps. If the
 // instance is not deleted, the stub of the start names the next execution.
-func (er *Eraser) Erase(ctx context.Context, instanceID, executionID, next string, progress *Progress) (previous string, err error) {
+func (er *Eraser) Erase(
+	ctx context.Context, instanceID, executionID, next string, progress *Progress,
+) (previous string, err error) {
 	// before the items are listed, because a late worker reads the mark after its write
 	if err := er.cancels.MarkDeleted(ctx, instanceID, executionID); err != nil {
 		return "", err
@@ -64,10 +66,12 @@ func (er *Eraser) eraseItems(ctx context.Context, instanceID, executionID string
 	return nil
 }
 
-// erasureWrites returns the writes that erase an item: stubs for a segment and for missing segments before it in a damaged
-// history, and a deletion for all other items, such as activity records, crash markers and further parts. The cancel
-// record gets a TTL instead.
-func (er *Eraser) erasureWrites(ctx context.Context, instanceID, executionID string, it table.Item, due *int64) (writes []func() error) {
+// erasureWrites returns the writes that erase an item: stubs for a segment and for missing segments before it in a
+// damaged history, and a deletion for all other items, such as activity records, crash markers and further parts. The
+// cancel record gets a TTL instead.
+func (er *Eraser) erasureWrites(
+	ctx context.Context, instanceID, executionID string, it table.Item, due *int64,
+) (writes []func() error) {
 	sk := table.GetString(it, table.AttrSK)
 	switch {
 	case table.IsCancelMark(sk), table.IsCancelDecision(sk) && it[table.AttrTTL] != nil:
@@ -77,7 +81,9 @@ func (er *Eraser) erasureWrites(ctx context.Context, instanceID, executionID str
 	}
 	sequence, part, err := table.ParseSegmentSK(sk)
 	if !strings.HasPrefix(sk, table.SKSegments) || err != nil || part > 0 {
-		return []func() error{func() error { return er.table.DeleteItem(ctx, instanceID, table.ExecutionKey(executionID, sk)) }}
+		return []func() error{
+			func() error { return er.table.DeleteItem(ctx, instanceID, table.ExecutionKey(executionID, sk)) },
+		}
 	}
 	for ; *due <= sequence; *due++ {
 		if *due < sequence || !table.IsStub(it) {
@@ -99,6 +105,7 @@ type Summary struct {
 	Watermark provider.Position
 }
 
+// Summarize returns the summary of all items with an execution's key.
 func Summarize(items []table.Item) Summary {
 	r := Summary{stubs: map[int64]bool{}}
 	for _, it := range items {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// progressInterval is the interval at which a long deletion records its progress. The sweeper continues a deletion without
-// progress for two minutes.
+// progressInterval is the interval at which a long deletion records its progress. The sweeper continues a deletion
+// without progress for two minutes.
 const progressInterval = 30 * time.Second
 
 // Progress records the progress of an instance's deletion. It is nil if the instance is not deleted.
@@ -22,6 +22,7 @@ type Progress struct {
 	recordedAt time.Time
 }
 
+// NewProgress returns the progress of the deletion of an instance.
 func (er *Eraser) NewProgress(it table.Item) *Progress {
 	return &Progress{eraser: er, instance: it, recordedAt: er.now()}
 }
@@ -32,10 +33,21 @@ func (d *Progress) Record(ctx context.Context) error {
 		return nil
 	}
 	d.recordedAt = d.eraser.now()
-	_, _, err := d.eraser.table.UpdateIf(ctx, strings.TrimPrefix(table.GetString(d.instance, table.AttrPK), table.IDPrefix), &dynamodb.UpdateItemInput{
-		Key: table.Item{table.AttrPK: d.instance[table.AttrPK], table.AttrSK: d.instance[table.AttrSK]}, UpdateExpression: aws.String("SET updated = :wentOn"),
-		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting)"),
-		ExpressionAttributeValues: table.Item{":wentOn": table.Str(table.FormatTime(d.recordedAt)), ":x": d.instance[table.AttrExecution]},
-	})
+	_, _, err := d.eraser.table.UpdateIf(
+		ctx,
+		strings.TrimPrefix(table.GetString(d.instance, table.AttrPK), table.IDPrefix),
+		&dynamodb.UpdateItemInput{
+			Key: table.Item{
+				table.AttrPK: d.instance[table.AttrPK],
+				table.AttrSK: d.instance[table.AttrSK],
+			},
+			UpdateExpression:    aws.String("SET updated = :wentOn"),
+			ConditionExpression: aws.String("execution = :x AND attribute_exists(deleting)"),
+			ExpressionAttributeValues: table.Item{
+				":wentOn": table.Str(table.FormatTime(d.recordedAt)),
+				":x":      d.instance[table.AttrExecution],
+			},
+		},
+	)
 	return err
 }

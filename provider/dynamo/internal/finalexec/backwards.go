@@ -19,7 +19,9 @@ var ErrChanged = errors.New("dynamo: instance has changed")
 
 // SegmentsBefore yields the segments of an instance's execution backwards, with strong consistency. It holds at most
 // one page and one segment in memory, and skips unreadable segments.
-func (rd *Reader) SegmentsBefore(ctx context.Context, in *provider.Instance, before int64) iter.Seq2[provider.Segment, error] {
+func (rd *Reader) SegmentsBefore(
+	ctx context.Context, in *provider.Instance, before int64,
+) iter.Seq2[provider.Segment, error] {
 	query := table.SegmentsQuery(in.ExecutionID, provider.Strong)
 	query.ScanIndexForward = aws.Bool(false)
 	query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
@@ -49,7 +51,9 @@ func (rd *Reader) SegmentsBefore(ctx context.Context, in *provider.Instance, bef
 
 // decode decodes a segment whose parts are in reverse order. It returns an empty segment if the segment cannot be
 // read, and ErrChanged if it is erased: another process has then cancelled the children.
-func (rd *Reader) decode(ctx context.Context, in *provider.Instance, parts []table.Item) (s provider.Segment, err error) {
+func (rd *Reader) decode(
+	ctx context.Context, in *provider.Instance, parts []table.Item,
+) (s provider.Segment, err error) {
 	slices.Reverse(parts)
 	if table.IsStub(parts[0]) {
 		return s, ErrChanged

@@ -59,10 +59,10 @@ func (rd *Reader) ReadEnd(ctx context.Context, in *provider.Instance) (*Executio
 // readAll reads the whole current execution.
 func (rd *Reader) readAll(ctx context.Context, in *provider.Instance) (*Execution, error) {
 	d := newExecution()
-	giveBack := func() {}
-	defer func() { giveBack() }()
+	release := func() {}
+	defer func() { release() }()
 	large := func() (err error) {
-		giveBack, err = rd.AcquireLarge(ctx)
+		release, err = rd.AcquireLarge(ctx)
 		return err
 	}
 	for s, err := range rd.segments.StreamWithCallback(ctx, in.InstanceID, in.ExecutionID, large) {
@@ -73,7 +73,8 @@ func (rd *Reader) readAll(ctx context.Context, in *provider.Instance) (*Executio
 			return d, err
 		}
 		for _, o := range d.State.ObsoleteTimers(s.Events...) {
-			if len(d.ObsoleteTimers) <= timers.MaxDeletions && (rd.timers.MayHaveSchedule(&o) || rd.timers.MayHaveAttemptTimer(&o)) {
+			if len(d.ObsoleteTimers) <= timers.MaxDeletions &&
+				(rd.timers.MayHaveSchedule(&o) || rd.timers.MayHaveAttemptTimer(&o)) {
 				d.ObsoleteTimers = append(d.ObsoleteTimers, o)
 			}
 		}

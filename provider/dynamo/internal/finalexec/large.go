@@ -12,7 +12,9 @@ import (
 const MaxReadTime = 5 * time.Second
 
 // ReadWithin is readAll with a time limit. whole is false if the limit was reached.
-func (rd *Reader) ReadWithin(ctx context.Context, in *provider.Instance, limit time.Duration) (d *Execution, whole bool, err error) {
+func (rd *Reader) ReadWithin(
+	ctx context.Context, in *provider.Instance, limit time.Duration,
+) (d *Execution, whole bool, err error) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, end.Sub(rd.now())/4) //nolint:mnd // a quarter
 	}
@@ -30,7 +32,7 @@ func (rd *Reader) ReadWithin(ctx context.Context, in *provider.Instance, limit t
 const maxLargeReads = 2
 
 // AcquireLarge acquires the semaphore for reads of large histories, or returns when ctx ends.
-func (rd *Reader) AcquireLarge(ctx context.Context) (giveBack func(), err error) {
+func (rd *Reader) AcquireLarge(ctx context.Context) (release func(), err error) {
 	select {
 	case rd.large <- struct{}{}:
 		return func() { <-rd.large }, nil

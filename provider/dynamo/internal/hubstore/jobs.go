@@ -57,9 +57,11 @@ func (hs *Store) PutJob(ctx context.Context, j *provider.Job) error {
 	}
 
 	err = hs.table.Put(ctx, "", in)
-	if old, refused := table.FailedItem(err, 0); refused && (table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)) {
+	old, refused := table.FailedItem(err, 0)
+	switch {
+	case refused && (table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)):
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, provider.ErrConflict)
-	} else if err != nil && !refused {
+	case err != nil && !refused:
 		return err
 	}
 	j.Revision++
@@ -105,8 +107,12 @@ func decodeJob(it table.Item) (j provider.Job, err error) {
 // a job of a later release, does not prevent others from being listed.
 func (hs *Store) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	items, err := hs.table.QueryAll(ctx, "", &dynamodb.QueryInput{
-		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
-		KeyConditionExpression: aws.String("pk = :hub AND begins_with(sk, :jobs)"), ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":jobs": table.Str(skJobs)},
+		ConsistentRead:   aws.Bool(true),
+		ScanIndexForward: aws.Bool(false),
+		KeyConditionExpression: aws.String(
+			"pk = :hub AND begins_with(sk, :jobs)",
+		),
+		ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":jobs": table.Str(skJobs)},
 	})
 	if err != nil {
 		return nil, err

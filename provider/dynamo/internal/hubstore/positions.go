@@ -28,8 +28,8 @@ func (hs *Store) ReadPosition(ctx context.Context, duty string, into any) error 
 	return err
 }
 
-// PutPosition stores the position of a duty. If two sweeps are concurrent, the last write counts, and instances that the
-// other one has processed since are checked again.
+// PutPosition stores the position of a duty. If two sweeps are concurrent, the last write counts, and instances that
+// the other one has processed since are checked again.
 func (hs *Store) PutPosition(ctx context.Context, duty string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {

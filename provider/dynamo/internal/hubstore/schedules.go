@@ -37,8 +37,11 @@ func (hs *Store) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry)
 // DeleteScheduleEntry deletes the item on condition that its NotedAt is that of s.
 func (hs *Store) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	err := hs.table.Delete(ctx, "", &dynamodb.DeleteItemInput{
-		Key:                 scheduleKey(s.ID),
-		ConditionExpression: aws.String("notedAt = :then"), ExpressionAttributeValues: table.Item{":then": table.Num(s.NotedAt.UnixMilli())},
+		Key: scheduleKey(s.ID),
+		ConditionExpression: aws.String(
+			"notedAt = :then",
+		),
+		ExpressionAttributeValues:           table.Item{":then": table.Num(s.NotedAt.UnixMilli())},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if _, refused := table.FailedItem(err, 0); refused {
@@ -64,7 +67,10 @@ func (hs *Store) ListSchedules(ctx context.Context, after string) iter.Seq2[prov
 				if id == after {
 					continue
 				}
-				if !yield(provider.ScheduleEntry{ID: id, NotedAt: time.UnixMilli(table.GetNumber(it, attrNotedAt)).UTC()}, nil) {
+				if !yield(
+					provider.ScheduleEntry{ID: id, NotedAt: time.UnixMilli(table.GetNumber(it, attrNotedAt)).UTC()},
+					nil,
+				) {
 					return
 				}
 			}

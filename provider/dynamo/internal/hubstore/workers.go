@@ -25,7 +25,10 @@ const (
 func (hs *Store) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
 	now := table.Str(table.FormatTime(hs.now()))
 	in := &dynamodb.UpdateItemInput{
-		Key:                       table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skWorkers + r.Queue)},
+		Key: table.Item{
+			table.AttrPK: table.Str(table.PKHub),
+			table.AttrSK: table.Str(skWorkers + r.Queue),
+		},
 		UpdateExpression:          aws.String("SET #seen = :now, #build = :build"),
 		ExpressionAttributeNames:  map[string]string{"#seen": attrSeenAt, "#build": table.AttrBuild},
 		ExpressionAttributeValues: table.Item{":now": now, ":build": table.Str(r.BuildID)},
@@ -45,7 +48,10 @@ func (hs *Store) ReadWorkers(ctx context.Context) (map[string]provider.WorkerRep
 			return nil, err
 		}
 		for _, it := range page {
-			r := provider.WorkerReport{Queue: strings.TrimPrefix(table.GetString(it, table.AttrSK), skWorkers), BuildID: table.GetString(it, table.AttrBuild)}
+			r := provider.WorkerReport{
+				Queue:   strings.TrimPrefix(table.GetString(it, table.AttrSK), skWorkers),
+				BuildID: table.GetString(it, table.AttrBuild),
+			}
 			// an unreadable time is from another release, and counts as unknown
 			r.SeenAt, _ = time.Parse(table.TimeFormat, table.GetString(it, attrSeenAt))
 			r.StartedAt, _ = time.Parse(table.TimeFormat, table.GetString(it, attrStartedAt))

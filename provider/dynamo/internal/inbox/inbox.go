@@ -44,6 +44,7 @@ func (ib *Inbox) Send(ctx context.Context, ms ...provider.Message) error {
 	return ib.queue.SendInOrder(ctx, ib.queue.InboxURL, entries)
 }
 
+// Encode returns the entry of a message. It sets the version of the message.
 func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	m.V = provider.WireVersion
 	b, err := json.Marshal(m)
@@ -52,8 +53,10 @@ func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	}
 	e := sqsqueue.Entry{Body: sqsqueue.SqsText(b), Group: sqsqueue.GroupID(m.InstanceID), Dedup: deduplicationID(m)}
 	if most := sqsqueue.BodyLimitFor(m.Redrive); len(e.Body) > most {
-		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
-			m.InstanceID, len(e.Body), most)
+		return sqsqueue.Entry{}, fmt.Errorf(
+			"dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind, m.InstanceID,
+			len(e.Body), most,
+		)
 	}
 	// the queue must not drop it as a duplicate of the original; repetitions of one recovery are one message
 	if m.Redrive != nil {
@@ -62,8 +65,8 @@ func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	return e, nil
 }
 
-// deduplicationID returns a deduplication ID for the content of a message, so that a repetition within SQS's five minutes is
-// one message. A wake has no content. It belongs to its moment, and an earlier wake must not suppress it.
+// deduplicationID returns a deduplication ID for the content of a message, so that a repetition within SQS's five
+// minutes is one message. A wake has no content. It belongs to its moment, and an earlier wake must not suppress it.
 func deduplicationID(m *provider.Message) string {
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:
@@ -97,8 +100,8 @@ func deduplicationID(m *provider.Message) string {
 	return rand.Text()
 }
 
-// timerID is deduplicationID for a message that reports a due timer. A pending attempt is checked repeatedly, each time by
-// another timer.
+// timerID is deduplicationID for a message that reports a due timer. A pending attempt is checked repeatedly, each time
+// by another timer.
 func timerID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10)}
 	if m.Attempt > 0 {
@@ -135,7 +138,9 @@ func answerID(m *provider.Message) string {
 // Decode groups inbox records by instance. It returns a record as unreadable if the record is not in
 // its instance's message group. The sequence number of such a record is not comparable with the instance's watermark,
 // and would make the instance drop messages that it has not consumed.
-func (ib *Inbox) Decode(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+func (ib *Inbox) Decode(
+	records []provider.Record,
+) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
 		m, err := provider.DecodeMessage(r.Body)
@@ -159,8 +164,8 @@ func (ib *Inbox) Decode(records []provider.Record) (items []*provider.Orchestrat
 	return items, unreadable
 }
 
-// checkRecipient returns an error for a message of another hub or in another instance's group, because it was copied to this
-// queue.
+// checkRecipient returns an error for a message of another hub or in another instance's group, because it was copied to
+// this queue.
 func (ib *Inbox) checkRecipient(m *provider.Message, group string) error {
 	if want := sqsqueue.GroupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w",

@@ -43,7 +43,11 @@ func (ib *Inbox) noteInterruptions(ctx context.Context, ms []provider.Message) {
 			noted[id] = true
 			now := ib.now()
 			it := interruptionKey(id)
-			it[attrRequestedAt], it[table.AttrTTL] = table.Num(now.UnixMilli()), table.Unix(now.Add(interruptionLifetime))
+			it[attrRequestedAt], it[table.AttrTTL] = table.Num(
+				now.UnixMilli(),
+			), table.Unix(
+				now.Add(interruptionLifetime),
+			)
 			_ = ib.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
 		}
 	}

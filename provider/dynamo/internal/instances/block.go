@@ -14,17 +14,33 @@ import (
 )
 
 // BlockInstance writes only the instance item, because a segment requires a readable history.
-func (is *Store) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
+func (is *Store) BlockInstance(
+	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
+) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{
-		Key:                      table.InstanceKey(instanceID),
-		UpdateExpression:         aws.String(set + forget),
-		ConditionExpression:      aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
-		ExpressionAttributeNames: map[string]string{"#updated": "updated", table.NameStatus: table.AttrStatus, "#x": "execution"},
+		Key:                 table.InstanceKey(instanceID),
+		UpdateExpression:    aws.String(set + forget),
+		ConditionExpression: aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
+		ExpressionAttributeNames: map[string]string{
+			"#updated":       "updated",
+			table.NameStatus: table.AttrStatus,
+			"#x":             "execution",
+		},
 		ExpressionAttributeValues: table.Item{
-			":updated": table.Str(table.FormatTime(is.now())), ":x": table.Str(executionID), ":status": table.Str(string(provider.StatusRunning)),
-			":pending": table.Str(string(provider.StatusPending)), ":running": table.Str(string(provider.StatusRunning)),
-			":cancelling": table.Str(string(provider.StatusCancelling)), ":blocked": table.Str(string(provider.StatusBlocked)),
+			":updated": table.Str(
+				table.FormatTime(is.now()),
+			),
+			":x":      table.Str(executionID),
+			":status": table.Str(string(provider.StatusRunning)),
+			":pending": table.Str(
+				string(provider.StatusPending),
+			),
+			":running": table.Str(string(provider.StatusRunning)),
+			":cancelling": table.Str(
+				string(provider.StatusCancelling),
+			),
+			":blocked": table.Str(string(provider.StatusBlocked)),
 		},
 	}
 	if why != nil {
@@ -32,8 +48,12 @@ func (is *Store) BlockInstance(ctx context.Context, instanceID, executionID, bui
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
 		}
-		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused")
-		in.ConditionExpression = aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)")
+		in.UpdateExpression = aws.String(
+			set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused",
+		)
+		in.ConditionExpression = aws.String(
+			"#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)",
+		)
 		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
 		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))
 		in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(instanceID))

@@ -17,8 +17,11 @@ import (
 // AttentionQuery returns a query of a partition of the attention index, sorted by the time of the last change.
 func AttentionQuery(partition string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		IndexName:              aws.String(table.IndexByAttention),
-		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: table.Item{":kind": table.Str(partition)},
+		IndexName: aws.String(table.IndexByAttention),
+		KeyConditionExpression: aws.String(
+			"attention = :kind",
+		),
+		ExpressionAttributeValues: table.Item{":kind": table.Str(partition)},
 	}
 }
 
@@ -33,9 +36,15 @@ func (a IndexPosition) StartKey(partition string) table.Item {
 	if a.Key == "" {
 		return nil
 	}
-	return table.Item{table.AttrAttention: table.Str(partition), table.AttrUpdated: table.Str(a.Updated), table.AttrPK: table.Str(a.Key), table.AttrSK: table.Str(table.SKInstance)}
+	return table.Item{
+		table.AttrAttention: table.Str(partition),
+		table.AttrUpdated:   table.Str(a.Updated),
+		table.AttrPK:        table.Str(a.Key),
+		table.AttrSK:        table.Str(table.SKInstance),
+	}
 }
 
+// PositionOf returns the position of an entry of the attention index.
 func PositionOf(it table.Item) IndexPosition {
 	return IndexPosition{Updated: table.GetString(it, table.AttrUpdated), Key: table.GetString(it, table.AttrPK)}
 }
@@ -73,7 +82,9 @@ func (is *Store) GetAll(ctx context.Context, named []table.Item) (items []table.
 }
 
 // ReadAll reads the instances that an index returned, and returns those that still have the status.
-func (is *Store) ReadAll(ctx context.Context, named []table.Item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
+func (is *Store) ReadAll(
+	ctx context.Context, named []table.Item, status provider.RuntimeStatus,
+) (found []provider.Instance, errs []error) {
 	items, errs := is.GetAll(ctx, named)
 	for _, it := range items {
 		if table.GetString(it, table.AttrStatus) != string(status) {
@@ -117,12 +128,17 @@ func Partitions(kind string) []string {
 	return partitions
 }
 
+// ShardQuery returns a query of a shard of the creation index between two keys.
 func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		IndexName:              aws.String(table.IndexByCreation),
 		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
 		// every name that can be a reserved word has an alias
-		ExpressionAttributeNames:  map[string]string{"#created": table.AttrCreated},
-		ExpressionAttributeValues: table.Item{":shard": table.Str(strconv.Itoa(shard)), ":from": table.Str(from), ":to": table.Str(to)},
+		ExpressionAttributeNames: map[string]string{"#created": table.AttrCreated},
+		ExpressionAttributeValues: table.Item{
+			":shard": table.Str(strconv.Itoa(shard)),
+			":from":  table.Str(from),
+			":to":    table.Str(to),
+		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
+// Encode returns the item of an instance.
 func Encode(in provider.Instance) (table.Item, error) {
 	it := table.InstanceKey(in.InstanceID)
 	it["name"] = table.Str(in.Name)
@@ -69,17 +70,26 @@ func CreatedKey(in provider.Instance) string {
 	return table.FormatTime(in.CreatedAt) + "#" + table.Digest(in.InstanceID)[:8]
 }
 
+// Decode returns the instance in an item. After an error, it is the readable part.
 func Decode(it table.Item) (provider.Instance, error) {
 	id := table.GetString(it, table.AttrPK)
 	in := provider.Instance{
-		InstanceID: id[min(len(table.IDPrefix), len(id)):], ExecutionID: table.GetString(it, table.AttrExecution), ExecutionNumber: table.GetNumber(it, "number"),
-		Name: table.GetString(it, "name"), Version: table.GetString(it, "version"), Status: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
-		StartID: table.GetString(it, table.AttrStartID), BlockedBy: table.GetString(it, table.AttrBlockedBy), RequestedBy: table.GetString(it, table.AttrRequestedBy),
+		InstanceID:      id[min(len(table.IDPrefix), len(id)):],
+		ExecutionID:     table.GetString(it, table.AttrExecution),
+		ExecutionNumber: table.GetNumber(it, "number"),
+		Name:            table.GetString(it, "name"),
+		Version:         table.GetString(it, "version"),
+		Status:          provider.RuntimeStatus(table.GetString(it, table.AttrStatus)),
+		StartID:         table.GetString(it, table.AttrStartID),
+		BlockedBy:       table.GetString(it, table.AttrBlockedBy),
+		RequestedBy:     table.GetString(it, table.AttrRequestedBy),
 	}
 
 	var err error
 	created := table.GetString(it, table.AttrCreated)
-	if in.CreatedAt, err = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))]); err != nil {
+	if in.CreatedAt, err = time.Parse(
+		table.TimeFormat, created[:min(len(table.TimeFormat), len(created))],
+	); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: created: %w", in.InstanceID, err)
 	}
 	if in.UpdatedAt, err = time.Parse(table.TimeFormat, table.GetString(it, table.AttrUpdated)); err != nil {
@@ -128,6 +138,7 @@ func (is *Store) ReadInstance(ctx context.Context, instanceID string) (provider.
 	return is.ReadWith(ctx, instanceID, provider.Strong)
 }
 
+// ReadWith reads an instance with the given consistency.
 func (is *Store) ReadWith(ctx context.Context, instanceID string, c provider.Consistency) (provider.Instance, error) {
 	it, err := is.Get(ctx, instanceID, c)
 	if err != nil {

@@ -32,9 +32,9 @@ type Projection struct {
 // Changed reports whether there are changes to write.
 func (u *Projection) Changed() bool { return u.Status != "" }
 
-// MinWakeInterval and MaxWakeInterval limit the time between two wakes of a pending instance, which doubles each time. Without
-// them, a hub with a backlog would receive a message for each pending instance at each search, which would increase the
-// backlog.
+// MinWakeInterval and MaxWakeInterval limit the time between two wakes of a pending instance, which doubles each time.
+// Without them, a hub with a backlog would receive a message for each pending instance at each search, which would
+// increase the backlog.
 const (
 	MinWakeInterval = 2 * time.Minute
 	MaxWakeInterval = time.Hour
@@ -58,12 +58,18 @@ func (u *Projection) updated(now time.Time) time.Time {
 // condition fails, another process is ahead or deletes the instance, and project does nothing.
 func (is *Store) Project(ctx context.Context, u Projection) error {
 	in := &dynamodb.UpdateItemInput{
-		Key:                      table.InstanceKey(u.InstanceID),
-		UpdateExpression:         aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
-		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)"),
+		Key:              table.InstanceKey(u.InstanceID),
+		UpdateExpression: aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
+		ConditionExpression: aws.String(
+			"#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)",
+		),
 		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq"},
 		ExpressionAttributeValues: table.Item{
-			":updated": table.Str(table.FormatTime(u.updated(is.now()))), ":execution": table.Str(u.ExecutionID), ":seq": table.Num(u.Sequence),
+			":updated": table.Str(
+				table.FormatTime(u.updated(is.now())),
+			),
+			":execution": table.Str(u.ExecutionID),
+			":seq":       table.Num(u.Sequence),
 		},
 	}
 	u.values(in, is.now())
@@ -77,11 +83,15 @@ func (is *Store) Project(ctx context.Context, u Projection) error {
 // secondExecution is the number of the execution after the first one.
 const secondExecution = 2
 
-// NextExecutionUpdate returns the update that makes the turn's next execution the current one, on condition that the turn's
-// own execution was (R7).
+// NextExecutionUpdate returns the update that makes the turn's next execution the current one, on condition that the
+// turn's own execution was (R7).
 func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
-		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq", "#number": "number"},
+		ExpressionAttributeNames: map[string]string{
+			"#execution": table.AttrExecution,
+			"#seq":       "seq",
+			"#number":    "number",
+		},
 		ExpressionAttributeValues: table.Item{
 			":at": table.Str(table.FormatTime(is.now())), ":execution": table.Str(t.Head.ExecutionID),
 			":next": table.Str(t.Next.ExecutionID), ":number": table.Num(t.Next.Start.Number),
@@ -104,8 +114,13 @@ func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Upda
 	u.values(in, is.now())
 
 	return &types.Update{
-		Key: table.InstanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+		Key: table.InstanceKey(
+			t.InstanceID,
+		),
+		UpdateExpression:          &set,
+		ConditionExpression:       aws.String("#execution = :execution"),
+		ExpressionAttributeNames:  in.ExpressionAttributeNames,
+		ExpressionAttributeValues: in.ExpressionAttributeValues,
 	}
 }
 
@@ -158,9 +173,9 @@ func (u *Projection) removals() string {
 	}
 }
 
-// maxDiagnosisBytes limits the message of a diagnosis. JSON can encode each byte in six, and an item has at most 400 KB. If
-// the item could not be written, the instance would not become Blocked and its messages would be redelivered. The
-// history contains the whole message.
+// maxDiagnosisBytes limits the message of a diagnosis. JSON can encode each byte in six, and an item has at most 400
+// KB. If the item could not be written, the instance would not become Blocked and its messages would be redelivered.
+// The history contains the whole message.
 const maxDiagnosisBytes = 16 << 10
 
 // diagnosisOf returns the diagnosis of a blocked instance, shortened for its item.

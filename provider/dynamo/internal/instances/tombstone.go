@@ -25,6 +25,7 @@ func HolderOf(it table.Item) provider.Instance {
 	return in
 }
 
+// IsDeleting reports whether the instance is being deleted.
 func IsDeleting(it table.Item) bool {
 	_, deleting := it[table.AttrDeleting]
 	return deleting
@@ -36,9 +37,18 @@ func (is *Store) Tombstone(it table.Item) table.Item {
 	now := is.now()
 	lives := append(DeletedStarts(it), table.Str(table.GetString(it, table.AttrStartID)))
 	t := table.Item{
-		table.AttrTombstone: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)), table.AttrRejectedCount: table.Num(table.GetNumber(it, table.AttrRejectedCount)),
-		table.AttrRejectedStarts: it[table.AttrRejectedStarts], table.AttrDeletedStarts: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-MaxStoredStarts):]},
-		table.AttrWM: it[table.AttrWM], table.AttrInbox: it[table.AttrInbox], table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], table.AttrPurgedBy: it[table.AttrPurgedBy],
+		table.AttrTombstone: table.Str(
+			table.FormatTime(now),
+		),
+		table.AttrTTL:            table.Unix(now.Add(table.TombstoneLifetime)),
+		table.AttrRejectedCount:  table.Num(table.GetNumber(it, table.AttrRejectedCount)),
+		table.AttrRejectedStarts: it[table.AttrRejectedStarts],
+		table.AttrDeletedStarts:  &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-MaxStoredStarts):]},
+		table.AttrWM:             it[table.AttrWM],
+		table.AttrInbox:          it[table.AttrInbox],
+		table.AttrPK:             it[table.AttrPK],
+		table.AttrSK:             it[table.AttrSK],
+		table.AttrPurgedBy:       it[table.AttrPurgedBy],
 	}
 	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
 	return t
@@ -49,10 +59,11 @@ func WatermarkOf(it table.Item) provider.Position {
 	return provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: table.GetString(it, table.AttrWM)}
 }
 
-// MaxStoredStarts is the maximum number of rejected starts of an instance, and of starts of deleted incarnations of an ID,
-// because the size of an item is limited.
+// MaxStoredStarts is the maximum number of rejected starts of an instance, and of starts of deleted incarnations of an
+// ID, because the size of an item is limited.
 const MaxStoredStarts = 256
 
+// IsTombstone reports whether the item is the tombstone of a deleted instance.
 func IsTombstone(it table.Item) bool {
 	_, deleted := it[table.AttrTombstone]
 	return deleted
@@ -60,7 +71,8 @@ func IsTombstone(it table.Item) bool {
 
 // MustNotStart reports whether a start was rejected, or created an incarnation of the ID that is deleted.
 func MustNotStart(it table.Item, startID string) bool {
-	if past, ok := it[table.AttrRejectedStarts].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
+	if past, ok := it[table.AttrRejectedStarts].(*types.AttributeValueMemberSS); ok &&
+		slices.Contains(past.Value, startID) {
 		return true
 	}
 	return IsDeletedStart(it, startID)
@@ -105,6 +117,9 @@ func ReplaceTombstone(put *types.Put, old table.Item) {
 		put.Item[table.AttrPurgedAt] = table.Str(table.FormatTime(PurgedAt(old)))
 	}
 	put.ConditionExpression = aws.String(table.NotExists + " OR #deleted = :deleted AND #refused = :refused")
-	put.ExpressionAttributeNames = map[string]string{"#deleted": table.AttrTombstone, table.NameRejectedCount: table.AttrRejectedCount}
+	put.ExpressionAttributeNames = map[string]string{
+		"#deleted":              table.AttrTombstone,
+		table.NameRejectedCount: table.AttrRejectedCount,
+	}
 	put.ExpressionAttributeValues = table.Item{":deleted": old[table.AttrTombstone], ":refused": refused}
 }

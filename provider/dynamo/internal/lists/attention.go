@@ -22,7 +22,9 @@ type entry struct {
 
 // mergePartitions merges the partitions of a kind after a cursor, the latest change first. next is the cursor of the
 // rest of the list, or nil at the end. Entries with the same time are sorted by partition, and then as in the index.
-func (ls *Lists) mergePartitions(ctx context.Context, kind string, limit int, c cursor) (named []table.Item, next *entry, err error) {
+func (ls *Lists) mergePartitions(
+	ctx context.Context, kind string, limit int, c cursor,
+) (named []table.Item, next *entry, err error) {
 	partitions := instances.Partitions(kind)
 	pages := make([][]table.Item, len(partitions))
 	more := make([]bool, len(partitions))
@@ -49,19 +51,19 @@ func (ls *Lists) mergePartitions(ctx context.Context, kind string, limit int, c 
 	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Compare(table.GetString(b.Item, table.AttrUpdated), table.GetString(a.Item, table.AttrUpdated))
 	})
-	goesOn := len(all) > limit || slices.Contains(more, true)
+	hasMore := len(all) > limit || slices.Contains(more, true)
 	all = all[:min(limit, len(all), completeEntries(all, pages, more, limit))]
 	for _, a := range all {
 		named = append(named, a.Item)
 	}
-	if goesOn && len(all) > 0 {
+	if hasMore && len(all) > 0 {
 		next = &all[len(all)-1]
 	}
 	return named, next, nil
 }
 
-// completeEntries returns the number of entries without gaps: up to the last entry of a page that ended early, as pages of a
-// query do at 1 MB.
+// completeEntries returns the number of entries without gaps: up to the last entry of a page that ended early, as pages
+// of a query do at 1 MB.
 func completeEntries(all []entry, pages [][]table.Item, more []bool, limit int) int {
 	whole := len(all)
 	for i, page := range pages {
@@ -79,8 +81,8 @@ func completeEntries(all []entry, pages [][]table.Item, more []bool, limit int) 
 	return whole
 }
 
-// partitionQuery returns a query of a partition after a cursor, the latest change first. For the time of the cursor itself,
-// the partitions before that of the cursor were listed, and those after it were not.
+// partitionQuery returns a query of a partition after a cursor, the latest change first. For the time of the cursor
+// itself, the partitions before that of the cursor were listed, and those after it were not.
 func (ls *Lists) partitionQuery(partition string, number int, c cursor) *dynamodb.QueryInput {
 	in := instances.AttentionQuery(partition)
 	in.ScanIndexForward = aws.Bool(false)

@@ -50,6 +50,7 @@ func queryDigest(q provider.ListQuery) string {
 	return table.Digest(parts...)[:12]
 }
 
+// String returns the cursor as text for a caller.
 func (c cursor) String() string {
 	b, _ := json.Marshal(c) //nolint:errchkjson // two strings: cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -94,7 +95,8 @@ func (c cursor) isPosition(q provider.ListQuery) bool {
 	kind, byAttention := attentionOf(q.Status)
 	id, isInstance := strings.CutPrefix(c.Key, table.IDPrefix)
 	hasPartition := c.Partition >= 0 && c.Partition < len(instances.Partitions(kind))
-	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
+	return byAttention && hasPartition && isInstance &&
+		provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
 // ListInstances reads the index by creation time. For Blocked, Paused and Deleting it reads the attention index
@@ -102,7 +104,10 @@ func (c cursor) isPosition(q provider.ListQuery) bool {
 func (ls *Lists) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
-		return provider.Page{}, &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d", largestPage)}
+		return provider.Page{}, &provider.FieldError{
+			Field:   "limit",
+			Problem: fmt.Sprintf("must be from 1 to %d", largestPage),
+		}
 	case q.Limit == 0:
 		q.Limit = defaultPage
 	}
@@ -153,10 +158,12 @@ func (ls *Lists) decodeReadable(ctx context.Context, it table.Item) provider.Ins
 // total. Otherwise a list with a filter that selects few of many instances would read all of them.
 const readsPerShard = 2
 
-// mergeShards merges the shards until a page is full or the read limit of a page is reached. It reads each shard in small
-// steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or empty
-// at its end.
-func (ls *Lists) mergeShards(ctx context.Context, q provider.ListQuery, c cursor) (all []table.Item, before string, err error) {
+// mergeShards merges the shards until a page is full or the read limit of a page is reached. It reads each shard in
+// small steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or
+// empty at its end.
+func (ls *Lists) mergeShards(
+	ctx context.Context, q provider.ListQuery, c cursor,
+) (all []table.Item, before string, err error) {
 	lists := make([]*shardList, table.Shards)
 	for shard := range lists {
 		lists[shard] = ls.newShardList(shard, q, c)
@@ -307,7 +314,9 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 // and its projection can only be changed by rebuilding it. Each instance is therefore read with strong consistency: it
 // is complete, and an instance that has left the status is omitted. A page reads at most as many instances as it can
 // contain, so it can be empty if there is a filter.
-func (ls *Lists) listByAttention(ctx context.Context, q provider.ListQuery, kind string, c cursor) (page provider.Page, err error) {
+func (ls *Lists) listByAttention(
+	ctx context.Context, q provider.ListQuery, kind string, c cursor,
+) (page provider.Page, err error) {
 	named, next, err := ls.mergePartitions(ctx, kind, q.Limit, c)
 	if err != nil {
 		return page, err
@@ -326,7 +335,12 @@ func (ls *Lists) listByAttention(ctx context.Context, q provider.ListQuery, kind
 		}
 	}
 	if next != nil {
-		page.NextCursor = cursor{Before: table.GetString(next.Item, table.AttrUpdated), Key: table.GetString(next.Item, table.AttrPK), Partition: next.partition, Query: queryDigest(q)}.String()
+		page.NextCursor = cursor{
+			Before:    table.GetString(next.Item, table.AttrUpdated),
+			Key:       table.GetString(next.Item, table.AttrPK),
+			Partition: next.partition,
+			Query:     queryDigest(q),
+		}.String()
 	}
 	return page, nil
 }

@@ -18,7 +18,9 @@ const pagesPerMatch = 20
 
 // MatchInstances reads the index by creation time, shard by shard, oldest first. Its cursor consists of a shard and the
 // last key that was read.
-func (ls *Lists) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+func (ls *Lists) MatchInstances(
+	ctx context.Context, f provider.Filter, from string, most int,
+) (found []provider.Target, next string, err error) {
 	shard, after, err := parseMatchCursor(from)
 	if err != nil {
 		return nil, "", err
@@ -49,7 +51,9 @@ func (ls *Lists) MatchInstances(ctx context.Context, f provider.Filter, from str
 }
 
 // matchPage reads the next page of a shard after a key.
-func (ls *Lists) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []table.Item, more bool, err error) {
+func (ls *Lists) matchPage(
+	ctx context.Context, f *provider.Filter, shard int, after string,
+) (page []table.Item, more bool, err error) {
 	// the key of an instance that was started at that time sorts after it
 	begin, end := table.FormatTime(f.StartedAfter), table.FormatTime(f.StartedBefore)
 	if after != "" {
@@ -87,9 +91,11 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 // selects reports whether a filter selects an item of the index. The query has already applied the start times.
 func selects(f *provider.Filter, it table.Item) bool {
 	if f.Orchestration != "" && table.GetString(it, "name") != f.Orchestration ||
-		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(table.GetString(it, table.AttrStatus))) ||
+		len(f.Statuses) > 0 &&
+			!slices.Contains(f.Statuses, provider.RuntimeStatus(table.GetString(it, table.AttrStatus))) ||
 		f.Version != "" && table.GetString(it, "version") != f.Version ||
-		f.ParentID != "" && !strings.HasPrefix(table.GetString(it, table.AttrParent), instances.ParentPrefix(f.ParentID)) ||
+		f.ParentID != "" &&
+			!strings.HasPrefix(table.GetString(it, table.AttrParent), instances.ParentPrefix(f.ParentID)) ||
 		!f.UpdatedBefore.IsZero() && lastChange(it) >= table.FormatTime(f.UpdatedBefore) {
 		return false
 	}

@@ -20,10 +20,12 @@ type entry[V any] struct {
 	cost  int
 }
 
+// New returns a cache whose values cost at most limit together.
 func New[V any](limit int) *Cache[V] {
 	return &Cache[V]{limit: limit, byKey: map[string]*list.Element{}}
 }
 
+// Get returns a value and marks it as used.
 func (l *Cache[V]) Get(key string) (v V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,6 +38,7 @@ func (l *Cache[V]) Get(key string) (v V, ok bool) {
 	return r.value, true
 }
 
+// Has reports whether the cache has a value, and marks it as used.
 func (l *Cache[V]) Has(key string) bool {
 	_, ok := l.Get(key)
 	return ok

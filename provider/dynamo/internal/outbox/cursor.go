@@ -53,7 +53,12 @@ type rejection struct {
 }
 
 func newCursor(x provider.Origin, s provider.Segment) cursor {
-	return cursor{instanceID: x.InstanceID, executionID: x.ExecutionID, sequence: s.Sequence, last: s.Events[len(s.Events)-1].ID}
+	return cursor{
+		instanceID:  x.InstanceID,
+		executionID: x.ExecutionID,
+		sequence:    s.Sequence,
+		last:        s.Events[len(s.Events)-1].ID,
+	}
 }
 
 func (c *cursor) key() table.Item {
@@ -98,8 +103,14 @@ func (ob *Outbox) writeCursor(ctx context.Context, c *cursor) {
 		it[attrSendRefused] = table.Str(string(refused))
 	}
 	in := &dynamodb.PutItemInput{
-		Item: it, ConditionExpression: aws.String("(attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached) AND " + notLaterRun),
-		ExpressionAttributeValues: table.Item{":reached": table.Num(c.reached), ValueRun: table.Str(cmp.Or(c.run, noRun))},
+		Item: it,
+		ConditionExpression: aws.String(
+			"(attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached) AND " + notLaterRun,
+		),
+		ExpressionAttributeValues: table.Item{
+			":reached": table.Num(c.reached),
+			ValueRun:   table.Str(cmp.Or(c.run, noRun)),
+		},
 	}
 	err := ob.table.Put(ctx, c.instanceID, in)
 	if _, ahead := table.FailedItem(err, 0); err != nil && !ahead {

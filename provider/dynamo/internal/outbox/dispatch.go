@@ -11,7 +11,9 @@ import (
 
 // Dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
 // the ID may be used again only then (R9). The last steps are best effort.
-func (ob *Outbox) Dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
+func (ob *Outbox) Dispatch(
+	ctx context.Context, t *provider.Turn, s provider.Segment,
+) ([]provider.OutputFailure, error) {
 	u := instances.AfterTurn(t, s)
 	needless := t.ObsoleteTimers()
 	if u.Changed() && !u.Status.Terminal() {
@@ -32,7 +34,9 @@ func (ob *Outbox) Dispatch(ctx context.Context, t *provider.Turn, s provider.Seg
 }
 
 // dispatchWithStatus sends the outputs and writes the instance concurrently, because neither depends on the other.
-func (ob *Outbox) dispatchWithStatus(ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
+func (ob *Outbox) dispatchWithStatus(
+	ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection, needless []history.OpenItem,
+) (refused []provider.OutputFailure, err error) {
 	err = awscall.Parallel(
 		func() error { return ob.writeStatus(ctx, &u) },
 		func() (err error) { refused, err = ob.sendSegment(ctx, t, s); return err },
@@ -48,14 +52,16 @@ func (ob *Outbox) dispatchWithStatus(ctx context.Context, t *provider.Turn, s pr
 
 // Redispatch sends the unsettled outputs again of the segments that since selects, up to the head, across
 // continue-as-new (R4).
-func (ob *Outbox) Redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+func (ob *Outbox) Redispatch(
+	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
+) ([]provider.OutputFailure, error) {
 	refused, err := ob.redispatch(ctx, o, since)
 	markMayHaveStarted(o.Segments, refused)
 	return refused, err
 }
 
-// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started, because an earlier
-// dispatch may have sent them when the hub had their queue.
+// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started, because
+// an earlier dispatch may have sent them when the hub had their queue.
 func markMayHaveStarted(segments []provider.Segment, refused []provider.OutputFailure) {
 	if len(refused) == 0 {
 		return
@@ -75,7 +81,9 @@ func markMayHaveStarted(segments []provider.Segment, refused []provider.OutputFa
 	}
 }
 
-func (ob *Outbox) redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
+func (ob *Outbox) redispatch(
+	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
+) ([]provider.OutputFailure, error) {
 	out := Sender{outbox: ob, repeated: true}
 	first := 0 // of the execution itself
 	for u, err := range ob.unsentExecutions(ctx, o, since) {

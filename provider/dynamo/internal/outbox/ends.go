@@ -17,12 +17,14 @@ import (
 // maxEndsPerMessage is the maximum number of ends in one message.
 const maxEndsPerMessage = 1000
 
-// SendActivityEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for their
-// next attempt. The turn is committed, so that no later attempt becomes the current one. An attempt that is not due has
-// not started by any clock, and a worker that receives it later reads the cancel record first. The worker that receives
-// the work item of a due attempt reports its end. A pending attempt has no worker: its token holder reports the end,
-// and a timer limits the wait.
-func (ob *Outbox) SendActivityEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.OpenItem) error {
+// SendActivityEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for
+// their next attempt. The turn is committed, so that no later attempt becomes the current one. An attempt that is not
+// due has not started by any clock, and a worker that receives it later reads the cancel record first. The worker that
+// receives the work item of a due attempt reports its end. A pending attempt has no worker: its token holder reports
+// the end, and a timer limits the wait.
+func (ob *Outbox) SendActivityEnds(
+	ctx context.Context, x provider.Origin, sequence int64, cancelled []history.OpenItem,
+) error {
 	waits := map[int64]bool{}
 	for i := range cancelled {
 		if o := &cancelled[i]; o.WaitsForCancellation {
@@ -45,7 +47,10 @@ func (ob *Outbox) SendActivityEnds(ctx context.Context, x provider.Origin, seque
 		}
 		if !ob.timers.MayHaveStarted(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
-				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Truncate(attempts.RetryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.OutcomeReturned),
+				ActivityID: r.ActivityID,
+				Attempt:    r.Attempt - 1,
+				Error:      r.Error.Truncate(attempts.RetryMessageBytes, 0),
+				Ended:      cmp.Or(r.Ended, history.OutcomeReturned),
 			})
 		}
 	}
@@ -54,7 +59,11 @@ func (ob *Outbox) SendActivityEnds(ctx context.Context, x provider.Origin, seque
 	for len(ends) > 0 {
 		n := min(len(ends), maxEndsPerMessage)
 		ms = append(ms, provider.Message{
-			Kind: provider.MessageActivityOutcomes, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, Outcomes: ends[:n],
+			Kind:        provider.MessageActivityOutcomes,
+			InstanceID:  x.InstanceID,
+			ExecutionID: x.ExecutionID,
+			Segment:     sequence,
+			Outcomes:    ends[:n],
 		})
 		ends = ends[n:]
 	}
@@ -72,7 +81,13 @@ func (ob *Outbox) graceTimer(x provider.Origin, sequence int64, r *provider.Acti
 		at = r.NextCheckAt
 	}
 	return provider.Timer{
-		V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: r.ActivityID,
-		FireAt: at, Attempt: r.Attempt, WaitForCancellation: true,
+		V:                   provider.WireVersion,
+		InstanceID:          x.InstanceID,
+		ExecutionID:         x.ExecutionID,
+		Segment:             sequence,
+		TimerID:             r.ActivityID,
+		FireAt:              at,
+		Attempt:             r.Attempt,
+		WaitForCancellation: true,
 	}
 }

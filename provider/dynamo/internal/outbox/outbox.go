@@ -1,5 +1,6 @@
-// Package outbox sends what committed segments schedule: work items, timers, messages, results of updates and the status
-// of the instance. It sends again what a redelivery or a reconciliation finds unsettled, and records what SQS accepted.
+// Package outbox sends what committed segments schedule: work items, timers, messages, results of updates and the
+// status of the instance. It sends again what a redelivery or a reconciliation finds unsettled, and records what SQS
+// accepted.
 package outbox
 
 import (

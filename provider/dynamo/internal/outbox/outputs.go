@@ -25,7 +25,9 @@ func (ob *Outbox) SendOutputs(ctx context.Context, out *provider.Outputs) ([]pro
 
 // encode encodes outputs for their queues, by URL. It separately returns outputs that no queue can accept, which it
 // finds out without a call.
-func (ob *Outbox) encode(ctx context.Context, out *provider.Outputs) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
+func (ob *Outbox) encode(
+	ctx context.Context, out *provider.Outputs,
+) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
 	if refused, err = ob.workQueues.AddEntries(ctx, out.WorkItems, &queues); err != nil {
 		return nil, refused, err
 	}
@@ -39,8 +41,11 @@ func (ob *Outbox) encode(ctx context.Context, out *provider.Outputs) (queues sqs
 
 func rejectedOutputs(never []sqsqueue.RejectedEntry) (refused []provider.OutputFailure) {
 	for _, e := range never {
-		refused = append(refused, workqueue.RejectOutput(e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code,
-			e.Message))
+		refused = append(
+			refused,
+			workqueue.RejectOutput(e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code,
+				e.Message),
+		)
 	}
 	return refused
 }
@@ -51,7 +56,8 @@ func (ob *Outbox) addMessages(ms []provider.Message, queues *sqsqueue.Outgoing) 
 		m := ms[i]
 		id := m.SourceEventID
 		m.Hub = ob.queue.Hub
-		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent || m.Kind == provider.MessageUpdateSent
+		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent ||
+			m.Kind == provider.MessageUpdateSent
 		if own {
 			m.SourceEventID = 0
 		}
@@ -83,8 +89,8 @@ func (ob *Outbox) PutWorkItems(ctx context.Context, items ...provider.WorkItem) 
 	return err
 }
 
-// setReconcileIDs gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may just have
-// been purged, and SQS still drops repetitions of purged messages.
+// setReconcileIDs gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may just
+// have been purged, and SQS still drops repetitions of purged messages.
 func (ob *Outbox) setReconcileIDs(queues sqsqueue.Outgoing, run string) {
 	for i := range queues {
 		if q := &queues[i]; q.URL != ob.queue.InboxURL {

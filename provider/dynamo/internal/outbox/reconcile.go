@@ -26,7 +26,13 @@ func (ob *Outbox) Resend(
 		return sent, nil, err
 	}
 	b := Sender{outbox: ob, repeated: true, run: run}
-	b.accepted = acceptedOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, head: o.Head.Segment, known: fresh, run: run}
+	b.accepted = acceptedOutputs{
+		instanceID:  o.InstanceID,
+		executionID: o.Head.ExecutionID,
+		head:        o.Head.Segment,
+		known:       fresh,
+		run:         run,
+	}
 	defer b.WriteRecord(ctx)
 	for _, s := range o.Segments {
 		if err := b.Send(ctx, x, s, settled); err != nil {
@@ -43,14 +49,18 @@ func (ob *Outbox) Resend(
 // queue any more. It keeps those of the same reconciliation, so that a reconciliation whose calls fail continues. It
 // also keeps those of a later, concurrent one, because otherwise each reconciliation would send the outputs of the
 // other again. fresh is true if there are none of these.
-func (ob *Outbox) deleteRecords(ctx context.Context, o *provider.Orchestration, notes []table.Item, run string) (fresh bool, err error) {
+func (ob *Outbox) deleteRecords(
+	ctx context.Context, o *provider.Orchestration, notes []table.Item, run string,
+) (fresh bool, err error) {
 	fresh = true
 	for _, note := range notes {
 		if run != "" && table.GetString(note, table.AttrTakenBy) >= run {
 			fresh = false
 			continue
 		}
-		if err := ob.table.DeleteItem(ctx, o.InstanceID, table.Item{table.AttrPK: note[table.AttrPK], table.AttrSK: note[table.AttrSK]}); err != nil {
+		if err := ob.table.DeleteItem(
+			ctx, o.InstanceID, table.Item{table.AttrPK: note[table.AttrPK], table.AttrSK: note[table.AttrSK]},
+		); err != nil {
 			return false, err
 		}
 	}

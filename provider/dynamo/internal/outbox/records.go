@@ -45,7 +45,7 @@ type acceptedOutputs struct {
 	run            string // the reconciliation that wrote or writes the dispatch record
 	timers, others provider.IDSet
 	unwritten      bool
-	// seen holds the ID attributes of the dispatch record of head, as far as they are known.
+	// stored holds the ID attributes of the dispatch record of head, as far as they are known.
 	stored table.Item
 }
 
@@ -73,7 +73,9 @@ func (t *acceptedOutputs) add(timers bool, sent []sqsqueue.Entry) {
 
 // sendNew sends the entries that were not accepted yet. It records the accepted entries if remember is set, or if some
 // failed. It separately returns entries that SQS always rejects.
-func (b *Sender) sendNew(ctx context.Context, queues sqsqueue.Outgoing, remember bool) (never []sqsqueue.RejectedEntry, err error) {
+func (b *Sender) sendNew(
+	ctx context.Context, queues sqsqueue.Outgoing, remember bool,
+) (never []sqsqueue.RejectedEntry, err error) {
 	t := &b.accepted
 	if err := b.skipAccepted(ctx, queues); err != nil {
 		return nil, err
@@ -104,7 +106,9 @@ func (b *Sender) skipAccepted(ctx context.Context, queues sqsqueue.Outgoing) err
 	}
 	for i := range queues {
 		q := &queues[i]
-		q.Entries = slices.DeleteFunc(q.Entries, func(e sqsqueue.Entry) bool { return t.has(q.URL == b.outbox.queue.TimersURL, &e) })
+		q.Entries = slices.DeleteFunc(
+			q.Entries, func(e sqsqueue.Entry) bool { return t.has(q.URL == b.outbox.queue.TimersURL, &e) },
+		)
 	}
 	return nil
 }
@@ -195,7 +199,11 @@ func (b *Sender) WriteRecord(ctx context.Context) {
 // recordWrite returns the write of a dispatch record, or nil if it is too large.
 func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 	it := table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(t.executionID)), table.AttrSK: table.Str(table.CursorSK(t.head) + recordSuffix), table.AttrTTL: table.Unix(b.outbox.now().Add(cursorLife)),
+		table.AttrPK: table.Str(
+			table.ExecutionPK(t.executionID),
+		),
+		table.AttrSK:  table.Str(table.CursorSK(t.head) + recordSuffix),
+		table.AttrTTL: table.Unix(b.outbox.now().Add(cursorLife)),
 	}
 	in := &dynamodb.PutItemInput{
 		Item: it, ConditionExpression: aws.String(notLaterRun),
@@ -204,8 +212,10 @@ func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 	}
 	if t.run != "" {
 		it[table.AttrTakenBy] = table.Str(t.run)
-		in.ConditionExpression = aws.String("attribute_not_exists(" + table.AttrTakenBy + ") OR " + table.AttrTakenBy + " < " + ValueRun + " OR " +
-			table.AttrTakenBy + " = " + ValueRun + unchangedCondition(t.stored, in.ExpressionAttributeValues))
+		in.ConditionExpression = aws.String(
+			"attribute_not_exists(" + table.AttrTakenBy + ") OR " + table.AttrTakenBy + " < " + ValueRun + " OR " +
+				table.AttrTakenBy + " = " + ValueRun + unchangedCondition(t.stored, in.ExpressionAttributeValues),
+		)
 	}
 	for name, set := range map[string]provider.IDSet{attrAccepted: t.others, attrTakenTimers: t.timers} {
 		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers: cannot fail

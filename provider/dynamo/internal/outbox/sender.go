@@ -27,11 +27,11 @@ const (
 // Sender sends the outputs of segments in their order. Segments with few outputs share batches.
 type Sender struct {
 	outbox *Outbox
-	// again is true if the segments were, or may have been, sent before, so that cursors can exist.
+	// repeated is true if the segments were, or may have been, sent before, so that cursors can exist.
 	repeated bool
 	// run is the name of the reconciliation that sends, or empty for a dispatch.
 	run string
-	// taken holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
+	// accepted holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
 	accepted acceptedOutputs
 	pending  provider.Outputs
 	Rejected []provider.OutputFailure
@@ -41,9 +41,19 @@ type Sender struct {
 func (ob *Outbox) NewSender(again bool) *Sender { return &Sender{outbox: ob, repeated: again} }
 
 // sendSegment sends the outputs of a segment that was just committed.
-func (ob *Outbox) sendSegment(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
+func (ob *Outbox) sendSegment(
+	ctx context.Context, t *provider.Turn, s provider.Segment,
+) ([]provider.OutputFailure, error) {
 	x := t.Origin()
-	out := Sender{outbox: ob, accepted: acceptedOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
+	out := Sender{
+		outbox: ob,
+		accepted: acceptedOutputs{
+			instanceID:  x.InstanceID,
+			executionID: x.ExecutionID,
+			from:        s.Sequence,
+			head:        s.Sequence,
+		},
+	}
 	err := out.Send(ctx, x, s, t.Unsent())
 	if err == nil {
 		_, err = out.Flush(ctx)
@@ -59,7 +69,12 @@ func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 	if len(segments) == 0 {
 		return nil
 	}
-	b.accepted = acceptedOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
+	b.accepted = acceptedOutputs{
+		instanceID:  o.InstanceID,
+		executionID: o.Head.ExecutionID,
+		from:        segments[0].Sequence,
+		head:        o.Head.Segment,
+	}
 	defer b.WriteRecord(ctx)
 
 	u := b.outbox.SkippedBefore(o.Orchestration, b.outbox.now().Add(-provider.MaxReconcileLookback))
@@ -73,7 +88,9 @@ func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 }
 
 // Send adds the unsettled outputs of a segment, which are sent by the next flush at the latest.
-func (b *Sender) Send(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
+func (b *Sender) Send(
+	ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool,
+) error {
 	if !isLarge(x, s) {
 		b.pending.Add(b.outputsOf(x, s, settled))
 		return nil
@@ -143,7 +160,9 @@ func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 // sendWindows sends the outputs of a large segment window by window, and stores a cursor, so that a repetition sends
 // little again. A repeated dispatch that starts with the first output each time might never reach the last one.
 // sendWindows stops between two windows while there is enough time to store the cursor and to release the message.
-func (b *Sender) sendWindows(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
+func (b *Sender) sendWindows(
+	ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool,
+) error {
 	c := newCursor(x, s)
 	c.run = b.run
 	if b.repeated {

@@ -19,6 +19,7 @@ type SkippedOutputs struct {
 	OldStarts []*history.Event
 }
 
+// Has reports whether the output of an event need not be sent.
 func (u *SkippedOutputs) Has(id int64) bool { return u.Ids[id] }
 
 // SkippedBefore finds the outputs that need not be sent: settled ones, and detached starts, events for other instances
@@ -46,14 +47,18 @@ func (ob *Outbox) SkippedBefore(o *provider.Orchestration, since time.Time) Skip
 	return u
 }
 
-// skipCopied omits outputs that another execution sent before its history was copied, and outputs that nothing waits for.
-// The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here too.
+// skipCopied omits outputs that another execution sent before its history was copied, and outputs that nothing waits
+// for. The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here
+// too.
 func (u *SkippedOutputs) skipCopied(taken []history.Event) {
 	for i := range taken {
 		e := &taken[i]
 		u.lastCopied = e.ID
 		switch e.Kind {
-		case history.DetachedOrchestrationScheduled, history.SubOrchestrationCancelRequested, history.ExternalEventRaised, history.InputsParked:
+		case history.DetachedOrchestrationScheduled,
+			history.SubOrchestrationCancelRequested,
+			history.ExternalEventRaised,
+			history.InputsParked:
 			u.Ids[e.ID] = true
 		default:
 		}

@@ -28,19 +28,27 @@ func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) erro
 	if err == nil || u.Required() {
 		return err
 	}
-	asked := ob.scheduleRefresh(ctx, &provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event})
+	asked := ob.scheduleRefresh(
+		ctx,
+		&provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event},
+	)
 	ob.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
 		"instance", u.InstanceID, "execution", u.ExecutionID, "status", u.Status, "error", errors.Join(err, asked))
 	return nil
 }
 
-// scheduleRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is due,
-// so that a failing refresh does not delay the instance's messages.
+// scheduleRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is
+// due, so that a failing refresh does not delay the instance's messages.
 func (ob *Outbox) scheduleRefresh(ctx context.Context, wake *provider.Message) error {
 	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, ob.queue.MaxDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
-		V: provider.WireVersion, InstanceID: wake.InstanceID, ExecutionID: wake.ExecutionID, Segment: wake.Segment, TimerID: max(wake.TimerID, 1),
-		FireAt: ob.now().Add(after).UTC(), Refresh: wake.Refresh + 1,
+		V:           provider.WireVersion,
+		InstanceID:  wake.InstanceID,
+		ExecutionID: wake.ExecutionID,
+		Segment:     wake.Segment,
+		TimerID:     max(wake.TimerID, 1),
+		FireAt:      ob.now().Add(after).UTC(),
+		Refresh:     wake.Refresh + 1,
 	}
 	return ob.timers.Send(ctx, []provider.Timer{t})
 }
@@ -55,11 +63,14 @@ func (ob *Outbox) RefreshStatus(ctx context.Context, wake *provider.Message) err
 	return errors.Join(err, ob.scheduleRefresh(ctx, wake))
 }
 
-// refreshStatus writes the status. last is true if, as far as is known, no turn after the requesting one has changed the
-// status.
+// refreshStatus writes the status. last is true if, as far as is known, no turn after the requesting one has changed
+// the status.
 func (ob *Outbox) refreshStatus(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
-	o, err := ob.segments.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
+	o, err := ob.segments.ReadOrchestration(
+		ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}},
+		provider.Strong,
+	)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return false, nil

@@ -24,7 +24,9 @@ const maxExecutions = 100
 
 // unsentExecutions reads the executions with outputs that may not have been sent, the newest first: o and its previous
 // executions (R4). They can be large, so only one is in memory besides o.
-func (ob *Outbox) unsentExecutions(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) iter.Seq2[unsentExecution, error] {
+func (ob *Outbox) unsentExecutions(
+	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
+) iter.Seq2[unsentExecution, error] {
 	return func(yield func(unsentExecution, error) bool) {
 		from, found := since.Position, since.HeadAt.IsZero()
 		x := o
@@ -32,7 +34,8 @@ func (ob *Outbox) unsentExecutions(ctx context.Context, o *provider.Orchestratio
 			if !found {
 				from, found = watermarkAt(x, since.HeadAt)
 			}
-			if !yield(unsentExecution{x, firstSince(x, from)}, nil) || x.Previous == "" || found && !x.Segments[0].Watermark.Covers(from) {
+			if !yield(unsentExecution{x, firstSince(x, from)}, nil) || x.Previous == "" ||
+				found && !x.Segments[0].Watermark.Covers(from) {
 				return
 			}
 			if n == maxExecutions {

@@ -194,7 +194,17 @@ const responseLimit = 4 << 20
 
 // PutObject implements BucketAPI.
 func (b *Client) PutObject(ctx context.Context, bucket, key string, data []byte) error {
-	_, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: key, body: data, header: map[string]string{"Content-Type": "application/octet-stream"}}, responseLimit)
+	_, err := b.send(
+		ctx,
+		&request{
+			method: http.MethodPut,
+			bucket: bucket,
+			key:    key,
+			body:   data,
+			header: map[string]string{"Content-Type": "application/octet-stream"},
+		},
+		responseLimit,
+	)
 	return err
 }
 
@@ -206,7 +216,16 @@ func (b *Client) GetObject(ctx context.Context, bucket, key string, most int64) 
 // CopyObject implements BucketAPI. S3 can report the failure of a copy in a response with status 200.
 func (b *Client) CopyObject(ctx context.Context, bucket, from, to string) error {
 	source := httpbinding.EscapePath("/"+bucket+"/"+from, false)
-	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, responseLimit)
+	body, err := b.send(
+		ctx,
+		&request{
+			method: http.MethodPut,
+			bucket: bucket,
+			key:    to,
+			header: map[string]string{"X-Amz-Copy-Source": source},
+		},
+		responseLimit,
+	)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,10 @@ func (s *Store) GetPayload(ctx context.Context, key string) (data []byte, err er
 
 // CopyPayload implements provider.PayloadStore.
 func (s *Store) CopyPayload(ctx context.Context, from, to string) error {
-	return s.call(ctx, "S3.CopyObject", from, func() error { return s.bucket.CopyObject(ctx, s.name, s.prefix+from, s.prefix+to) })
+	return s.call(
+		ctx, "S3.CopyObject", from,
+		func() error { return s.bucket.CopyObject(ctx, s.name, s.prefix+from, s.prefix+to) },
+	)
 }
 
 // DeletePayloads implements provider.PayloadStore.

@@ -30,7 +30,14 @@ func (qr *Queries) Query(ctx context.Context, q provider.QueryRequest) (json.Raw
 
 	var out *lambda.InvokeOutput
 	err = awscall.Do(ctx, "Lambda.Invoke", q.InstanceID, func() (err error) {
-		out, err = qr.api.Invoke(ctx, &lambda.InvokeInput{FunctionName: &qr.function, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: body})
+		out, err = qr.api.Invoke(
+			ctx,
+			&lambda.InvokeInput{
+				FunctionName:   &qr.function,
+				InvocationType: lambdatypes.InvocationTypeRequestResponse,
+				Payload:        body,
+			},
+		)
 		return err
 	})
 	if err != nil {

@@ -14,14 +14,17 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// checkOldStarts checks the children of old starts. An existing child needs nothing. A missing child may have been purged,
-// with an expired tombstone: a new start could run ended work again. checkOldStarts therefore makes the start impossible and
-// notifies the parent. If another instance has the ID, it sends the start, which is rejected with a response.
-func (rc *Reconciler) checkOldStarts(ctx context.Context, x provider.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult) error {
+// checkOldStarts checks the children of old starts. An existing child needs nothing. A missing child may have been
+// purged, with an expired tombstone: a new start could run ended work again. checkOldStarts therefore makes the start
+// impossible and notifies the parent. If another instance has the ID, it sends the start, which is rejected with a
+// response.
+func (rc *Reconciler) checkOldStarts(
+	ctx context.Context, x provider.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
+) error {
 	var mu sync.Mutex
-	looks := make([]func() error, len(u.OldStarts))
+	reads := make([]func() error, len(u.OldStarts))
 	for i, e := range u.OldStarts {
-		looks[i] = func() error {
+		reads[i] = func() error {
 			refused, lost, err := rc.checkOldStart(ctx, x, e)
 			mu.Lock()
 			defer mu.Unlock()
@@ -35,10 +38,12 @@ func (rc *Reconciler) checkOldStarts(ctx context.Context, x provider.Origin, u *
 			return err
 		}
 	}
-	return awscall.Parallel(looks...)
+	return awscall.Parallel(reads...)
 }
 
-func (rc *Reconciler) checkOldStart(ctx context.Context, x provider.Origin, e *history.Event) (refused, lost bool, err error) {
+func (rc *Reconciler) checkOldStart(
+	ctx context.Context, x provider.Origin, e *history.Event,
+) (refused, lost bool, err error) {
 	it, err := rc.instances.GetRaw(ctx, e.InstanceID, provider.Strong)
 	switch {
 	case err != nil:
@@ -55,7 +60,9 @@ func (rc *Reconciler) checkOldStart(ctx context.Context, x provider.Origin, e *h
 		}
 	}
 
-	answer := provider.ChildOutcome(e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID})
+	answer := provider.ChildOutcome(
+		e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
+	)
 	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
 	return false, true, rc.inbox.Send(ctx, answer)
 }

@@ -40,7 +40,10 @@ func (rc *Reconciler) readParent(ctx context.Context, run, parentID string) (par
 		return parentState{}, err
 	}
 	s := parentState{
-		exists: len(it) > 0 && !instances.IsTombstone(it), deleting: instances.IsDeleting(it), ended: provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
+		exists: len(it) > 0 &&
+			!instances.IsTombstone(it),
+		deleting:    instances.IsDeleting(it),
+		ended:       provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal(),
 		executionID: table.GetString(it, table.AttrExecution),
 	}
 	created := table.GetString(it, table.AttrCreated)
@@ -55,8 +58,8 @@ func (s parentState) waitsFor(child *history.Parent) bool {
 	return s.exists && !s.deleting && s.executionID == child.ExecutionID
 }
 
-// dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has ended, was
-// purged, or has continued as new.
+// dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has
+// ended, was purged, or has continued as new.
 func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x provider.Origin) (provider.Origin, error) {
 	if !x.Ended || x.Parent == nil {
 		return x, nil
@@ -71,7 +74,9 @@ func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x pro
 // cancelOrphan sends a child the cancel from a parent execution that has ended or is being deleted and may not send it:
 // an execution that ends cancels all of its children. The parent's current execution sends its cancels itself, even if
 // it has ended.
-func (rc *Reconciler) cancelOrphan(ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult) error {
+func (rc *Reconciler) cancelOrphan(
+	ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult,
+) error {
 	parent := o.Start().Parent
 	if parent == nil || o.Last().Kind.Terminal() || o.State(0).Cancelling {
 		return nil

@@ -19,7 +19,9 @@ const scheduleDelivery = time.Minute
 
 // PurgeQueues checks all queues before it deletes anything. It can be repeated. It deletes the schedules before the
 // messages, because a schedule can send a message until it is deleted.
-func (rc *Reconciler) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
+func (rc *Reconciler) PurgeQueues(
+	ctx context.Context, progress func(provider.QueuePurgeResult),
+) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
 	if err := rc.countIdleWithTimeout(ctx, out.Messages); err != nil {
 		return out, err
@@ -58,14 +60,19 @@ func (rc *Reconciler) countIdleWithTimeout(ctx context.Context, messages map[str
 func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) error {
 	queues := rc.queue.WorkingQueues()
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		n, err := rc.queue.Attributes(ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
-			types.QueueAttributeNameApproximateNumberOfMessagesDelayed, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+		n, err := rc.queue.Attributes(
+			ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		)
 		if err != nil {
 			return err
 		}
 		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
-			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being processed: %w", rc.queue.Hub, held, name,
-				provider.ErrBusy)
+			return fmt.Errorf(
+				"dynamo: hub %q: %d messages of queue %s are being processed: %w", rc.queue.Hub, held, name,
+				provider.ErrBusy,
+			)
 		}
 		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
 	}
@@ -75,7 +82,10 @@ func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) er
 			return err
 		}
 		if visible+hidden > 0 {
-			return fmt.Errorf("dynamo: hub %q: queue %s has %d dead letters: %w", rc.queue.Hub, name, visible+hidden, provider.ErrBusy)
+			return fmt.Errorf(
+				"dynamo: hub %q: queue %s has %d dead letters: %w", rc.queue.Hub, name, visible+hidden,
+				provider.ErrBusy,
+			)
 		}
 	}
 	return nil

@@ -15,7 +15,9 @@ import (
 // Reconcile sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
 // because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
 // the wake does not send the same outputs again.
-func (rc *Reconciler) Reconcile(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
+func (rc *Reconciler) Reconcile(
+	ctx context.Context, instanceID string, r provider.ReconcileOptions,
+) (out provider.ReconcileResult, err error) {
 	it, err := rc.instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
@@ -54,7 +56,9 @@ func (rc *Reconciler) Reconcile(ctx context.Context, instanceID string, r provid
 }
 
 // resendAll sends the outputs of an instance's executions again, the current execution first.
-func (rc *Reconciler) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+func (rc *Reconciler) resendAll(
+	ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult,
+) error {
 	next := ""
 	for id, n := in.ExecutionID, 0; id != ""; n++ {
 		// an execution ended when the next one started
@@ -91,13 +95,16 @@ func (rc *Reconciler) resendAll(ctx context.Context, in *provider.Instance, r pr
 	return nil
 }
 
-// checkConsistent reads an instance again whose execution does not exist or has continued as another one. The instance may
-// not be whole, or may not exist any more.
-func (rc *Reconciler) checkConsistent(ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error) error {
+// checkConsistent reads an instance again whose execution does not exist or has continued as another one. The instance
+// may not be whole, or may not exist any more.
+func (rc *Reconciler) checkConsistent(
+	ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error,
+) error {
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
-	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
+	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil ||
+		err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
 	// the ID has another incarnation now
@@ -106,7 +113,10 @@ func (rc *Reconciler) checkConsistent(ctx context.Context, in *provider.Instance
 
 // resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
 // sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
-func (rc *Reconciler) resend(ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
+func (rc *Reconciler) resend(
+	ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions,
+	out *provider.ReconcileResult,
+) error {
 	x, err := rc.dropUnawaitedParent(ctx, r.Run, o.Origin())
 	if err != nil {
 		return err
@@ -153,7 +163,9 @@ func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 // resendAttempts sends timers for the current attempts of activities that failed before or are pending, and that are
 // open, or cancelled and awaited. A due timer starts its attempt if that is still the current one (R14), or checks the
 // limits of a pending attempt.
-func (rc *Reconciler) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
+func (rc *Reconciler) resendAttempts(
+	ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult,
+) error {
 	scheduledIn := schedulingSegments(o)
 	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
 		return nil
@@ -166,7 +178,8 @@ func (rc *Reconciler) resendAttempts(ctx context.Context, o *provider.Orchestrat
 			return err
 		}
 		a, there := state.Open(current.ActivityID)
-		if !there || a.Kind != history.ActivityScheduled || a.OutcomeParked || (a.Cancelled || a.CancelRequestParked) && !a.WaitsForCancellation {
+		if !there || a.Kind != history.ActivityScheduled || a.OutcomeParked ||
+			(a.Cancelled || a.CancelRequestParked) && !a.WaitsForCancellation {
 			continue
 		}
 		at := current.At
@@ -177,8 +190,14 @@ func (rc *Reconciler) resendAttempts(ctx context.Context, o *provider.Orchestrat
 			continue
 		}
 		due = append(due, provider.Timer{
-			V: provider.WireVersion, InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Segment: scheduledIn[current.ActivityID],
-			TimerID: current.ActivityID, FireAt: at, Attempt: current.Attempt, WaitForCancellation: current.Pending != nil && a.WaitsForCancellation,
+			V:                   provider.WireVersion,
+			InstanceID:          o.InstanceID,
+			ExecutionID:         o.Head.ExecutionID,
+			Segment:             scheduledIn[current.ActivityID],
+			TimerID:             current.ActivityID,
+			FireAt:              at,
+			Attempt:             current.Attempt,
+			WaitForCancellation: current.Pending != nil && a.WaitsForCancellation,
 		})
 	}
 	out.Sent += len(due)

@@ -95,7 +95,9 @@ func (rj *Rejections) record(ctx context.Context, over string, ms []*provider.In
 			return err
 		}
 
-		err = rj.table.Transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: rj.noReceiver(instanceID, over)}, {Put: put}})
+		err = rj.table.Transact(
+			ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: rj.noReceiver(instanceID, over)}, {Put: put}},
+		)
 		if err == nil {
 			return nil
 		}
@@ -155,8 +157,10 @@ func (rj *Rejections) encode(instanceID string, writes int64, senders []rejected
 // noReceiver returns the condition that an ID has no instance, or one that has ended.
 func (rj *Rejections) noReceiver(instanceID, over string) *types.ConditionCheck {
 	check := &types.ConditionCheck{
-		Key:                                 table.InstanceKey(instanceID),
-		ConditionExpression:                 aws.String(table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)"),
+		Key: table.InstanceKey(instanceID),
+		ConditionExpression: aws.String(
+			table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)",
+		),
 		ExpressionAttributeNames:            map[string]string{"#deleted": table.AttrTombstone},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}

@@ -32,7 +32,9 @@ func LostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := rj.addRejectedStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
-	in.ConditionExpression = aws.String(belowLimit + " AND attribute_exists(" + table.AttrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
+	in.ConditionExpression = aws.String(
+		belowLimit + " AND attribute_exists(" + table.AttrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)",
+	)
 	in.ExpressionAttributeValues[":id"] = table.Str(m.StartID)
 	there, err := rj.table.UpdateReturning(ctx, m.InstanceID, in)
 	if old, refused := table.FailedItem(err, 0); refused {
@@ -48,7 +50,10 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
-		Type: history.TypeAlreadyExists, NonRetryable: true, Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)), provider.ErrAlreadyExists).Error(),
+		Type:         history.TypeAlreadyExists,
+		NonRetryable: true,
+		Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)), provider.ErrAlreadyExists).
+			Error(),
 	}
 	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
 		answer.Error = LostOutcome(there, m.InstanceID, m.StartID)
@@ -68,27 +73,38 @@ func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, 
 	}
 }
 
-// addRejectedStart returns the update that adds a start to the past starts of its instance. The caller sets the condition,
-// which includes belowLimit.
+// addRejectedStart returns the update that adds a start to the past starts of its instance. The caller sets the
+// condition, which includes belowLimit.
 func (rj *Rejections) addRejectedStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		Key:                                 table.InstanceKey(m.InstanceID),
-		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
-		ExpressionAttributeNames:            map[string]string{"#past": table.AttrRejectedStarts, table.NameRejectedCount: table.AttrRejectedCount},
-		ExpressionAttributeValues:           table.Item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": table.Num(1), ":most": table.Num(instances.MaxStoredStarts)},
+		Key:              table.InstanceKey(m.InstanceID),
+		UpdateExpression: aws.String("ADD #past :start, #refused :one"),
+		ExpressionAttributeNames: map[string]string{
+			"#past":                 table.AttrRejectedStarts,
+			table.NameRejectedCount: table.AttrRejectedCount,
+		},
+		ExpressionAttributeValues: table.Item{
+			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}},
+			":one":   table.Num(1),
+			":most":  table.Num(instances.MaxStoredStarts),
+		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // RejectCancel writes a tombstone for the start, and then responds to the parent. After the response, the child may
-// never start. If the instance is being deleted, its item stores the start for the tombstone. At most MaxStoredStarts starts
-// are stored, as for rejected starts.
+// never start. If the instance is being deleted, its item stores the start for the tombstone. At most MaxStoredStarts
+// starts are stored, as for rejected starts.
 func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := rj.PreventStart(ctx, &m.Message); err != nil {
 		return err
 	}
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text)}
+	answer.Error = &history.Failure{
+		Type:    history.TypeCancelled,
+		Reason:  m.Reason,
+		Message: history.TruncateCancelMessage(m.Text),
+	}
 	return rj.inbox.Send(ctx, answer)
 }
 
@@ -96,8 +112,12 @@ func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage
 func (rj *Rejections) PreventStart(ctx context.Context, m *provider.Message) error {
 	now := rj.now()
 	in := rj.addRejectedStart(m)
-	in.UpdateExpression = aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression)
-	in.ConditionExpression = aws.String(belowLimit + " AND (attribute_not_exists(" + table.AttrPK + ") OR attribute_exists(#deleted))")
+	in.UpdateExpression = aws.String(
+		"SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression,
+	)
+	in.ConditionExpression = aws.String(
+		belowLimit + " AND (attribute_not_exists(" + table.AttrPK + ") OR attribute_exists(#deleted))",
+	)
 	in.ExpressionAttributeNames["#deleted"] = table.AttrTombstone
 	in.ExpressionAttributeNames["#ttl"] = table.AttrTTL
 	in.ExpressionAttributeValues[":now"] = table.Str(table.FormatTime(now))

@@ -24,8 +24,8 @@ const (
 	searchInterval = 200
 )
 
-// erasePast erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain without
-// a gap. The instance names the oldest execution, and each execution's end the next one.
+// erasePast erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain
+// without a gap. The instance names the oldest execution, and each execution's end the next one.
 func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, err error) {
 	in, err := instances.Decode(it)
 	if err != nil {
@@ -71,13 +71,15 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 	}
 }
 
-// pastExecution is a past execution, with the next one and the oldest one that it refers to. The current execution has no next
-// one.
+// pastExecution is a past execution, with the next one and the oldest one that it refers to. The current execution has
+// no next one.
 type pastExecution struct{ id, next, refs string }
 
 // endedChain reads executions from one on, up to the first one that must be kept, has not ended, or exceeds the number
 // that is read at once. That execution comes last.
-func (rn *Retention) endedChain(ctx context.Context, in *provider.Instance, from string, before time.Time) (links []pastExecution, err error) {
+func (rn *Retention) endedChain(
+	ctx context.Context, in *provider.Instance, from string, before time.Time,
+) (links []pastExecution, err error) {
 	for at := from; ; {
 		l, err := rn.readPast(ctx, in, at)
 		if err != nil {
@@ -165,7 +167,9 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 			return at, nil
 		}
 		if at = previous; n%searchInterval == 0 {
-			if err := rn.storeProgress(ctx, in, "SET seeking = :seeking", table.Item{":seeking": table.Str(at)}); err != nil {
+			if err := rn.storeProgress(
+				ctx, in, "SET seeking = :seeking", table.Item{":seeking": table.Str(at)},
+			); err != nil {
 				return "", err
 			}
 		}
@@ -187,18 +191,29 @@ func (rn *Retention) resetOldest(ctx context.Context, in *provider.Instance, old
 func (rn *Retention) storeProgress(ctx context.Context, in *provider.Instance, update string, values table.Item) error {
 	values[":start"] = table.Str(in.StartID)
 	_, updated, err := rn.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key: table.InstanceKey(in.InstanceID), UpdateExpression: &update,
-		ConditionExpression: aws.String("startId = :start AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
+		Key:              table.InstanceKey(in.InstanceID),
+		UpdateExpression: &update,
+		ConditionExpression: aws.String(
+			"startId = :start AND attribute_not_exists(deleting)",
+		),
+		ExpressionAttributeValues: values,
 	})
 	if err == nil && !updated {
-		return &provider.Error{Op: "ApplyRetention", InstanceID: in.InstanceID, Retryable: true, Err: provider.ErrConflict}
+		return &provider.Error{
+			Op:         "ApplyRetention",
+			InstanceID: in.InstanceID,
+			Retryable:  true,
+			Err:        provider.ErrConflict,
+		}
 	}
 	return err
 }
 
-// setNextDue stores the next due date of a past execution: the first kept one has ended, or can end now at the earliest.
-// If the instance has ended in the meantime, its end has stored another due date.
-func (rn *Retention) setNextDue(ctx context.Context, it table.Item, in *provider.Instance, oldest string, kept pastExecution) error {
+// setNextDue stores the next due date of a past execution: the first kept one has ended, or can end now at the
+// earliest. If the instance has ended in the meantime, its end has stored another due date.
+func (rn *Retention) setNextDue(
+	ctx context.Context, it table.Item, in *provider.Instance, oldest string, kept pastExecution,
+) error {
 	ends := rn.now()
 	if kept.next != "" {
 		ends = provider.ExecutionStartedAt(kept.next) // zero if it is unknown: due again tomorrow
@@ -208,7 +223,10 @@ func (rn *Retention) setNextDue(ctx context.Context, it table.Item, in *provider
 	if at := ends.Add(instances.PastRetention(keep)); at.After(due) {
 		due = at
 	}
-	return rn.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", table.Item{":again": table.Str(instances.DueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)})
+	return rn.setDue(
+		ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking",
+		table.Item{":again": table.Str(instances.DueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)},
+	)
 }
 
 // removeDue removes an instance from the index, because its code now keeps past executions forever.
@@ -218,9 +236,17 @@ func (rn *Retention) removeDue(ctx context.Context, it table.Item) error {
 
 func (rn *Retention) setDue(ctx context.Context, it table.Item, update string, values table.Item) error {
 	values[":due"] = it[table.AttrDue]
-	_, _, err := rn.table.UpdateIf(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], &dynamodb.UpdateItemInput{
-		Key: table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK]}, UpdateExpression: &update,
-		ConditionExpression: aws.String("due = :due AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
-	})
+	_, _, err := rn.table.UpdateIf(
+		ctx,
+		table.GetString(it, table.AttrPK)[len(table.IDPrefix):],
+		&dynamodb.UpdateItemInput{
+			Key:              table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK]},
+			UpdateExpression: &update,
+			ConditionExpression: aws.String(
+				"due = :due AND attribute_not_exists(deleting)",
+			),
+			ExpressionAttributeValues: values,
+		},
+	)
 	return err
 }

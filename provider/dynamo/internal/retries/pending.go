@@ -15,7 +15,9 @@ import (
 
 // PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
 // the timers.
-func (rt *Retries) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
+func (rt *Retries) PutPendingAttempts(
+	ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate,
+) error {
 	c := &request{retries: rt, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
 	var writes []types.TransactWriteItem
 	for i := range keeps {
@@ -44,8 +46,14 @@ func (rt *Retries) PutPendingAttempts(ctx context.Context, instanceID string, he
 			continue
 		}
 		out.Timers = append(out.Timers, provider.Timer{
-			V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID, Segment: k.Pending.Segment,
-			TimerID: k.ActivityID, FireAt: k.NextCheckAt, Attempt: k.Attempt, WaitForCancellation: k.Pending.WaitForCancellation,
+			V:                   provider.WireVersion,
+			InstanceID:          instanceID,
+			ExecutionID:         head.ExecutionID,
+			Segment:             k.Pending.Segment,
+			TimerID:             k.ActivityID,
+			FireAt:              k.NextCheckAt,
+			Attempt:             k.Attempt,
+			WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
 	refused, err := rt.outbox.SendOutputs(ctx, &out)
@@ -68,11 +76,23 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
 		ExpressionAttributeNames: map[string]string{
-			attempts.NameAttempt: attempts.AttrAttempt, "#pending": attempts.AttrPending, "#pendingOf": attempts.AttrPendingOf, "#lookBy": attempts.AttrNextCheckID, "#lookAt": attempts.AttrNextCheckAt,
-			attempts.NameAt: attempts.AttrAt, "#failedAt": attempts.AttrFailedAt, "#error": attempts.AttrError,
+			attempts.NameAttempt: attempts.AttrAttempt,
+			"#pending":           attempts.AttrPending,
+			"#pendingOf":         attempts.AttrPendingOf,
+			"#lookBy":            attempts.AttrNextCheckID,
+			"#lookAt":            attempts.AttrNextCheckAt,
+			attempts.NameAt:      attempts.AttrAt,
+			"#failedAt":          attempts.AttrFailedAt,
+			"#error":             attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
-			attempts.ValueAttempt: table.Num(int64(k.Attempt)), ":pending": table.Str(string(doc)), ":by": table.Str(k.NextCheckID), ":since": table.Str(since), ":none": table.Str("{}"),
+			attempts.ValueAttempt: table.Num(
+				int64(k.Attempt),
+			),
+			":pending": table.Str(string(doc)),
+			":by":      table.Str(k.NextCheckID),
+			":since":   table.Str(since),
+			":none":    table.Str("{}"),
 		},
 	}
 	if k.NextCheckAt.IsZero() {

@@ -43,7 +43,12 @@ type nextAttempt struct {
 
 // RetryActivities advances the attempt records, on condition that the head is unchanged, and then sends their attempts.
 func (rt *Retries) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
-	c := &request{retries: rt, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), exhausted: map[int64]bool{}}
+	c := &request{
+		retries:      rt,
+		RetryRequest: r,
+		verdicts:     make([]provider.RetryVerdict, len(r.Failed)),
+		exhausted:    map[int64]bool{},
+	}
 
 	var out provider.RetryResult
 	for _, round := range c.rounds() {
@@ -59,7 +64,12 @@ func (rt *Retries) RetryActivities(ctx context.Context, r *provider.RetryRequest
 	}
 
 	refused, err := c.send(ctx)
-	return provider.RetryResult{Failed: c.verdicts, RejectedOutputs: refused, Waiting: c.waiting, Verified: c.verified}, err
+	return provider.RetryResult{
+		Failed:          c.verdicts,
+		RejectedOutputs: refused,
+		Waiting:         c.waiting,
+		Verified:        c.verified,
+	}, err
 }
 
 // rounds groups the indices of the failures into rounds with at most one failure of each activity, because the verdict
@@ -112,14 +122,14 @@ func (c *request) decide(ctx context.Context, round []int) error {
 // reported before, when a next attempt was possible. That attempt may not have been sent.
 func (c *request) decideLast(ctx context.Context, last []int) error {
 	found := make([]provider.ActivityRetry, len(last))
-	looks := make([]func() error, len(last))
+	reads := make([]func() error, len(last))
 	for n, i := range last {
-		looks[n] = func() (err error) {
+		reads[n] = func() (err error) {
 			found[n], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
 			return err
 		}
 	}
-	if err := awscall.Parallel(looks...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return err
 	}
 
@@ -181,7 +191,8 @@ func (c *request) withoutRefused(batch []int, failed error) (rest []int, known b
 		}
 		known = true
 		o := &c.Failed[i]
-		if table.GetString(old, attempts.AttrRun) != o.Run || int(table.GetNumber(old, attempts.AttrAttempt)) != o.Attempt+1 {
+		if table.GetString(old, attempts.AttrRun) != o.Run ||
+			int(table.GetNumber(old, attempts.AttrAttempt)) != o.Attempt+1 {
 			continue // it is not the current attempt
 		}
 		if r, err := attempts.Decode(old); err == nil {
@@ -197,11 +208,22 @@ func (c *request) withoutRefused(batch []int, failed error) (rest []int, known b
 func (c *request) addNext(i int, at time.Time, again bool, ended string) {
 	o := &c.Failed[i]
 	c.verdicts[i] = provider.RetryNext
-	c.sends = append(c.sends, nextAttempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again, ended: ended})
+	c.sends = append(
+		c.sends,
+		nextAttempt{
+			activityID: o.ActivityID,
+			segment:    o.Segment,
+			number:     o.Attempt + 1,
+			run:        o.Run,
+			at:         at,
+			again:      again,
+			ended:      ended,
+		},
+	)
 }
 
-// headCondition returns the condition that the caller's head is the head. A caller with a stale view, or one that is late for a
-// deleted instance, changes nothing.
+// headCondition returns the condition that the caller's head is the head. A caller with a stale view, or one that is
+// late for a deleted instance, changes nothing.
 func (c *request) headCondition() *types.ConditionCheck {
 	return &types.ConditionCheck{
 		Key:                 table.ExecutionKey(c.Head.ExecutionID, table.SegmentSK(c.Head.Segment+1, 0)),
@@ -211,23 +233,35 @@ func (c *request) headCondition() *types.ConditionCheck {
 	}
 }
 
-// advanceUpdate returns the update that makes the attempt after a failure current. For a later attempt there may be no item,
-// because in an earlier release the workers sent the next attempt.
+// advanceUpdate returns the update that makes the attempt after a failure current. For a later attempt there may be no
+// item, because in an earlier release the workers sent the next attempt.
 func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, error) {
 	why, err := attempts.EncodeFailure(o.Error)
 	if err != nil {
 		return nil, err
 	}
 	u := &types.Update{
-		Key:                 table.AttemptKey(c.Head.ExecutionID, o.ActivityID),
-		UpdateExpression:    aws.String("SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error"),
+		Key: table.AttemptKey(c.Head.ExecutionID, o.ActivityID),
+		UpdateExpression: aws.String(
+			"SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error",
+		),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: map[string]string{
-			attempts.NameAttempt: attempts.AttrAttempt, "#run": attempts.AttrRun, attempts.NameAt: attempts.AttrAt, "#failedAt": attempts.AttrFailedAt, "#error": attempts.AttrError,
+			attempts.NameAttempt: attempts.AttrAttempt,
+			"#run":               attempts.AttrRun,
+			attempts.NameAt:      attempts.AttrAt,
+			"#failedAt":          attempts.AttrFailedAt,
+			"#error":             attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
-			":failed": table.Num(int64(o.Attempt)), ":next": table.Num(int64(o.Attempt) + 1), outbox.ValueRun: table.Str(o.Run), ":error": table.Str(why),
-			":due": table.Str(table.FormatTime(*o.RetryAt)), ":now": table.Str(table.FormatTime(c.retries.now())),
+			":failed": table.Num(
+				int64(o.Attempt),
+			),
+			":next":         table.Num(int64(o.Attempt) + 1),
+			outbox.ValueRun: table.Str(o.Run),
+			":error":        table.Str(why),
+			":due":          table.Str(table.FormatTime(*o.RetryAt)),
+			":now":          table.Str(table.FormatTime(c.retries.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -244,20 +278,23 @@ func (c *request) conflict(err error) error {
 	if !table.ConditionFailed(err) {
 		return err
 	}
-	return fmt.Errorf("dynamo: instance %q: retries at segment %d of execution %s: %w", c.InstanceID, c.Head.Segment, c.Head.ExecutionID, provider.ErrConflict)
+	return fmt.Errorf(
+		"dynamo: instance %q: retries at segment %d of execution %s: %w", c.InstanceID, c.Head.Segment,
+		c.Head.ExecutionID, provider.ErrConflict,
+	)
 }
 
 // addDue finds the due attempts that are current, and adds them to the attempts to send.
 func (c *request) addDue(ctx context.Context) error {
 	found := make([]provider.ActivityRetry, len(c.Due))
-	looks := make([]func() error, len(c.Due))
+	reads := make([]func() error, len(c.Due))
 	for i := range c.Due {
-		looks[i] = func() (err error) {
+		reads[i] = func() (err error) {
 			found[i], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
 			return err
 		}
 	}
-	if err := awscall.Parallel(looks...); err != nil {
+	if err := awscall.Parallel(reads...); err != nil {
 		return err
 	}
 	for i := range c.Due {
@@ -266,11 +303,31 @@ func (c *request) addDue(ctx context.Context) error {
 		switch {
 		case current.Attempt == 0 || due.Attempt > 0 && due.Attempt != current.Attempt && !again:
 		case again:
-			c.sends = append(c.sends, nextAttempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, run: current.Run, at: current.At, again: true, ended: current.Ended})
+			c.sends = append(
+				c.sends,
+				nextAttempt{
+					activityID: due.ActivityID,
+					segment:    due.Segment,
+					number:     current.Attempt,
+					run:        current.Run,
+					at:         current.At,
+					again:      true,
+					ended:      current.Ended,
+				},
+			)
 		case current.Pending != nil:
 			c.addWaiting(i, current)
 		default:
-			c.sends = append(c.sends, nextAttempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, ended: current.Ended})
+			c.sends = append(
+				c.sends,
+				nextAttempt{
+					activityID: due.ActivityID,
+					segment:    due.Segment,
+					number:     current.Attempt,
+					at:         current.At,
+					ended:      current.Ended,
+				},
+			)
 		}
 	}
 	return nil
@@ -293,7 +350,9 @@ func (c *request) verify(ctx context.Context) error {
 	if c.verified || needless {
 		return nil
 	}
-	if err := c.retries.table.Transact(ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.headCondition()}}); err != nil {
+	if err := c.retries.table.Transact(
+		ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.headCondition()}},
+	); err != nil {
 		return c.conflict(err)
 	}
 	c.verified = true
@@ -320,7 +379,9 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		w, err := c.retries.workItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
 		case errors.Is(err, table.ErrDeleted):
-			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err,
+			)
 		case errors.Is(err, provider.ErrNotFound):
 			refused = append(refused, workqueue.RejectOutput(a.activityID, "OutputRefusedError",
 				"attempt %d: segment %d does not schedule this activity", a.number, a.segment))
@@ -366,6 +427,6 @@ func (c *request) cacheKey(a *nextAttempt) string {
 	return fmt.Sprintf("%s %d %d %s", c.Head.ExecutionID, a.activityID, a.number, a.run)
 }
 
-// maxSentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted is
-// redelivered within minutes.
+// maxSentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted
+// is redelivered within minutes.
 const maxSentRetries = 4096

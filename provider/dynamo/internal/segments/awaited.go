@@ -11,16 +11,22 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// ReadAwaitedTimers reads the history with strong consistency from the segment that sent the first of an execution's timers. It
-// returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers stay open,
-// because a timer can belong to a start whose transaction will follow (R11).
+// ReadAwaitedTimers reads the history with strong consistency from the segment that sent the first of an execution's
+// timers. It returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers
+// stay open, because a timer can belong to a start whose transaction will follow (R11).
 func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer) (*history.State, error) {
 	waits := history.NewState(history.TrackTimers)
 	first := timers[0].Segment
 	for i := range timers {
 		id := timers[i].TimerID
 		before, _ := waits.Open(id) // the timer of an attempt has the same ID
-		waits.AddOpen(history.OpenItem{ID: id, FireAt: timers[i].FireAt, WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation})
+		waits.AddOpen(
+			history.OpenItem{
+				ID:                   id,
+				FireAt:               timers[i].FireAt,
+				WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation,
+			},
+		)
 		first = min(first, timers[i].Segment)
 	}
 	in := queryFrom(timers[0].ExecutionID, first)

@@ -46,7 +46,10 @@ func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segmen
 	case refused && table.GetString(old, table.AttrNonce) == nonce:
 		return nil // the segment is this turn's own: the response to an earlier try was lost (R7)
 	default:
-		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
+		return fmt.Errorf(
+			"dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID,
+			provider.ErrConflict,
+		)
 	}
 }
 
@@ -64,8 +67,8 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
-// commitWithNext writes an execution's last segment, the first segment of the next execution, and the instance's current
-// execution in one transaction, so that an instance always has exactly one current execution (R3).
+// commitWithNext writes an execution's last segment, the first segment of the next execution, and the instance's
+// current execution in one transaction, so that an instance always has exactly one current execution (R3).
 func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []table.Item) error {
 	next, err := EncodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 
 // ReadDocument reads a document from the segment that contains it. It caches the segment: segments never change, and
 // consecutive calls usually read documents of the same one.
-func (ds *Documents) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
+func (ds *Documents) ReadDocument(
+	ctx context.Context, instanceID string, ref history.Reference,
+) (json.RawMessage, error) {
 	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
@@ -38,7 +40,9 @@ func (ds *Documents) ReadDocument(ctx context.Context, instanceID string, ref hi
 
 // segmentEvents reads the events of one segment. If an eventually consistent read does not return the whole segment, it
 // reads again with strong consistency.
-func (ds *Documents) segmentEvents(ctx context.Context, instanceID string, at history.DataLocation) ([]history.Event, error) {
+func (ds *Documents) segmentEvents(
+	ctx context.Context, instanceID string, at history.DataLocation,
+) ([]history.Event, error) {
 	key := segmentKey(at)
 	if events, ok := ds.cache.Get(key); ok {
 		return events, nil
@@ -48,11 +52,15 @@ func (ds *Documents) segmentEvents(ctx context.Context, instanceID string, at hi
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && try > table.MaxReadTries:
-			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err,
+			)
 		case torn, errors.Is(err, provider.ErrNotFound) && c == provider.Eventual:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", instanceID, at.Segment, at.ExecutionID, err)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: segment %d of execution %s: %w", instanceID, at.Segment, at.ExecutionID, err,
+			)
 		}
 		ds.cache.Add(key, s.Events, min(size, documentCacheBytes))
 		return s.Events, nil
@@ -60,7 +68,9 @@ func (ds *Documents) segmentEvents(ctx context.Context, instanceID string, at hi
 }
 
 // read reads one segment, and returns the size of its events.
-func (ds *Documents) read(ctx context.Context, executionID string, sequence int64, c provider.Consistency) (s provider.Segment, size int, err error) {
+func (ds *Documents) read(
+	ctx context.Context, executionID string, sequence int64, c provider.Consistency,
+) (s provider.Segment, size int, err error) {
 	in := table.SegmentsQuery(executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
@@ -73,8 +83,9 @@ func (ds *Documents) read(ctx context.Context, executionID string, sequence int6
 		return s, 0, provider.ErrNotFound
 	}
 	if n := table.GetNumber(items[0], table.AttrParts); n != int64(len(items)) {
-		return s, 0, table.NewTornError("item %s has %d parts, but %d exist", table.GetString(items[0], table.AttrSK), n,
-			len(items))
+		return s, 0, table.NewTornError(
+			"item %s has %d parts, but %d exist", table.GetString(items[0], table.AttrSK), n, len(items),
+		)
 	}
 	doc, err := Document(sequence, items)
 	if err != nil {

@@ -36,7 +36,12 @@ func EncodeStart(instanceID, executionID, previous string, s provider.Segment) (
 func KeysOnly(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
 	in.ExpressionAttributeNames = map[string]string{
-		"#sk": table.AttrSK, "#stub": table.AttrStub, "#wm": table.AttrWM, "#inbox": table.AttrInbox, "#previous": table.AttrPrevious, "#ttl": table.AttrTTL,
+		"#sk":       table.AttrSK,
+		"#stub":     table.AttrStub,
+		"#wm":       table.AttrWM,
+		"#inbox":    table.AttrInbox,
+		"#previous": table.AttrPrevious,
+		"#ttl":      table.AttrTTL,
 	}
 	return in
 }
@@ -76,8 +81,16 @@ func Encode(executionID, nonce string, s provider.Segment) ([]table.Item, error)
 		return nil, fmt.Errorf("segment %d: %w", s.Sequence, err)
 	}
 	first := table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(s.Sequence, 0)),
-		table.AttrNonce: table.Str(nonce), table.AttrParts: table.Num(1), table.AttrInbox: table.Str(s.Watermark.Inbox), table.AttrWM: table.Str(s.Watermark.Sequence),
+		table.AttrPK: table.Str(
+			table.ExecutionPK(executionID),
+		),
+		table.AttrSK: table.Str(table.SegmentSK(s.Sequence, 0)),
+		table.AttrNonce: table.Str(
+			nonce,
+		),
+		table.AttrParts: table.Num(1),
+		table.AttrInbox: table.Str(s.Watermark.Inbox),
+		table.AttrWM:    table.Str(s.Watermark.Sequence),
 	}
 	if len(doc) <= table.JSONLimit {
 		first[table.AttrEvents] = table.Str(string(doc))
@@ -112,7 +125,10 @@ func split(first table.Item, executionID string, sequence int64, packed []byte) 
 	first[table.AttrZstd] = &types.AttributeValueMemberB{Value: packed[:min(table.PartLimit, len(packed))]}
 	for at := table.PartLimit; at < len(packed); at += table.PartLimit {
 		items = append(items, table.Item{
-			table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, len(items))),
+			table.AttrPK: table.Str(
+				table.ExecutionPK(executionID),
+			),
+			table.AttrSK:   table.Str(table.SegmentSK(sequence, len(items))),
 			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
 		})
 	}
@@ -199,8 +215,11 @@ func (c *decoder) decode(wanted func(doc []byte) bool, yield func(s provider.Seg
 
 func decode(sequence int64, parts []table.Item) (provider.Segment, error) {
 	s := provider.Segment{
-		Sequence:  sequence,
-		Watermark: provider.Position{Inbox: table.GetString(parts[0], table.AttrInbox), Sequence: table.GetString(parts[0], table.AttrWM)},
+		Sequence: sequence,
+		Watermark: provider.Position{
+			Inbox:    table.GetString(parts[0], table.AttrInbox),
+			Sequence: table.GetString(parts[0], table.AttrWM),
+		},
 	}
 	doc, err := Document(sequence, parts)
 	if err != nil {
@@ -215,6 +234,7 @@ func decode(sequence int64, parts []table.Item) (provider.Segment, error) {
 	return s, nil
 }
 
+// Document returns the encoded events of a segment.
 func Document(sequence int64, parts []table.Item) ([]byte, error) {
 	if v, ok := parts[0][table.AttrEvents].(*types.AttributeValueMemberS); ok {
 		return []byte(v.Value), nil
@@ -238,7 +258,10 @@ func Document(sequence int64, parts []table.Item) ([]byte, error) {
 var errNoEvents = errors.New("contains no events")
 
 func errCorrupt(sequence int64, parts []table.Item, err error) error {
-	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, table.GetString(parts[0], table.AttrPK), table.SegmentSK(sequence, 0), err)
+	return fmt.Errorf(
+		"%w: item %s %s: %w", provider.ErrCorrupt, table.GetString(parts[0], table.AttrPK),
+		table.SegmentSK(sequence, 0), err,
+	)
 }
 
 // queryFrom returns a strongly consistent query of the segments of an execution from one on.

@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// executionReader reads the segments of an execution page by page, together with its first item. It reads the first segments one
-// by one, and later ones from rollups if there are any. It holds a bounded amount of large data (provider.DataBudget).
+// executionReader reads the segments of an execution page by page, together with its first item. It reads the first
+// segments one by one, and later ones from rollups if there are any. It holds a bounded amount of large data
+// (provider.DataBudget).
 type executionReader struct {
 	p                       *Store
 	instanceID, executionID string
@@ -93,8 +94,8 @@ func (l *executionReader) addRollup(ctx context.Context, it table.Item) error {
 	return nil
 }
 
-// segmentRange is a part of a history that is read without rollups: from one segment to another (0 means the end) or, if until
-// is not 0, a page of that many items and further ones until there are that many segments.
+// segmentRange is a part of a history that is read without rollups: from one segment to another (0 means the end) or,
+// if until is not 0, a page of that many items and further ones until there are that many segments.
 type segmentRange struct{ from, to, until int64 }
 
 // readRange reads a span, and reports whether there is more after it. If the span does not start with segment 0, its
@@ -171,8 +172,8 @@ func (l *executionReader) addToRollup(sequence int64, parts []table.Item) {
 	}
 }
 
-// rollupCandidates returns the runs that are long enough. It returns none if the execution has ended, because no turn reads
-// it again.
+// rollupCandidates returns the runs that are long enough. It returns none if the execution has ended, because no turn
+// reads it again.
 func (l *executionReader) rollupCandidates() (runs []rollup) {
 	if n := len(l.segments); n == 0 || last(l.segments[n-1].Events).Kind.Terminal() {
 		return nil

@@ -44,7 +44,7 @@ func (st *Store) ReadLastSegment(ctx context.Context, executionID string) (provi
 	return DecodeComplete(sequence, parts), nil
 }
 
-// ExecutionExists reports whether an execution exists and is not deleted.
+// Exists reports whether an execution exists and is not deleted.
 func (st *Store) Exists(ctx context.Context, executionID string) (bool, error) {
 	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	return len(start) > 0 && !table.IsStub(start), err
@@ -52,7 +52,9 @@ func (st *Store) Exists(ctx context.Context, executionID string) (bool, error) {
 
 // ReadOrchestration reads the execution that the item's messages name. It does not read the instance first, because
 // that execution is nearly always the current one.
-func (st *Store) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
+func (st *Store) ReadOrchestration(
+	ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency,
+) (*provider.Orchestration, error) {
 	named := ""
 	for i := range it.Messages {
 		if id := it.Messages[i].ExecutionID; id != "" {
@@ -72,7 +74,9 @@ func (st *Store) ReadOrchestration(ctx context.Context, it *provider.Orchestrati
 // ReadCurrent reads an execution. If it has continued as new or was never created, ReadCurrent reads the instance's
 // current execution. A strongly consistent read returns errCorrupt if the current execution does not exist or has
 // continued as another one.
-func (st *Store) ReadCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+func (st *Store) ReadCurrent(
+	ctx context.Context, instanceID, executionID string, c provider.Consistency,
+) (*provider.Orchestration, error) {
 	for try := 1; ; {
 		o, err := st.ReadExecution(ctx, instanceID, executionID, c)
 		lost := errors.Is(err, provider.ErrNotFound)
@@ -88,7 +92,9 @@ func (st *Store) ReadCurrent(ctx context.Context, instanceID, executionID string
 		case current != executionID:
 			executionID, try = current, 1
 		case instances.IsDeleting(it) || c != provider.Strong:
-			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound,
+			)
 		case try == table.MaxReadTries:
 			return nil, errIncomplete(instanceID, executionID, lost)
 		default:
@@ -97,8 +103,9 @@ func (st *Store) ReadCurrent(ctx context.Context, instanceID, executionID string
 	}
 }
 
-// errIncomplete returns the error for an instance whose item and history are not from the same moment, as in a table that
-// was copied item by item: it contains only a part of the transaction that started the instance or continued it as new.
+// errIncomplete returns the error for an instance whose item and history are not from the same moment, as in a table
+// that was copied item by item: it contains only a part of the transaction that started the instance or continued it as
+// new.
 func errIncomplete(instanceID, executionID string, lost bool) error {
 	why := "has continued as new, but the instance does not refer to the next execution"
 	if lost {
@@ -109,15 +116,26 @@ func errIncomplete(instanceID, executionID string, lost bool) error {
 }
 
 // ReadExecution reads a history. If an eventually consistent read is torn, it reads again with strong consistency.
-func (st *Store) ReadExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+func (st *Store) ReadExecution(
+	ctx context.Context, instanceID, executionID string, c provider.Consistency,
+) (*provider.Orchestration, error) {
 	return st.ReadExecutionWithNotes(ctx, instanceID, executionID, c, nil)
 }
 
-// ReadExecutionWithNotes is ReadExecution, and also reads the keys of the execution's dispatch records and cursors in the
-// same query, with the reconciliations that wrote them (R9).
-func (st *Store) ReadExecutionWithNotes(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item) (*provider.Orchestration, error) {
+// ReadExecutionWithNotes is ReadExecution, and also reads the keys of the execution's dispatch records and cursors in
+// the same query, with the reconciliations that wrote them (R9).
+func (st *Store) ReadExecutionWithNotes(
+	ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item,
+) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		l := executionReader{p: st, instanceID: instanceID, executionID: executionID, consistency: c, rollupFrom: st.rollupSize, notes: notes}
+		l := executionReader{
+			p:           st,
+			instanceID:  instanceID,
+			executionID: executionID,
+			consistency: c,
+			rollupFrom:  st.rollupSize,
+			notes:       notes,
+		}
 		if try == table.MaxReadTries {
 			l.rollupFrom = 0 // the segments themselves take precedence
 		}
@@ -126,22 +144,29 @@ func (st *Store) ReadExecutionWithNotes(ctx context.Context, instanceID, executi
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && c == provider.Strong && try == table.MaxReadTries:
-			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, executionID, provider.ErrCorrupt, err)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: execution %s: %w: %w", instanceID, executionID, provider.ErrCorrupt, err,
+			)
 		case torn:
 			c = provider.Strong
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
 		case len(l.segments) == 0 || instanceID != table.GetString(l.start, table.AttrInstance):
-			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
+			return nil, fmt.Errorf(
+				"dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound,
+			)
 		}
 		if notes == nil { // a reconciliation has only the permissions of its caller
 			st.writeRollups(ctx, instanceID, executionID, l.rollupCandidates())
 		}
 		last := l.segments[len(l.segments)-1]
 		return &provider.Orchestration{
-			InstanceID: instanceID, Verified: c == provider.Strong, Segments: l.segments, Previous: table.GetString(l.start, table.AttrPrevious),
-			Head: provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
+			InstanceID: instanceID,
+			Verified:   c == provider.Strong,
+			Segments:   l.segments,
+			Previous:   table.GetString(l.start, table.AttrPrevious),
+			Head:       provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
 		}, nil
 	}
 }
@@ -154,7 +179,14 @@ func splitNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	return slices.DeleteFunc(page, func(it table.Item) bool {
 		isNote := strings.HasPrefix(table.GetString(it, table.AttrSK), table.SKCursors)
 		if isNote {
-			*notes = append(*notes, table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK], table.AttrTakenBy: table.Str(table.GetString(it, table.AttrTakenBy))})
+			*notes = append(
+				*notes,
+				table.Item{
+					table.AttrPK:      it[table.AttrPK],
+					table.AttrSK:      it[table.AttrSK],
+					table.AttrTakenBy: table.Str(table.GetString(it, table.AttrTakenBy)),
+				},
+			)
 		}
 		return isNote
 	})
@@ -170,7 +202,9 @@ func withoutEvents(it table.Item) table.Item {
 
 // ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
 // segment in memory. It reads a document when it reaches the reference to it.
-func (st *Store) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (st *Store) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for s, err := range st.Stream(ctx, instanceID, executionID) {
 			if err != nil {
@@ -222,7 +256,9 @@ func (st *Store) ListExecutions(ctx context.Context, instanceID string) iter.Seq
 }
 
 // readStart reads an execution's first segment, and returns the previous execution.
-func (st *Store) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
+func (st *Store) readStart(
+	ctx context.Context, instanceID, executionID string,
+) (x provider.Execution, previous string, err error) {
 	in := table.SegmentsQuery(executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
 	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(0, 0))
@@ -242,7 +278,11 @@ func (st *Store) readStart(ctx context.Context, instanceID, executionID string) 
 		return x, "", fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
 	}
 	start := &segments[0].Events[0]
-	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, table.GetString(items[0], table.AttrPrevious), nil
+	return provider.Execution{
+		ExecutionID: executionID,
+		Number:      start.Number,
+		StartedAt:   start.Time,
+	}, table.GetString(items[0], table.AttrPrevious), nil
 }
 
 // ReadTerminalEvent reads only the last segment, with a backward query.

@@ -30,8 +30,8 @@ const (
 	// maxRollupWrites limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
 	// quota).
 	maxRollupWrites = 4
-	// rollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for which a
-	// process writes none after a failure, because the table may be throttling.
+	// rollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for
+	// which a process writes none after a failure, because the table may be throttling.
 	rollupTimeout     = time.Second
 	pauseAfterFailure = time.Minute
 )
@@ -73,7 +73,11 @@ func (r *rollup) Length() int64 {
 func (r *rollup) Encode(executionID string) (it table.Item, worth bool) {
 	packed := table.Compress(r.docs)
 	return table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.RollupSK(r.first)), attrLast: table.Num(r.last),
+		table.AttrPK: table.Str(
+			table.ExecutionPK(executionID),
+		),
+		table.AttrSK:   table.Str(table.RollupSK(r.first)),
+		attrLast:       table.Num(r.last),
 		table.AttrZstd: &types.AttributeValueMemberB{Value: packed},
 	}, len(packed) <= len(r.docs)/4
 }
@@ -102,7 +106,10 @@ func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 			}
 			fields[i], docs = docs[size:size+int(n)], docs[size+int(n):]
 		}
-		s := provider.Segment{Sequence: sequence, Watermark: provider.Position{Inbox: string(fields[0]), Sequence: string(fields[1])}}
+		s := provider.Segment{
+			Sequence:  sequence,
+			Watermark: provider.Position{Inbox: string(fields[0]), Sequence: string(fields[1])},
+		}
 		if s.Events, err = history.Decode(fields[2]); err != nil {
 			return nil, fmt.Errorf("item %s: segment %d: %w", sk, sequence, err)
 		}
@@ -130,8 +137,8 @@ func (r *pause) active(now time.Time) bool { return now.UnixNano() < r.until.Loa
 
 func (r *pause) start(now time.Time) { r.until.Store(now.Add(pauseAfterFailure).UnixNano()) }
 
-// writeRollups writes the rollups of runs. An existing rollup stays, because its writer has read the same segments. Failures
-// are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
+// writeRollups writes the rollups of runs. An existing rollup stays, because its writer has read the same segments.
+// Failures are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
 func (st *Store) writeRollups(ctx context.Context, instanceID, executionID string, runs []rollup) {
 	if len(runs) == 0 || st.rollupPause.active(st.now()) {
 		return

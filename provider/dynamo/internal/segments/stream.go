@@ -41,7 +41,10 @@ func (st *Store) StreamWithCallback(
 			case err == nil: // there are no segments
 				err = provider.ErrNotFound
 			}
-			yield(provider.Segment{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err))
+			yield(
+				provider.Segment{},
+				fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err),
+			)
 			return
 		}
 	}
@@ -94,5 +97,7 @@ func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) b
 
 // belongsToOther reports whether the execution that starts with these items belongs to another instance.
 func (s *stream) belongsToOther(items []table.Item) bool {
-	return len(items) > 0 && table.GetString(items[0], table.AttrSK) == table.SegmentSK(0, 0) && !table.IsStub(items[0]) && table.GetString(items[0], table.AttrInstance) != s.instanceID
+	return len(items) > 0 && table.GetString(items[0], table.AttrSK) == table.SegmentSK(0, 0) &&
+		!table.IsStub(items[0]) &&
+		table.GetString(items[0], table.AttrInstance) != s.instanceID
 }

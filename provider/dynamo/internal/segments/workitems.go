@@ -13,12 +13,14 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. In an hour, a
-// hundred thousand activities of one segment can be.
+// workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. In an hour,
+// a hundred thousand activities of one segment can be.
 const workItemCacheBytes = 16 << 20
 
 // ReadWorkItem reads the segment from the cache of this process, or else from the table.
-func (ws *WorkItems) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
+func (ws *WorkItems) ReadWorkItem(
+	ctx context.Context, instanceID, executionID string, segment, activityID int64,
+) (provider.WorkItem, error) {
 	w, err := ws.Find(ctx, instanceID, executionID, segment, activityID)
 	if errors.Is(err, table.ErrDeleted) {
 		err = fmt.Errorf("%w: %w", provider.ErrNotFound, err)
@@ -28,7 +30,9 @@ func (ws *WorkItems) ReadWorkItem(ctx context.Context, instanceID, executionID s
 
 // Find returns the work item of an activity's first attempt, from the segment that scheduled it. It
 // returns ErrNotFound if the segment does not schedule the activity, and ErrDeleted if the segment was deleted.
-func (ws *WorkItems) Find(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
+func (ws *WorkItems) Find(
+	ctx context.Context, instanceID, executionID string, sequence, activityID int64,
+) (provider.WorkItem, error) {
 	// A segment never changes, but an eventually consistent read may not see it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := ws.readItems(ctx, instanceID, executionID, sequence, activityID, c)
@@ -38,13 +42,18 @@ func (ws *WorkItems) Find(ctx context.Context, instanceID, executionID string, s
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
 		if err != nil {
-			return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+			return provider.WorkItem{}, fmt.Errorf(
+				"dynamo: instance %q: execution %s: %w", instanceID, executionID, err,
+			)
 		}
 		if w, ok := items[activityID]; ok {
 			return w, nil
 		}
 	}
-	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
+	return provider.WorkItem{}, fmt.Errorf(
+		"dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID,
+		provider.ErrNotFound,
+	)
 }
 
 // cachedItems is the cached part of a segment: the work items of its activities between two IDs.
@@ -55,7 +64,9 @@ type cachedItems struct {
 
 // readItems returns work items of a segment by activity ID: that of the given activity, and those that are cached
 // with it.
-func (ws *WorkItems) readItems(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
+func (ws *WorkItems) readItems(
+	ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency,
+) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
 	if known, ok := ws.cache.Get(key); ok && known.first <= activityID && activityID <= known.last {
 		return known.items, nil

@@ -36,6 +36,7 @@ const (
 	purgeTries = 30
 )
 
+// Purge deletes all messages of a queue.
 func (qs *Queues) Purge(ctx context.Context, url string) error {
 	admin, ok := qs.api.(queuePurger)
 	if !ok {
@@ -73,7 +74,10 @@ func (qs *Queues) CountWorkItems(ctx context.Context) (map[string]int, error) {
 }
 
 func (qs *Queues) countMessages(ctx context.Context, url string) (n int, err error) {
-	counts, err := qs.Attributes(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	counts, err := qs.Attributes(
+		ctx, url, types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	)
 	for _, some := range counts {
 		n += some
 	}
@@ -81,7 +85,9 @@ func (qs *Queues) countMessages(ctx context.Context, url string) (n int, err err
 }
 
 // Attributes reads numeric attributes of a queue.
-func (qs *Queues) Attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (map[types.QueueAttributeName]int, error) {
+func (qs *Queues) Attributes(
+	ctx context.Context, url string, names ...types.QueueAttributeName,
+) (map[types.QueueAttributeName]int, error) {
 	var out *sqs.GetQueueAttributesOutput
 	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
 		out, err = qs.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
@@ -115,7 +121,10 @@ func (qs *Queues) CountDeadLetters(ctx context.Context, queue string) (visible, 
 	if err != nil {
 		return 0, 0, err
 	}
-	attributes, err := qs.Attributes(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	attributes, err := qs.Attributes(
+		ctx, url, types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -14,8 +14,8 @@ func (qs *Queues) DeadLetter(ctx context.Context, queue string, u provider.Unrea
 	return qs.PutDeadLetter(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
 }
 
-// PutDeadLetter sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if that is
-// a FIFO queue.
+// PutDeadLetter sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if
+// that is a FIFO queue.
 func (qs *Queues) PutDeadLetter(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := qs.DeadLetters[queue]
 	if !ok {

@@ -52,14 +52,15 @@ func BodyLimitFor(p *provider.Redrive) int {
 
 // Entry is a message to send.
 type Entry struct {
-	ID         int64
-	Body       string
-	Group      string // FIFO only
-	Dedup      string // FIFO only
-	Fair       string // the message group of a fairness key, standard only
-	InOneBatch bool   // FIFO only: a batch may contain several of its group, whose order can change if SQS accepts only some
-	Delay      int32  // seconds, standard only
-	IsEvent    bool   // id is an event ID of the sending execution, and unique in its queue
+	ID    int64
+	Body  string
+	Group string // FIFO only
+	Dedup string // FIFO only
+	Fair  string // the message group of a fairness key, standard only
+	// FIFO only: a batch may contain several of its group, whose order can change if SQS accepts only some
+	InOneBatch bool
+	Delay      int32 // seconds, standard only
+	IsEvent    bool  // id is an event ID of the sending execution, and unique in its queue
 
 	reason string // for dead letters: the error
 }

@@ -41,10 +41,14 @@ func (qs *Queues) DeleteRecords(ctx context.Context, queue string, records ...pr
 	return nil
 }
 
+// DeleteBatch deletes up to BatchLimit messages.
 func (qs *Queues) DeleteBatch(ctx context.Context, url string, records []provider.Record) error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(records))
 	for i := range records {
-		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].ReceiptHandle}
+		entries[i] = types.DeleteMessageBatchRequestEntry{
+			Id:            aws.String(strconv.Itoa(i)),
+			ReceiptHandle: &records[i].ReceiptHandle,
+		}
 	}
 	return awscall.Do(ctx, "SQS.DeleteMessageBatch", "", func() error {
 		out, err := qs.api.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries})
@@ -57,7 +61,9 @@ func (qs *Queues) DeleteBatch(ctx context.Context, url string, records []provide
 
 // AbandonRecords makes records visible again after a delay, rounded down to a second. It skips records whose lock has
 // expired, because another consumer may hold them.
-func (qs *Queues) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
+func (qs *Queues) AbandonRecords(
+	ctx context.Context, queue string, delay time.Duration, records ...provider.Record,
+) error {
 	url, err := qs.URL(queue)
 	if err != nil {
 		return err
@@ -73,10 +79,13 @@ func (qs *Queues) AbandonRecords(ctx context.Context, queue string, delay time.D
 	return errors.Join(errs...)
 }
 
+// AbandonBatch makes up to BatchLimit messages visible after a delay.
 func (qs *Queues) AbandonBatch(ctx context.Context, url string, delay time.Duration, records []provider.Record) error {
 	entries := visibilityEntries(records, delay)
 	return awscall.Do(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
-		out, err := qs.api.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: entries})
+		out, err := qs.api.ChangeMessageVisibilityBatch(
+			ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: entries},
+		)
 		if err != nil || len(out.Failed) == 0 {
 			return err
 		}
@@ -88,7 +97,11 @@ func visibilityEntries(records []provider.Record, d time.Duration) []types.Chang
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
 	for i := range records {
 		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].ReceiptHandle, VisibilityTimeout: int32(d / time.Second),
+			Id: aws.String(
+				strconv.Itoa(i),
+			),
+			ReceiptHandle:     &records[i].ReceiptHandle,
+			VisibilityTimeout: int32(d / time.Second),
 		}
 	}
 	return entries

@@ -1,5 +1,5 @@
-// Package sqsqueue sends, receives, locks and deletes messages of the hub's SQS queues. It does not know what the messages
-// mean.
+// Package sqsqueue sends, receives, locks and deletes messages of the hub's SQS queues. It does not know what the
+// messages mean.
 package sqsqueue
 
 import (
@@ -65,7 +65,8 @@ func IsFIFO(queue string) bool {
 	return exclusive || queue == provider.QueueInbox
 }
 
-// CheckHub returns an error for the name of another hub. Otherwise it clears the name, which only the wire format needs.
+// CheckHub returns an error for the name of another hub. Otherwise it clears the name, which only the wire format
+// needs.
 func (qs *Queues) CheckHub(name *string) error {
 	if *name != "" && *name != qs.Hub {
 		return fmt.Errorf("dynamo: %w",

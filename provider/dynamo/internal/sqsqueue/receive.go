@@ -14,9 +14,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// ReceiveDeadLetters receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if there
-// are none.
-func (qs *Queues) ReceiveDeadLetters(ctx context.Context, url string, hide, wait time.Duration) ([]types.Message, error) {
+// ReceiveDeadLetters receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if
+// there are none.
+func (qs *Queues) ReceiveDeadLetters(
+	ctx context.Context, url string, hide, wait time.Duration,
+) ([]types.Message, error) {
 	in := deadLettersRequest(url, hide)
 	in.WaitTimeSeconds = int32(wait / time.Second)
 	var out *sqs.ReceiveMessageOutput
@@ -69,7 +71,9 @@ func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Re
 		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(lock / time.Second),
 		WaitTimeSeconds: int32(min(maxWait, max(lock/3, time.Second)) / time.Second),
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
-			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSequenceNumber,
+			types.MessageSystemAttributeNameApproximateReceiveCount,
+			types.MessageSystemAttributeNameMessageGroupId,
+			types.MessageSystemAttributeNameSequenceNumber,
 			types.MessageSystemAttributeNameSentTimestamp,
 		},
 	}
@@ -91,8 +95,11 @@ func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Re
 	return records, nil
 }
 
+// RecordOf returns the record of a message.
 func RecordOf(m *types.Message) provider.Record {
-	return provider.RecordOf(aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes)
+	return provider.RecordOf(
+		aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes,
+	)
 }
 
 // visibility returns the visibility timeout of a queue, which is read once. Each receive sets this timeout, so that a
@@ -104,7 +111,9 @@ func (qs *Queues) visibility(ctx context.Context, url string) (time.Duration, er
 	const name = types.QueueAttributeNameVisibilityTimeout
 	var out *sqs.GetQueueAttributesOutput
 	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
-		out, err = qs.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}})
+		out, err = qs.api.GetQueueAttributes(
+			ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}},
+		)
 		return err
 	})
 	if err != nil {

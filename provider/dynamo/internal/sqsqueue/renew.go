@@ -19,7 +19,9 @@ import (
 
 // RenewRecords extends locks. A record whose Hold has expired counts as lost without a call, because AWS accepts some
 // renewals of an expired lock without extending it.
-func (qs *Queues) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
+func (qs *Queues) RenewRecords(
+	ctx context.Context, queue string, lock time.Duration, records ...provider.Record,
+) (lost []provider.Record, err error) {
 	renewals := make([]provider.Renewal, len(records))
 	calls, err := qs.RenewCalls(ctx, queue, lock, records, renewals)
 	if err != nil {
@@ -36,7 +38,9 @@ func (qs *Queues) RenewRecords(ctx context.Context, queue string, lock time.Dura
 
 // RenewCalls returns the calls that extend locks, one per batch. They write their results into the renewals. A record
 // whose Hold has expired is lost and needs no call.
-func (qs *Queues) RenewCalls(ctx context.Context, queue string, lock time.Duration, records []provider.Record, renewals []provider.Renewal) (calls []func() error, err error) {
+func (qs *Queues) RenewCalls(
+	ctx context.Context, queue string, lock time.Duration, records []provider.Record, renewals []provider.Renewal,
+) (calls []func() error, err error) {
 	url, err := qs.URL(queue)
 	if err != nil {
 		return nil, err
@@ -58,13 +62,19 @@ func (qs *Queues) RenewCalls(ctx context.Context, queue string, lock time.Durati
 		records[i].EndHold()
 	}
 	for batch := range slices.Chunk(held, BatchLimit) {
-		calls = append(calls, func() error { return qs.renewBatch(ctx, url, lock.Truncate(time.Second), batch, records, renewals) })
+		calls = append(
+			calls,
+			func() error { return qs.renewBatch(ctx, url, lock.Truncate(time.Second), batch, records, renewals) },
+		)
 	}
 	return calls, nil
 }
 
 // renewBatch extends the locks of the records with these indices.
-func (qs *Queues) renewBatch(ctx context.Context, url string, lock time.Duration, batch []int, records []provider.Record, renewals []provider.Renewal) error {
+func (qs *Queues) renewBatch(
+	ctx context.Context, url string, lock time.Duration, batch []int, records []provider.Record,
+	renewals []provider.Renewal,
+) error {
 	some := make([]provider.Record, len(batch))
 	for n, i := range batch {
 		some[n] = records[i]
@@ -92,7 +102,10 @@ func (qs *Queues) renewBatch(ctx context.Context, url string, lock time.Duration
 
 // setRenewals writes the response of SQS for a batch into the renewals. It returns an error for records that are
 // neither extended nor lost.
-func setRenewals(url string, failures []types.BatchResultErrorEntry, from time.Time, lock time.Duration, batch []int, records []provider.Record, renewals []provider.Renewal) error {
+func setRenewals(
+	url string, failures []types.BatchResultErrorEntry, from time.Time, lock time.Duration, batch []int,
+	records []provider.Record, renewals []provider.Renewal,
+) error {
 	failed := map[int]*types.BatchResultErrorEntry{}
 	for n := range failures {
 		if at, err := strconv.Atoi(aws.ToString(failures[n].Id)); err == nil {
@@ -126,7 +139,9 @@ func setRenewals(url string, failures []types.BatchResultErrorEntry, from time.T
 
 // renewalOf returns the result of renewing one record's lock. A record that was deleted or released during the call is
 // not lost.
-func renewalOf(r *provider.Record, failed *types.BatchResultErrorEntry, from time.Time, lock time.Duration) (x provider.Renewal) {
+func renewalOf(
+	r *provider.Record, failed *types.BatchResultErrorEntry, from time.Time, lock time.Duration,
+) (x provider.Renewal) {
 	switch {
 	case failed == nil:
 		if x.Until = from.Add(lock); r.Hold != nil && !r.Hold.Extend(from, lock) {
@@ -173,5 +188,6 @@ func lockIsOver(f *types.BatchResultErrorEntry) bool {
 // isLockLimit reports whether the error of SQS means that a message would be locked for more than 12 hours since its
 // receipt.
 func isLockLimit(f *types.BatchResultErrorEntry) bool {
-	return strings.HasSuffix(aws.ToString(f.Code), "InvalidParameterValue") && strings.Contains(aws.ToString(f.Message), "VisibilityTimeout")
+	return strings.HasSuffix(aws.ToString(f.Code), "InvalidParameterValue") &&
+		strings.Contains(aws.ToString(f.Message), "VisibilityTimeout")
 }

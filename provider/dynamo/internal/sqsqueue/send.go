@@ -216,7 +216,14 @@ func (qs *Queues) SendAccepted(ctx context.Context, url string, batch []Entry) (
 		case len(again) > 0:
 			return temporaryError(url, again)
 		case len(refused) > 0:
-			return &PartialError{url: url, failed: len(refused), code: refused[0].Code, message: refused[0].Message, Fault: true, refused: refused}
+			return &PartialError{
+				url:     url,
+				failed:  len(refused),
+				code:    refused[0].Code,
+				message: refused[0].Message,
+				Fault:   true,
+				refused: refused,
+			}
 		default:
 			return nil
 		}
@@ -230,11 +237,15 @@ type RejectedEntry struct {
 	Code, Message string
 }
 
-// permanentErrors holds the documented errors about an entry's content: invalid characters, a size or a parameter out of
-// range. All other errors are temporary, whatever SenderFault is: a missing permission, an unusable key, throttling, a
-// queue that is being replaced. They pass, or an operator removes the cause, and an activity must not fail because of
+// permanentErrors holds the documented errors about an entry's content: invalid characters, a size or a parameter out
+// of range. All other errors are temporary, whatever SenderFault is: a missing permission, an unusable key, throttling,
+// a queue that is being replaced. They pass, or an operator removes the cause, and an activity must not fail because of
 // them (R9).
-var permanentErrors = map[string]bool{"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true}
+var permanentErrors = map[string]bool{
+	"InvalidMessageContents": true,
+	"InvalidParameterValue":  true,
+	"InvalidAttributeValue":  true,
+}
 
 // isPermanent reports whether SQS always rejects an entry that failed with f.
 func isPermanent(f *types.BatchResultErrorEntry) bool {
@@ -258,7 +269,9 @@ func splitFailures(failed []types.BatchResultErrorEntry) (faults, again []types.
 func rejectedEntries(batch []Entry, faults []types.BatchResultErrorEntry) (refused []RejectedEntry) {
 	for _, f := range faults {
 		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i >= 0 && i < len(batch) {
-			refused = append(refused, RejectedEntry{ID: batch[i].ID, Code: aws.ToString(f.Code), Message: aws.ToString(f.Message)})
+			refused = append(
+				refused, RejectedEntry{ID: batch[i].ID, Code: aws.ToString(f.Code), Message: aws.ToString(f.Message)},
+			)
 		}
 	}
 	return refused
@@ -321,6 +334,7 @@ type PartialError struct {
 	refused            []RejectedEntry
 }
 
+// Error implements error.
 func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d messages for %s were rejected: %s %s", e.failed, e.url, e.code, e.message)
 }
@@ -330,5 +344,10 @@ func (e *PartialError) RetryableError() bool { return !e.Fault }
 
 // temporaryError returns the error for entries that may be accepted later.
 func temporaryError(url string, failed []types.BatchResultErrorEntry) *PartialError {
-	return &PartialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
+	return &PartialError{
+		url:     url,
+		failed:  len(failed),
+		code:    aws.ToString(failed[0].Code),
+		message: aws.ToString(failed[0].Message),
+	}
 }

@@ -30,8 +30,8 @@ type newInstance struct {
 	readFirst      bool // read the ID before the write
 }
 
-// isReferenced reports whether other data already refers to the execution: stored payloads, which a sweep checks, or the
-// timer of a delayed start, which is sent first and names the execution.
+// isReferenced reports whether other data already refers to the execution: stored payloads, which a sweep checks, or
+// the timer of a delayed start, which is sent first and names the execution.
 func (b *newInstance) isReferenced() bool { return b.stored || b.StartAt.After(b.CreatedAt) }
 
 // segment returns the first segment of the history.
@@ -39,11 +39,24 @@ func (b *newInstance) segment() provider.Segment {
 	if b.restart != nil {
 		return provider.Segment{Watermark: b.position, Events: b.restart.InitialEvents(&b.Instance, b.trace)}
 	}
-	return provider.Segment{Watermark: b.position, Events: []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: b.CreatedAt, Name: b.Name, Version: b.Version, Input: b.input,
-		StartID: b.StartID, Number: b.ExecutionNumber, Tags: b.Tags, Parent: b.Parent, StartAt: timeOrNil(b.StartAt), RequestedBy: b.RequestedBy,
-		Inputs: b.timedInputs(), TraceParent: b.trace,
-	}}}
+	return provider.Segment{Watermark: b.position, Events: []history.Event{
+		{
+			ID:          1,
+			Kind:        history.OrchestrationStarted,
+			Time:        b.CreatedAt,
+			Name:        b.Name,
+			Version:     b.Version,
+			Input:       b.input,
+			StartID:     b.StartID,
+			Number:      b.ExecutionNumber,
+			Tags:        b.Tags,
+			Parent:      b.Parent,
+			StartAt:     timeOrNil(b.StartAt),
+			RequestedBy: b.RequestedBy,
+			Inputs:      b.timedInputs(),
+			TraceParent: b.trace,
+		},
+	}}
 }
 
 // timedInputs returns the inputs of the start with their times.
@@ -119,10 +132,10 @@ type creation struct {
 	nonce string
 }
 
-// writeSegmentFirst writes the first segment and then the instance, so that an instance always has its history. Until then
-// the segment belongs to no instance. Both writes together cost half as much as a transaction. writeSegmentFirst uses a
-// transaction if the segment has several items, or if another try of this start has the same execution ID: a try for
-// the same message, or in the same millisecond.
+// writeSegmentFirst writes the first segment and then the instance, so that an instance always has its history. Until
+// then the segment belongs to no instance. Both writes together cost half as much as a transaction. writeSegmentFirst
+// uses a transaction if the segment has several items, or if another try of this start has the same execution ID: a try
+// for the same message, or in the same millisecond.
 func (n *creation) writeSegmentFirst(ctx context.Context) error {
 	parts, err := segments.EncodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
 	if err != nil {
@@ -174,23 +187,30 @@ func (n *creation) writeTogether(ctx context.Context) error {
 	return n.starts.table.Transact(ctx, n.in.InstanceID, writes)
 }
 
-// deleteIfCancelled replaces the first segment of an instance that was not created, because old has its ID, by a stub, which
-// expires. It is best effort: if it fails, an unused item remains.
+// deleteIfCancelled replaces the first segment of an instance that was not created, because old has its ID, by a stub,
+// which expires. It is best effort: if it fails, an unused item remains.
 func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as
 	// new.
-	mine := table.GetString(old, table.AttrExecution) == n.in.ExecutionID || table.GetString(old, table.AttrOldest) == n.in.ExecutionID
+	mine := table.GetString(old, table.AttrExecution) == n.in.ExecutionID ||
+		table.GetString(old, table.AttrOldest) == n.in.ExecutionID
 	if n.nonce == "" || mine {
 		return
 	}
 	_ = n.starts.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
-		Item: segments.Stub(n.in.ExecutionID, 0, n.starts.now()), ConditionExpression: aws.String("#nonce = :nonce"),
-		ExpressionAttributeNames: map[string]string{"#nonce": table.AttrNonce}, ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
+		Item:                segments.Stub(n.in.ExecutionID, 0, n.starts.now()),
+		ConditionExpression: aws.String("#nonce = :nonce"),
+		ExpressionAttributeNames: map[string]string{
+			"#nonce": table.AttrNonce,
+		},
+		ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
 	})
 }
 
 // creationWrites returns the writes that create an instance: first its item, and then its first segment.
-func (ss *Starts) creationWrites(put *types.Put, in *provider.Instance, first provider.Segment) ([]types.TransactWriteItem, error) {
+func (ss *Starts) creationWrites(
+	put *types.Put, in *provider.Instance, first provider.Segment,
+) ([]types.TransactWriteItem, error) {
 	parts, err := segments.EncodeStart(in.InstanceID, in.ExecutionID, "", first)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
@@ -198,8 +218,8 @@ func (ss *Starts) creationWrites(put *types.Put, in *provider.Instance, first pr
 	return append([]types.TransactWriteItem{{Put: put}}, table.Puts(parts)...), nil
 }
 
-// laterPosition returns the watermark at a start: that of the last incarnation of the ID, or the position of the start message
-// (R3).
+// laterPosition returns the watermark at a start: that of the last incarnation of the ID, or the position of the start
+// message (R3).
 func laterPosition(own, before provider.Position) provider.Position {
 	if own == (provider.Position{}) || before.Covers(own) {
 		return before
@@ -221,5 +241,7 @@ func mayHaveConsumed(old table.Item, b *newInstance) bool {
 		return false
 	}
 	again := len(b.inputs) > 0 && instances.WatermarkOf(old).Covers(b.position)
-	return again || !b.mayBeCopySince.IsZero() && len(instances.DeletedStarts(old)) > 0 && b.mayBeCopySince.Before(instances.PurgedAt(old))
+	return again ||
+		!b.mayBeCopySince.IsZero() && len(instances.DeletedStarts(old)) > 0 &&
+			b.mayBeCopySince.Before(instances.PurgedAt(old))
 }

@@ -49,7 +49,9 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 		return nil, err
 	}
 	it[table.AttrAttention] = table.Str(table.AttentionPending)
-	it[table.AttrUpdated] = table.Str(table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(instances.MinWakeInterval)))
+	it[table.AttrUpdated] = table.Str(
+		table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(instances.MinWakeInterval)),
+	)
 
 	put := &types.Put{Item: it}
 	table.RequireAbsent(put)
@@ -66,7 +68,11 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{starts: ss, instance: b.Instance, writes: ss.table.SetTableName(writes)}, ss.sendStartTimer(ctx, &b.Instance)
+	return &Prepared{
+		starts:   ss,
+		instance: b.Instance,
+		writes:   ss.table.SetTableName(writes),
+	}, ss.sendStartTimer(ctx, &b.Instance)
 }
 
 // InstanceID implements provider.PreparedStart.
@@ -86,7 +92,8 @@ func (s *Prepared) StartError(err error) error {
 	key := table.InstanceKey(s.instance.InstanceID)
 	for _, reason := range cancelled.CancellationReasons {
 		there := reason.Item
-		mine := table.GetString(there, table.AttrPK) == table.GetString(key, table.AttrPK) && table.GetString(there, table.AttrSK) == table.GetString(key, table.AttrSK)
+		mine := table.GetString(there, table.AttrPK) == table.GetString(key, table.AttrPK) &&
+			table.GetString(there, table.AttrSK) == table.GetString(key, table.AttrSK)
 		if mine && aws.ToString(reason.Code) == table.ConditionFailedCode {
 			return s.startError(there)
 		}
@@ -114,7 +121,9 @@ func rejectionOf(there table.Item, in *provider.Instance) error {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
 	default:
 		holder := instances.HolderOf(there)
-		return fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, provider.ErrAlreadyExists))
+		return fmt.Errorf(
+			"dynamo: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, provider.ErrAlreadyExists),
+		)
 	}
 }
 

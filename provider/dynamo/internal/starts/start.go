@@ -42,7 +42,14 @@ func (ss *Starts) prepareInstance(ctx context.Context, s *provider.Start) (newIn
 	in.StartAt = s.StartAt
 	in.Tags = s.Tags
 	in.RequestedBy = history.Requester(s.RequestedBy)
-	return newInstance{Instance: in, input: s.Input, restart: s.RestartFrom, trace: s.TraceParent, stored: s.ExecutionID != "", readFirst: s.CheckFirst}, nil
+	return newInstance{
+		Instance:  in,
+		input:     s.Input,
+		restart:   s.RestartFrom,
+		trace:     s.TraceParent,
+		stored:    s.ExecutionID != "",
+		readFirst: s.CheckFirst,
+	}, nil
 }
 
 // sendStartTimer sends the timer of a delayed start.
@@ -50,7 +57,18 @@ func (ss *Starts) sendStartTimer(ctx context.Context, in *provider.Instance) err
 	if !in.StartAt.After(in.CreatedAt) {
 		return nil
 	}
-	return ss.timers.Send(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: in.StartAt}})
+	return ss.timers.Send(
+		ctx,
+		[]provider.Timer{
+			{
+				V:           provider.WireVersion,
+				InstanceID:  in.InstanceID,
+				ExecutionID: in.ExecutionID,
+				TimerID:     1,
+				FireAt:      in.StartAt,
+			},
+		},
+	)
 }
 
 // wake wakes an instance that a start has created, unless its start is delayed. If the timer of a delayed start
@@ -59,7 +77,9 @@ func (ss *Starts) wake(ctx context.Context, in *provider.Instance) error {
 	if ss.now().Before(in.StartAt) {
 		return nil
 	}
-	return ss.inbox.Send(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
+	return ss.inbox.Send(
+		ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID},
+	)
 }
 
 // instanceNow returns an instance that starts now.
@@ -87,7 +107,18 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		in.StartAt = *m.StartAt
 	}
 
-	found, started, err := ss.create(ctx, newInstance{Instance: in, input: m.Input, inputs: m.InitialInputs, mayBeCopySince: m.PossibleDuplicateSentAt, position: m.Position, trace: m.TraceParent, stored: m.NewExecutionID != ""})
+	found, started, err := ss.create(
+		ctx,
+		newInstance{
+			Instance:       in,
+			input:          m.Input,
+			inputs:         m.InitialInputs,
+			mayBeCopySince: m.PossibleDuplicateSentAt,
+			position:       m.Position,
+			trace:          m.TraceParent,
+			stored:         m.NewExecutionID != "",
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -119,9 +119,11 @@ func blockedByOthers(page []table.Item, build string) (elsewhere []table.Item) {
 	return elsewhere
 }
 
-// storePassed stores that the round has passed a page of a partition, and other changes of the mark. It writes nothing if
-// nothing changed.
-func (ss *Searches) storePassed(ctx context.Context, mark *blockedRound, partition int, page []table.Item, through bool) error {
+// storePassed stores that the round has passed a page of a partition, and other changes of the mark. It writes nothing
+// if nothing changed.
+func (ss *Searches) storePassed(
+	ctx context.Context, mark *blockedRound, partition int, page []table.Item, through bool,
+) error {
 	if len(page) == 0 && mark.stored && (mark.Through || !through) {
 		return nil
 	}
@@ -156,7 +158,9 @@ func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.
 }
 
 // searchDeleting searches the entries between two positions.
-func (ss *Searches) searchDeleting(ctx context.Context, behind, upTo instances.IndexPosition, yield func([]provider.Instance, error) bool) (more bool) {
+func (ss *Searches) searchDeleting(
+	ctx context.Context, behind, upTo instances.IndexPosition, yield func([]provider.Instance, error) bool,
+) (more bool) {
 	in := instances.AttentionQuery(table.AttentionDeleting)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
 	in.ExpressionAttributeValues[":before"] = table.Str(upTo.Updated)

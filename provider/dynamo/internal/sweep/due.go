@@ -44,13 +44,15 @@ func (ss *Searches) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// duePositionInterval is the number of days without a due instance after which the position is stored. The first search, which
-// goes back for a year, may be interrupted.
+// duePositionInterval is the number of days without a due instance after which the position is stored. The first
+// search, which goes back for a year, may be interrupted.
 const duePositionInterval = 30 * instances.Day
 
 // dueSince yields the due instances from a day up to today, and stores the first day that must be searched again. more
 // is false if the caller stopped.
-func (ss *Searches) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (more bool, err error) {
+func (ss *Searches) dueSince(
+	ctx context.Context, known, today time.Time, yield func(string, error) bool,
+) (more bool, err error) {
 	from := known
 	empty := true
 	note := func() error {
@@ -79,15 +81,20 @@ func (ss *Searches) dueSince(ctx context.Context, known, today time.Time, yield 
 }
 
 // dueOn yields the due instances of a day. It returns their number, and whether the caller wants more.
-func (ss *Searches) dueOn(ctx context.Context, at time.Time, yield func(string, error) bool) (found int, more bool, err error) {
+func (ss *Searches) dueOn(
+	ctx context.Context, at time.Time, yield func(string, error) bool,
+) (found int, more bool, err error) {
 	heads := make([][]table.Item, table.Shards)
 	queries := make([]*dynamodb.QueryInput, table.Shards)
 	reads := make([]func() error, table.Shards)
 	for shard := range table.Shards {
 		queries[shard] = &dynamodb.QueryInput{
-			IndexName: aws.String(table.IndexByDue), Limit: aws.Int32(duePage),
-			KeyConditionExpression:    aws.String("due = :due"),
-			ExpressionAttributeValues: table.Item{":due": table.Str(at.Format(instances.DayFormat) + "#" + strconv.Itoa(shard))},
+			IndexName:              aws.String(table.IndexByDue),
+			Limit:                  aws.Int32(duePage),
+			KeyConditionExpression: aws.String("due = :due"),
+			ExpressionAttributeValues: table.Item{
+				":due": table.Str(at.Format(instances.DayFormat) + "#" + strconv.Itoa(shard)),
+			},
 		}
 		reads[shard] = func() (err error) {
 			heads[shard], err = ss.table.QueryPage(ctx, "", queries[shard])

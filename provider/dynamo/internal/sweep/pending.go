@@ -52,11 +52,23 @@ type pendingSearch interface {
 
 // PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
 // time at which the instance is found again: if the caller dies, a later sweep wakes the instance then.
-func (ss *Searches) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
+func (ss *Searches) PendingInstances(
+	ctx context.Context, startedBefore time.Time,
+) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		searches := []pendingSearch{
-			&creationSearch{searches: ss, duty: "pending", from: func(ctx context.Context) (string, error) { return ss.nearStart(ctx, startedBefore) }, to: table.FormatTime(startedBefore)},
-			&creationSearch{searches: ss, duty: "pending-late", to: table.FormatTime(startedBefore.Add(-lateDelay)), late: true},
+			&creationSearch{
+				searches: ss,
+				duty:     "pending",
+				from:     func(ctx context.Context) (string, error) { return ss.nearStart(ctx, startedBefore) },
+				to:       table.FormatTime(startedBefore),
+			},
+			&creationSearch{
+				searches: ss,
+				duty:     "pending-late",
+				to:       table.FormatTime(startedBefore.Add(-lateDelay)),
+				late:     true,
+			},
 			&dueSearch{searches: ss},
 		}
 		for len(searches) > 0 {
@@ -79,7 +91,10 @@ func (ss *Searches) PendingInstances(ctx context.Context, startedBefore time.Tim
 // one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (string, error) {
-	it, err := ss.table.Get(ctx, "", table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKSweep)}, provider.Eventual)
+	it, err := ss.table.Get(
+		ctx, "", table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKSweep)},
+		provider.Eventual,
+	)
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +106,9 @@ func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (str
 }
 
 // searchStep makes a step of a search, and yields the instances to wake. more is false if the caller stopped.
-func (ss *Searches) searchStep(ctx context.Context, l pendingSearch, startedBefore time.Time, yield func([]provider.Instance, error) bool) (over, more bool) {
+func (ss *Searches) searchStep(
+	ctx context.Context, l pendingSearch, startedBefore time.Time, yield func([]provider.Instance, error) bool,
+) (over, more bool) {
 	found, over, err := l.next(ctx)
 	if err != nil && !yield(nil, err) {
 		return over, false
@@ -116,7 +133,9 @@ func (ss *Searches) searchStep(ctx context.Context, l pendingSearch, startedBefo
 }
 
 // markAll marks instances as pending, and returns those to wake now.
-func (ss *Searches) markAll(ctx context.Context, l pendingSearch, found []table.Item, startedBefore time.Time) (wake []provider.Instance, errs []error) {
+func (ss *Searches) markAll(
+	ctx context.Context, l pendingSearch, found []table.Item, startedBefore time.Time,
+) (wake []provider.Instance, errs []error) {
 	var mu sync.Mutex
 	writes := make([]func() error, len(found))
 	for i, it := range found {
@@ -137,9 +156,11 @@ func (ss *Searches) markAll(ctx context.Context, l pendingSearch, found []table.
 	return wake, errs
 }
 
-// markPending marks an instance as pending, unless it has had its turn, or another process marks it. If the write fails,
-// the instance is woken anyway if it was never woken before, because this search does not find it again.
-func (ss *Searches) markPending(ctx context.Context, l pendingSearch, it table.Item, startedBefore time.Time) (in provider.Instance, due bool, err error) {
+// markPending marks an instance as pending, unless it has had its turn, or another process marks it. If the write
+// fails, the instance is woken anyway if it was never woken before, because this search does not find it again.
+func (ss *Searches) markPending(
+	ctx context.Context, l pendingSearch, it table.Item, startedBefore time.Time,
+) (in provider.Instance, due bool, err error) {
 	if in, err = instances.Decode(it); err != nil {
 		return in, false, err
 	}
@@ -151,9 +172,15 @@ func (ss *Searches) markPending(ctx context.Context, l pendingSearch, it table.I
 	values[":next"] = table.Str(table.FormatTime(next))
 
 	_, noticed, err := ss.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(in.InstanceID),
-		UpdateExpression: aws.String("SET attention = :attention, updated = :next"), ConditionExpression: aws.String("#status = :status AND " + condition),
-		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus}, ExpressionAttributeValues: values,
+		Key: table.InstanceKey(in.InstanceID),
+		UpdateExpression: aws.String(
+			"SET attention = :attention, updated = :next",
+		),
+		ConditionExpression: aws.String("#status = :status AND " + condition),
+		ExpressionAttributeNames: map[string]string{
+			table.NameStatus: table.AttrStatus,
+		},
+		ExpressionAttributeValues: values,
 	})
 	if err != nil {
 		_, again := l.(*dueSearch)
@@ -290,7 +317,8 @@ func (ss *Searches) newScan(shard int, behind, to string) *shardScan {
 // isMarked reports whether the sweeper has found a pending instance. Before that, its last change is its creation.
 // This index does not contain the attention.
 func isMarked(it table.Item) bool {
-	return table.GetString(it, table.AttrUpdated) != "" && !strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
+	return table.GetString(it, table.AttrUpdated) != "" &&
+		!strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
 }
 
 // readShard reads the next items of a shard. After an error the next search continues with the shard.

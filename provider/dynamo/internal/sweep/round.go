@@ -17,8 +17,8 @@ const (
 	roundsToDouble = 3
 )
 
-// parallelBuildsWithin is the time within which two builds that report in turn count as running side by side, as during a
-// canary deployment.
+// parallelBuildsWithin is the time within which two builds that report in turn count as running side by side, as during
+// a canary deployment.
 const parallelBuildsWithin = time.Hour
 
 // shortestRound is the stored position of the sweeper in the blocked instances. A round serves one build from its
@@ -83,7 +83,13 @@ func (m blockedRound) noted(build string, now time.Time) blockedRound {
 }
 
 func (m blockedRound) start(build string, round, returns int, now time.Time) blockedRound {
-	next := blockedRound{Build: build, Round: round, Returns: min(returns, roundsToDouble), Next: now.Add(roundTime(round)), Past: m.pastWith(m.Build, now)}
+	next := blockedRound{
+		Build:   build,
+		Round:   round,
+		Returns: min(returns, roundsToDouble),
+		Next:    now.Add(roundTime(round)),
+		Past:    m.pastWith(m.Build, now),
+	}
 	delete(next.Past, build)
 	return next
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// IsStub reports whether the item replaces a deleted segment.
 func IsStub(it Item) bool {
 	_, stub := it[AttrStub]
 	return stub

@@ -18,8 +18,10 @@ func ActivitySK(activityID int64) string { return NumberedSK(SKActivities, activ
 // CancelDecisionsSK and CancelBlockSK return sort keys that sort by segment.
 func CancelDecisionsSK(sequence int64) string { return NumberedSK(SKCancelDecisions, sequence) }
 
+// CancelBlockSK returns the sort key of a block of cancel decisions, by its last segment.
 func CancelBlockSK(sequence int64) string { return NumberedSK(SKCancelBlocks, sequence) }
 
+// CancelMarkPartSK returns the sort key of a part of a large cancel mark.
 func CancelMarkPartSK(n int) string { return fmt.Sprintf("%s#%03d", SKCancelMark, n) }
 
 // MaxSequence is the greatest segment number that a key can contain.
@@ -122,14 +124,18 @@ const (
 	SKCursors    = "o#" // and the number: the progress of sending a large segment
 )
 
+// Item contains the attributes of an item, or of its key.
 type Item = map[string]types.AttributeValue
 
+// Str returns a string attribute.
 func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
+// Num returns a number attribute.
 func Num(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
+// GetString returns a string attribute, or an empty string if there is none.
 func GetString(it Item, name string) string {
 	if v, ok := it[name].(*types.AttributeValueMemberS); ok {
 		return v.Value
@@ -137,6 +143,7 @@ func GetString(it Item, name string) string {
 	return ""
 }
 
+// GetNumber returns a number attribute, or 0 if there is none.
 func GetNumber(it Item, name string) int64 {
 	v, ok := it[name].(*types.AttributeValueMemberN)
 	if !ok {
@@ -155,10 +162,12 @@ const (
 	ValueSK = ":sk"
 )
 
+// InstanceKey returns the key of an instance.
 func InstanceKey(instanceID string) Item {
 	return Item{AttrPK: Str(IDPrefix + instanceID), AttrSK: Str(SKInstance)}
 }
 
+// ExecutionPK returns the partition key of the items of an execution.
 func ExecutionPK(executionID string) string { return "x#" + executionID }
 
 // ExecutionKey returns the key of an item of an execution.
@@ -209,6 +218,7 @@ func Digest(parts ...string) string {
 	return string(hex.AppendEncode(all[:0], sum[:20]))
 }
 
+// ShardOf returns the shard of an instance in the indexes.
 func ShardOf(instanceID string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instanceID)) // a hash never fails
@@ -218,23 +228,26 @@ func ShardOf(instanceID string) string {
 // AttemptSK returns a sort key that sorts by activity ID.
 func AttemptSK(activityID int64) string { return NumberedSK(SKAttempts, activityID) }
 
+// AttemptKey returns the key of an attempt record.
 func AttemptKey(executionID string, activityID int64) Item {
 	return ExecutionKey(executionID, AttemptSK(activityID))
 }
 
+// RollupSK returns the sort key of a rollup, by its first segment.
 func RollupSK(first int64) string { return NumberedSK(SKRollups, first) }
 
 // CursorSK returns the sort key of a segment's cursor.
 func CursorSK(sequence int64) string { return NumberedSK(SKCursors, sequence) }
 
-// TombstoneLifetime exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter queue
-// (R17).
+// TombstoneLifetime exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter
+// queue (R17).
 const TombstoneLifetime = 30 * 24 * time.Hour
 
 // SKSweep is the prefix of the sort keys of the items that store the progress of the sweeper's duties. The key without
 // a suffix belongs to earlier releases, which had one position for all duties.
 const SKSweep = "watch"
 
+// SweepPositionKey returns the key of the position of a sweeper's search.
 func SweepPositionKey(duty string) Item {
 	return Item{AttrPK: Str(PKHub), AttrSK: Str(SKSweep + "#" + duty)}
 }

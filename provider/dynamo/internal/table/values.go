@@ -10,6 +10,7 @@ import (
 // TimeFormat has a fixed width, so that texts sort by time.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
+// FormatTime returns a time as text that sorts by time.
 func FormatTime(t time.Time) string { return t.UTC().Format(TimeFormat) }
 
 // DecodeTime returns a time of an instance, or zero if it has none.

@@ -84,9 +84,10 @@ const (
 	deletionTime = 2 * time.Second // or a quarter of the remaining time of the invocation if that is less
 )
 
-// DeleteSchedules deletes the schedules that cancelled timers may have, and those of attempts of cancelled activities. It
-// is best effort. It runs after the commit, so that a timer that was not cancelled is never lost, and after all outputs
-// of the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its message.
+// DeleteSchedules deletes the schedules that cancelled timers may have, and those of attempts of cancelled activities.
+// It is best effort. It runs after the commit, so that a timer that was not cancelled is never lost, and after all
+// outputs of the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its
+// message.
 func (tm *Timers) DeleteSchedules(ctx context.Context, executionID string, cancelled []history.OpenItem) {
 	var held []provider.Timer
 	retried := map[int64]bool{}
@@ -146,7 +147,9 @@ func (tm *Timers) deleteAllOf(ctx context.Context, timers []provider.Timer) (fai
 // attemptTimers returns the timers of attempts for which activities wait, if they may have a schedule. The attempt
 // record contains the current attempt. An awaited attempt that may have started is omitted, because its timer starts
 // the worker that reports its end (sendEnds).
-func (tm *Timers) attemptTimers(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
+func (tm *Timers) attemptTimers(
+	ctx context.Context, executionID string, activities map[int64]bool,
+) (waiting []provider.Timer, err error) {
 	for r, err := range tm.attempts.ReadRetriesOf(ctx, executionID, activities) {
 		if err != nil {
 			return waiting, err
@@ -156,7 +159,9 @@ func (tm *Timers) attemptTimers(ctx context.Context, executionID string, activit
 			attempt.FireAt = r.NextCheckAt
 		}
 		if waits := activities[r.ActivityID]; tm.MayHaveSchedule(&attempt) && (!waits || !tm.MayHaveStarted(r.At)) {
-			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
+			waiting = append(
+				waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt},
+			)
 		}
 		if len(waiting) > MaxDeletions {
 			break
@@ -165,9 +170,9 @@ func (tm *Timers) attemptTimers(ctx context.Context, executionID string, activit
 	return waiting, nil
 }
 
-// deleteUnawaited deletes the schedules of an execution's timers that were cancelled, or whose execution ended, while their
-// messages were in the queue (R15). The check sees every turn that commits before it. A turn that commits after it
-// deletes the schedule itself, which exists by then. If the function dies before the check, its records are
+// deleteUnawaited deletes the schedules of an execution's timers that were cancelled, or whose execution ended, while
+// their messages were in the queue (R15). The check sees every turn that commits before it. A turn that commits after
+// it deletes the schedule itself, which exists by then. If the function dies before the check, its records are
 // redelivered. The check costs one strongly consistent query for a batch's timers of an execution. It reads the
 // segments since the timers were sent, of up to a quarter of an hour.
 func (tm *Timers) deleteUnawaited(ctx context.Context, timers []provider.Timer) error {
@@ -203,7 +208,8 @@ const clockSkew = 2 * time.Second
 // MayHaveSchedule reports whether a timer may have a schedule. It gets one only after the maximum delay in the queue,
 // and the schedule is deleted when it has fired.
 func (tm *Timers) MayHaveSchedule(o *history.OpenItem) bool {
-	return tm.mayHaveLeftQueue(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*tm.queue.MaxDelay-clockSkew && o.FireAt.After(tm.Now())
+	return tm.mayHaveLeftQueue(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*tm.queue.MaxDelay-clockSkew &&
+		o.FireAt.After(tm.Now())
 }
 
 // MayHaveAttemptTimer reports whether an attempt of the activity may wait for a timer with a schedule.

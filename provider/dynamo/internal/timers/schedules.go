@@ -54,8 +54,10 @@ func (tm *Timers) CheckTiming() error {
 	case tm.UseSchedules && tm.ScheduleLead+scheduleUnit > tm.queue.MaxDelay:
 		return &provider.FieldError{
 			Field: "scheduleLead",
-			Problem: fmt.Sprintf("is %v, but must be at least a second less than the longest delay, %v", tm.ScheduleLead,
-				tm.queue.MaxDelay),
+			Problem: fmt.Sprintf(
+				"is %v, but must be at least a second less than the longest delay, %v", tm.ScheduleLead,
+				tm.queue.MaxDelay,
+			),
 		}
 	}
 	return nil
@@ -90,11 +92,11 @@ func (tm *Timers) scheduleTimers(ctx context.Context, timers []provider.Timer) e
 		return err
 	}
 
-	var looks []func() error
+	var reads []func() error
 	for _, executionID := range slices.Sorted(maps.Keys(byExecution)) {
-		looks = append(looks, func() error { return tm.deleteUnawaited(ctx, byExecution[executionID]) })
+		reads = append(reads, func() error { return tm.deleteUnawaited(ctx, byExecution[executionID]) })
 	}
-	return awscall.Parallel(looks...)
+	return awscall.Parallel(reads...)
 }
 
 // checkConfig returns an error if the hub lacks settings for schedules. New does not require them from processes that
@@ -105,8 +107,10 @@ func (tm *Timers) checkConfig() error {
 		client = "there"
 	}
 	for _, required := range [][2]string{
-		{"scheduleGroup", tm.ScheduleGroup}, {"scheduleRoleArn", tm.ScheduleRoleARN},
-		{"timersArn", tm.TimersARN}, {"timersDeadLettersArn", tm.TimersDeadLettersARN},
+		{"scheduleGroup", tm.ScheduleGroup},
+		{"scheduleRoleArn", tm.ScheduleRoleARN},
+		{"timersArn", tm.TimersARN},
+		{"timersDeadLettersArn", tm.TimersDeadLettersARN},
 		{"Clients.Schedules", client},
 	} {
 		if required[1] == "" {
@@ -118,7 +122,9 @@ func (tm *Timers) checkConfig() error {
 
 // scheduleReplacer contains a call of *scheduler.Client that emulators can implement.
 type scheduleReplacer interface {
-	UpdateSchedule(ctx context.Context, in *scheduler.UpdateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
+	UpdateSchedule(
+		ctx context.Context, in *scheduler.UpdateScheduleInput, opts ...func(*scheduler.Options),
+	) (*scheduler.UpdateScheduleOutput, error)
 }
 
 // replaceTries is the number of tries to create a schedule that exists and is deleted before it is replaced.
@@ -180,7 +186,10 @@ func (tm *Timers) newSchedule(t *provider.Timer) (*scheduler.CreateScheduleInput
 			Arn: &tm.TimersARN, RoleArn: &tm.ScheduleRoleARN, Input: &message.Body,
 			DeadLetterConfig: &types.DeadLetterConfig{Arn: &tm.TimersDeadLettersARN},
 			RetryPolicy: &types.RetryPolicy{
-				MaximumEventAgeInSeconds: aws.Int32(int32(scheduleRetryAge / time.Second)), MaximumRetryAttempts: aws.Int32(scheduleRetries),
+				MaximumEventAgeInSeconds: aws.Int32(
+					int32(scheduleRetryAge / time.Second),
+				),
+				MaximumRetryAttempts: aws.Int32(scheduleRetries),
 			},
 		},
 	}, nil

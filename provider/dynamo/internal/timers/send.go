@@ -55,6 +55,7 @@ func (tm *Timers) Send(ctx context.Context, timers []provider.Timer) error {
 	return err
 }
 
+// Encode returns the entries of timers for the timers queue.
 func (tm *Timers) Encode(timers []provider.Timer) ([]sqsqueue.Entry, error) {
 	entries := make([]sqsqueue.Entry, 0, len(timers))
 	for i := range timers {

@@ -46,8 +46,8 @@ const (
 	// maxKeyAge is the time for which a process that verifies tokens uses the keys that it has read. A deleted key can
 	// be used for that time.
 	maxKeyAge = 10 * time.Minute
-	// unknownKeyInterval is the interval at which the keys are read for a token that none of them has signed, because its key
-	// may be new.
+	// unknownKeyInterval is the interval at which the keys are read for a token that none of them has signed, because
+	// its key may be new.
 	unknownKeyInterval = time.Minute
 )
 
@@ -86,7 +86,9 @@ func (ks *Keys) VerifyCompletionToken(ctx context.Context, token string) (provid
 	return ks.verify(ctx, token, (*provider.TokenSigner).VerifyCompletion)
 }
 
-func (ks *Keys) verify(ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
+func (ks *Keys) verify(
+	ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error),
+) (provider.WorkItem, error) {
 	k, err := ks.keysSince(ctx, ks.now().Add(-maxKeyAge))
 	if err != nil {
 		if k = ks.known.Load(); k == nil { // otherwise the keys that were read before are used
@@ -189,7 +191,12 @@ func (ks *Keys) createKey(ctx context.Context, sk string) error {
 	in := &dynamodb.PutItemInput{
 		ConditionExpression: aws.String(table.NotExists),
 		Item: table.Item{
-			table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(sk), attrSecret: table.Str(base64.StdEncoding.EncodeToString(secret)), table.AttrCreated: table.Str(table.FormatTime(ks.now())),
+			table.AttrPK: table.Str(
+				table.PKHub,
+			),
+			table.AttrSK:      table.Str(sk),
+			attrSecret:        table.Str(base64.StdEncoding.EncodeToString(secret)),
+			table.AttrCreated: table.Str(table.FormatTime(ks.now())),
 		},
 	}
 	err := ks.table.Put(ctx, "", in)

@@ -32,7 +32,10 @@ const (
 )
 
 func resultKey(instanceID, updateID string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skResults + table.Digest("update", updateID))}
+	return table.Item{
+		table.AttrPK: table.Str(table.IDPrefix + instanceID),
+		table.AttrSK: table.Str(skResults + table.Digest("update", updateID)),
+	}
 }
 
 // Put writes results in transactions that also mark the instance. A deletion therefore knows that there
@@ -51,8 +54,8 @@ func (us *Store) Put(ctx context.Context, answers ...provider.UpdateResult) erro
 	return nil
 }
 
-// nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has several
-// results, it writes the first.
+// nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has
+// several results, it writes the first.
 func (us *Store) nextTransaction(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
 	for ; n < len(answers) && len(puts) < maxResults; n++ {
@@ -105,9 +108,13 @@ func (us *Store) putResults(ctx context.Context, of *provider.UpdateResult, puts
 // deleted.
 func (us *Store) markInstance(a *provider.UpdateResult) *types.Update {
 	return &types.Update{
-		Key: table.InstanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
-		ConditionExpression:       aws.String("startId = :life AND attribute_not_exists(deleting)"),
-		ExpressionAttributeValues: table.Item{":yes": &types.AttributeValueMemberBOOL{Value: true}, ":life": table.Str(a.StartID)},
+		Key:                 table.InstanceKey(a.InstanceID),
+		UpdateExpression:    aws.String("SET answered = :yes"),
+		ConditionExpression: aws.String("startId = :life AND attribute_not_exists(deleting)"),
+		ExpressionAttributeValues: table.Item{
+			":yes":  &types.AttributeValueMemberBOOL{Value: true},
+			":life": table.Str(a.StartID),
+		},
 	}
 }
 
@@ -144,15 +151,21 @@ func (us *Store) encode(a *provider.UpdateResult) (put *types.Put, bytes int, er
 	}
 
 	return &types.Put{
-		Item:                      it,
-		ConditionExpression:       aws.String(table.NotExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today"),
-		ExpressionAttributeNames:  map[string]string{"#outcome": attrOutcome, "#until": table.AttrTTL},
-		ExpressionAttributeValues: table.Item{":life": table.Str(a.StartID), ":forgotten": table.Str(string(provider.UpdateResultExpired)), ":today": table.Unix(now)},
+		Item: it,
+		ConditionExpression: aws.String(
+			table.NotExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today",
+		),
+		ExpressionAttributeNames: map[string]string{"#outcome": attrOutcome, "#until": table.AttrTTL},
+		ExpressionAttributeValues: table.Item{
+			":life":      table.Str(a.StartID),
+			":forgotten": table.Str(string(provider.UpdateResultExpired)),
+			":today":     table.Unix(now),
+		},
 	}, bytes, nil
 }
 
-// encodeError returns the error of a result. If it is too large for an item, its causes are omitted, because the history
-// contains them.
+// encodeError returns the error of a result. If it is too large for an item, its causes are omitted, because the
+// history contains them.
 func encodeError(a *provider.UpdateResult) (string, error) {
 	doc, err := json.Marshal(a.Error)
 	if err == nil && len(doc) > maxErrorBytes {
@@ -179,9 +192,16 @@ func (us *Store) Read(ctx context.Context, instanceID, updateID string) (provide
 
 func decode(instanceID string, it table.Item) (provider.UpdateResult, error) {
 	a := provider.UpdateResult{
-		InstanceID: instanceID, StartID: table.GetString(it, table.AttrStartID), UpdateID: table.GetString(it, "updateId"), Name: table.GetString(it, "name"),
-		Outcome: provider.UpdateOutcome(table.GetString(it, attrOutcome)), Reason: table.GetString(it, "reason"), ExecutionID: table.GetString(it, table.AttrExecution),
-		EventID: table.GetNumber(it, "eventId"),
+		InstanceID: instanceID,
+		StartID:    table.GetString(it, table.AttrStartID),
+		UpdateID:   table.GetString(it, "updateId"),
+		Name:       table.GetString(it, "name"),
+		Outcome: provider.UpdateOutcome(
+			table.GetString(it, attrOutcome),
+		),
+		Reason:      table.GetString(it, "reason"),
+		ExecutionID: table.GetString(it, table.AttrExecution),
+		EventID:     table.GetNumber(it, "eventId"),
 	}
 	if result := table.GetString(it, "result"); result != "" {
 		a.Result = history.Payload(result)
@@ -217,7 +237,9 @@ func (us *Store) DeleteAll(
 		removals := make([]func() error, len(page))
 		for i, answer := range page {
 			removals[i] = func() error {
-				return us.table.DeleteItem(ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]})
+				return us.table.DeleteItem(
+					ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]},
+				)
 			}
 		}
 		if err := awscall.Parallel(removals...); err != nil {

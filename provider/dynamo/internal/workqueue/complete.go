@@ -15,7 +15,9 @@ import (
 )
 
 // Decode decodes the records of a work queue and attaches a CancelRead to each item.
-func (wq *WorkQueues) Decode(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+func (wq *WorkQueues) Decode(
+	ctx context.Context, records []provider.Record,
+) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
@@ -37,7 +39,9 @@ func (wq *WorkQueues) Decode(ctx context.Context, records []provider.Record) (it
 //
 // It does not send the outcome of a record whose lock is lost, because another delivery reports that outcome. It sends
 // the others.
-func (wq *WorkQueues) Complete(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
+func (wq *WorkQueues) Complete(
+	ctx context.Context, queue string, done []provider.CompletedWorkItem,
+) ([]provider.Record, error) {
 	done, lost, lockLost := splitLost(done, wq.now())
 	records := make([]provider.Record, len(done))
 	for i := range done {
@@ -64,7 +68,9 @@ func recordsToDelete(done []provider.CompletedWorkItem) (records []provider.Reco
 }
 
 // splitLost separates the work items whose locks have expired.
-func splitLost(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
+func splitLost(
+	done []provider.CompletedWorkItem, now time.Time,
+) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
 	if !slices.ContainsFunc(done, func(d provider.CompletedWorkItem) bool { return !d.Record.Held(now) }) {
 		return done, nil, nil
 	}
@@ -112,8 +118,8 @@ func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	return n
 }
 
-// bundleOutcomes returns one message with all outcomes of an execution, one with failed attempts that may not be the last of
-// their activities, and one with pending attempts.
+// bundleOutcomes returns one message with all outcomes of an execution, one with failed attempts that may not be the
+// last of their activities, and one with pending attempts.
 func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
@@ -138,7 +144,10 @@ func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 		if !ok || size[of]+bytes > maxBundleBytes {
 			at = len(ms)
 			ms = append(ms, provider.Message{
-				Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID, Outcomes: make([]provider.ActivityOutcome, 0, countLeading(done[i:], of)),
+				Kind:        of.kind,
+				InstanceID:  d.InstanceID,
+				ExecutionID: d.ExecutionID,
+				Outcomes:    make([]provider.ActivityOutcome, 0, countLeading(done[i:], of)),
 			})
 			open[of] = at
 			size[of] = 0
@@ -158,8 +167,8 @@ const (
 	outcomeOverhead = 512
 )
 
-// fitOneMessage reports whether one message can contain all of the outcomes, without encoding them to measure their size. It
-// returns false if there are errors, which can be deep.
+// fitOneMessage reports whether one message can contain all of the outcomes, without encoding them to measure their
+// size. It returns false if there are errors, which can be deep.
 func fitOneMessage(done []provider.CompletedWorkItem) bool {
 	bytes := 0
 	for i := range done {

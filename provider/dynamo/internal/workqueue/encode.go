@@ -12,19 +12,25 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// deduplicationID returns the deduplication ID of a work item. It is the same for an attempt, so that a repeated dispatch within
-// SQS's five minutes adds no copy behind the first one. The copy would run before a turn consumes the outcome. A resent
-// or recovered work item has another ID.
+// deduplicationID returns the deduplication ID of a work item. It is the same for an attempt, so that a repeated
+// dispatch within SQS's five minutes adds no copy behind the first one. The copy would run before a turn consumes the
+// outcome. A resent or recovered work item has another ID.
 func deduplicationID(w *provider.WorkItem) string {
-	parts := []string{"work", w.ExecutionID, strconv.FormatInt(w.ActivityID, 10), strconv.Itoa(w.Attempt), strconv.Itoa(w.ResendCount)}
+	parts := []string{
+		"work",
+		w.ExecutionID,
+		strconv.FormatInt(w.ActivityID, 10),
+		strconv.Itoa(w.Attempt),
+		strconv.Itoa(w.ResendCount),
+	}
 	if w.Redrive != nil {
 		parts = append(parts, w.Redrive.Record, strconv.Itoa(w.Redrive.Times))
 	}
 	return table.Digest(parts...)
 }
 
-// maxExclusiveDelay is the maximum time until an attempt is due if its queue cannot delay messages: its worker waits that
-// long. Later attempts use a timer.
+// maxExclusiveDelay is the maximum time until an attempt is due if its queue cannot delay messages: its worker waits
+// that long. Later attempts use a timer.
 const maxExclusiveDelay = time.Second
 
 // MaxDelay returns the maximum delay of a work item's queue.
@@ -36,7 +42,9 @@ func (wq *WorkQueues) MaxDelay(w *provider.WorkItem) time.Duration {
 }
 
 // AddEntries adds work items to the entries of their queues. It sets their hub and signs their tokens.
-func (wq *WorkQueues) AddEntries(ctx context.Context, items []provider.WorkItem, queues *sqsqueue.Outgoing) (refused []provider.OutputFailure, err error) {
+func (wq *WorkQueues) AddEntries(
+	ctx context.Context, items []provider.WorkItem, queues *sqsqueue.Outgoing,
+) (refused []provider.OutputFailure, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -61,7 +69,9 @@ func (wq *WorkQueues) AddEntries(ctx context.Context, items []provider.WorkItem,
 			e.Delay = wq.queue.DelayUntil(*w.NotBefore)
 		}
 		if err != nil {
-			refused = append(refused, RejectOutput(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
+			refused = append(
+				refused, RejectOutput(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err),
+			)
 			continue
 		}
 		queues.Add(url, e, len(items)-1-i)
@@ -82,8 +92,12 @@ func (wq *WorkQueues) unknownQueue(w *provider.WorkItem) provider.OutputFailure 
 		w.Name, w.Queue, wq.queue.Hub)
 }
 
+// RejectOutput returns the rejection of the output of an event.
 func RejectOutput(id int64, errorType, format string, args ...any) provider.OutputFailure {
-	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
+	return provider.OutputFailure{
+		EventID: id,
+		Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true},
+	}
 }
 
 // Encode encodes a work item.

@@ -1,4 +1,4 @@
-package dynamo
+package awscall_test
 
 import (
 	"context"

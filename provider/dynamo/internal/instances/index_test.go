@@ -1,0 +1,25 @@
+package instances
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// Ten thousand instances that block at once are spread over the partitions, each of which takes a thousand writes a second.
+func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
+	t.Parallel()
+	count := map[string]int{}
+	for n := range 10_000 {
+		count[BlockedPartition(fmt.Sprint("order-", n))]++
+	}
+	for _, partition := range Partitions(table.AttentionBlocked) {
+		if c := count[partition]; c < 500 || c > 750 {
+			t.Errorf("%s has %d of them", partition, c)
+		}
+	}
+	if len(count) != table.Shards {
+		t.Errorf("%d partitions", len(count))
+	}
+}

@@ -1,0 +1,30 @@
+package sqsqueue
+
+import (
+	"strings"
+	"testing"
+)
+
+// SQS takes 128 characters of ASCII as a group or deduplication id.
+func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, id := range []string{"", "a", "A", "日本語", "\uFFFF", "a b", strings.Repeat("x", 1024), strings.Repeat("x", 1023)} {
+		g := GroupID(id)
+		if len(g) > 128 || strings.Trim(g, "0123456789abcdef") != "" {
+			t.Errorf("group of %q is %q", id, g)
+		}
+		if other, taken := seen[g]; taken {
+			t.Errorf("%q and %q share a group", id, other)
+		}
+		seen[g] = id
+	}
+}
+
+// Names that are made of ids must not change between releases: functions of two may run at once.
+func TestDigestsAreStable(t *testing.T) {
+	t.Parallel()
+	if got, want := GroupID("order-1"), "2b78bde4aa2bf21ace53a4583691f4466927aa18"; got != want {
+		t.Errorf("group %s, want %s", got, want)
+	}
+}
