@@ -438,7 +438,7 @@ func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int
 
 // DeadLetter implements provider.Records.
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
-	return p.queue.DeadLetter(ctx, queue, u)
+	return p.queue.Dead().Put(ctx, queue, u)
 }
 
 // FetchRecords implements provider.Poller.
@@ -472,12 +472,12 @@ func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 
 // DeadLetterQueues implements provider.DeadLetters.
 func (p *Provider) DeadLetterQueues() []string {
-	return p.queue.DeadLetterQueues()
+	return p.queue.Dead().Names()
 }
 
 // CountDeadLetters implements provider.DeadLetters.
 func (p *Provider) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
-	return p.queue.CountDeadLetters(ctx, queue)
+	return p.queue.Dead().Count(ctx, queue)
 }
 
 // StartOrchestration implements provider.Instances.
