@@ -75,12 +75,12 @@ func (p *Provider) SweepPayloads(ctx context.Context, after string) (next string
 	return p.payloads.Sweep(ctx, after, p.segments.Exists)
 }
 
-// PutBuild implements provider.Instances.
+// PutBuild implements provider.Provider.
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	return p.builds.PutBuild(ctx, b)
 }
 
-// ReadBuild implements provider.Instances.
+// ReadBuild implements provider.Provider.
 func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
 	return p.builds.ReadBuild(ctx, id)
 }
@@ -101,98 +101,98 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return starts.TransactItems(s)
 }
 
-// PutActivityRecords implements provider.WorkItems.
+// PutActivityRecords implements provider.Provider.
 func (p *Provider) PutActivityRecords(
 	ctx context.Context, executionID string, records ...provider.ActivityRecord,
 ) error {
 	return p.attempts.PutActivityRecords(ctx, executionID, records...)
 }
 
-// ReadActivityRecord implements provider.WorkItems.
+// ReadActivityRecord implements provider.Provider.
 func (p *Provider) ReadActivityRecord(
 	ctx context.Context, executionID string, activityID int64,
 ) (provider.ActivityRecord, error) {
 	return p.attempts.ReadActivityRecord(ctx, executionID, activityID)
 }
 
-// ReadActivityRecords implements provider.Instances.
+// ReadActivityRecords implements provider.Provider.
 func (p *Provider) ReadActivityRecords(
 	ctx context.Context, executionID string,
 ) iter.Seq2[provider.ActivityRecord, error] {
 	return p.attempts.ReadActivityRecords(ctx, executionID)
 }
 
-// HeartbeatPending implements provider.WorkItems.
+// HeartbeatPending implements provider.Provider.
 func (p *Provider) HeartbeatPending(
 	ctx context.Context, executionID string, b provider.PendingHeartbeat,
 ) (counted bool, err error) {
 	return p.attempts.HeartbeatPending(ctx, executionID, b)
 }
 
-// TimeOutPending implements provider.WorkItems.
+// TimeOutPending implements provider.Provider.
 func (p *Provider) TimeOutPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
 ) (ended bool, err error) {
 	return p.attempts.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
 }
 
-// PutCrashMarker implements provider.PoisonHandler.
+// PutCrashMarker implements provider.Provider.
 func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	return p.attempts.PutCrashMarker(ctx, a)
 }
 
-// DeleteCrashMarker implements provider.PoisonHandler.
+// DeleteCrashMarker implements provider.Provider.
 func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	return p.attempts.DeleteCrashMarker(ctx, a)
 }
 
-// ReadRetry implements provider.WorkItems.
+// ReadRetry implements provider.Provider.
 func (p *Provider) ReadRetry(
 	ctx context.Context, executionID string, activityID int64,
 ) (provider.ActivityRetry, error) {
 	return p.attempts.ReadRetry(ctx, executionID, activityID)
 }
 
-// ReadRetries implements provider.Instances.
+// ReadRetries implements provider.Provider.
 func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	return p.attempts.ReadRetries(ctx, executionID)
 }
 
-// ClaimRun implements provider.WorkItems.
+// ClaimRun implements provider.Provider.
 func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
 	return p.attempts.ClaimRun(ctx, r)
 }
 
-// CompleteRun implements provider.WorkItems.
+// CompleteRun implements provider.Provider.
 func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
 	return p.attempts.CompleteRun(ctx, r, o)
 }
 
-// ReleaseRun implements provider.WorkItems.
+// ReleaseRun implements provider.Provider.
 func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	return p.attempts.ReleaseRun(ctx, r, leave)
 }
 
-// ReadCancels implements provider.WorkItems.
+// ReadCancels implements provider.Provider.
 func (p *Provider) ReadCancels(
 	ctx context.Context, executionID string, from int64,
 ) (cancels provider.Cancels, next int64, err error) {
 	return p.cancels.ReadCancels(ctx, executionID, from)
 }
 
-// PollCancels implements provider.WorkItems.
+// PollCancels implements provider.Provider.
 func (p *Provider) PollCancels(
 	ctx context.Context, executionID string, from int64,
 ) (cancels provider.Cancels, next int64, err error) {
 	return p.cancels.PollCancels(ctx, executionID, from)
 }
 
-// DeadLetteredRecords implements provider.PoisonHandler.
+// DeadLetteredRecords implements provider.Provider.
 func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return p.deadLetters.Moved(ctx)
 }
 
-// AnnotateDeadLetter implements provider.PoisonHandler.
+// AnnotateDeadLetter implements provider.Provider.
 func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	return p.deadLetters.Annotate(ctx, m, why)
 }
@@ -219,120 +219,120 @@ func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters
 	return p.deadLetters.Redrive(ctx, queue, letters...)
 }
 
-// TerminateCorrupt implements provider.Orchestrations.
+// TerminateCorrupt implements provider.Provider.
 func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	return p.deletion.TerminateCorrupt(ctx, m)
 }
 
-// DeleteInstance implements provider.Instances.
+// DeleteInstance implements provider.Provider.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return p.deletion.DeleteInstance(ctx, instanceID, force)
 }
 
-// DeleteIncarnation implements provider.Jobs.
+// DeleteIncarnation implements provider.Provider.
 func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	return p.deletion.DeleteIncarnation(ctx, instanceID, startID, force)
 }
 
-// PutJob implements provider.Jobs.
+// PutJob implements provider.Provider.
 func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	return p.hubItems.PutJob(ctx, j)
 }
 
-// ReadJob implements provider.Jobs.
+// ReadJob implements provider.Provider.
 func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
 	return p.hubItems.ReadJob(ctx, id)
 }
 
-// ListJobs implements provider.Jobs.
+// ListJobs implements provider.Provider.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	return p.hubItems.ListJobs(ctx)
 }
 
-// PutScheduleEntry implements provider.Schedules.
+// PutScheduleEntry implements provider.Provider.
 func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	return p.hubItems.PutScheduleEntry(ctx, s)
 }
 
-// DeleteScheduleEntry implements provider.Schedules.
+// DeleteScheduleEntry implements provider.Provider.
 func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	return p.hubItems.DeleteScheduleEntry(ctx, s)
 }
 
-// ListSchedules implements provider.Schedules.
+// ListSchedules implements provider.Provider.
 func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	return p.hubItems.ListSchedules(ctx, after)
 }
 
-// ReportWorker implements provider.Workers.
+// ReportWorker implements provider.Provider.
 func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
 	return p.hubItems.ReportWorker(ctx, r)
 }
 
-// ReadWorkers implements provider.Workers.
+// ReadWorkers implements provider.Provider.
 func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	return p.hubItems.ReadWorkers(ctx)
 }
 
-// EnqueueForOrchestrator implements provider.Instances.
+// EnqueueForOrchestrator implements provider.Provider.
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	return p.inbox.Send(ctx, ms...)
 }
 
-// DecodeOrchestrationItems implements provider.Orchestrations.
+// DecodeOrchestrationItems implements provider.Provider.
 func (p *Provider) DecodeOrchestrationItems(
 	records []provider.Record,
 ) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	return p.inbox.Decode(records)
 }
 
-// ReadInterruption implements provider.Orchestrations.
+// ReadInterruption implements provider.Provider.
 func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
 	return p.inbox.ReadInterruption(ctx, instanceID)
 }
 
-// ReadInstance implements provider.Instances.
+// ReadInstance implements provider.Provider.
 func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
 	return p.instances.ReadInstance(ctx, instanceID)
 }
 
-// BlockInstance implements provider.PoisonHandler.
+// BlockInstance implements provider.Provider.
 func (p *Provider) BlockInstance(
 	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
 ) error {
 	return p.instances.BlockInstance(ctx, instanceID, executionID, buildID, why)
 }
 
-// MatchInstances implements provider.Jobs.
+// MatchInstances implements provider.Provider.
 func (p *Provider) MatchInstances(
 	ctx context.Context, f provider.Filter, from string, most int,
 ) (found []provider.Target, next string, err error) {
 	return p.lists.MatchInstances(ctx, f, from, most)
 }
 
-// ListInstances implements provider.Instances.
+// ListInstances implements provider.Provider.
 func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	return p.lists.ListInstances(ctx, q)
 }
 
-// AckOrchestrationItem implements provider.Orchestrations.
+// AckOrchestrationItem implements provider.Provider.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	return p.outbox.Ack(ctx, t)
 }
 
-// RedispatchOrchestration implements provider.Orchestrations.
+// RedispatchOrchestration implements provider.Provider.
 func (p *Provider) RedispatchOrchestration(
 	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
 ) ([]provider.OutputFailure, error) {
 	return p.outbox.Redispatch(ctx, o, since)
 }
 
-// PutWorkItems implements provider.WorkItems.
+// PutWorkItems implements provider.Provider.
 func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
 	return p.outbox.PutWorkItems(ctx, items...)
 }
 
-// RefreshStatus implements provider.Orchestrations.
+// RefreshStatus implements provider.Provider.
 func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
 	return p.outbox.RefreshStatus(ctx, wake)
 }
@@ -356,89 +356,89 @@ func (p *Provider) ReconcileInstance(
 	return p.reconcile.Reconcile(ctx, instanceID, r)
 }
 
-// ReadRejectedEvents implements provider.Orchestrations.
+// ReadRejectedEvents implements provider.Provider.
 func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
 	return p.rejections.ReadRejectedEvents(ctx, instanceID)
 }
 
-// RejectEvents implements provider.Orchestrations.
+// RejectEvents implements provider.Provider.
 func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
 	return p.rejections.RejectEvents(ctx, over, ms...)
 }
 
-// RejectStart implements provider.Orchestrations.
+// RejectStart implements provider.Provider.
 func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	return p.rejections.RejectStart(ctx, m)
 }
 
-// RejectCancel implements provider.Orchestrations.
+// RejectCancel implements provider.Provider.
 func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	return p.rejections.RejectCancel(ctx, m)
 }
 
-// ApplyRetention implements provider.Retentions.
+// ApplyRetention implements provider.Provider.
 func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
 	return p.retention.ApplyRetention(ctx, instanceID)
 }
 
-// PutPendingAttempts implements provider.Orchestrations.
+// PutPendingAttempts implements provider.Provider.
 func (p *Provider) PutPendingAttempts(
 	ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate,
 ) error {
 	return p.retries.PutPendingAttempts(ctx, instanceID, head, keeps...)
 }
 
-// RetryActivities implements provider.Orchestrations.
+// RetryActivities implements provider.Provider.
 func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
 	return p.retries.RetryActivities(ctx, r)
 }
 
-// ReadDocument implements provider.Orchestrations.
+// ReadDocument implements provider.Provider.
 func (p *Provider) ReadDocument(
 	ctx context.Context, instanceID string, ref history.Reference,
 ) (json.RawMessage, error) {
 	return p.documents.ReadDocument(ctx, instanceID, ref)
 }
 
-// ReadWorkItem implements provider.WorkItems.
+// ReadWorkItem implements provider.Provider.
 func (p *Provider) ReadWorkItem(
 	ctx context.Context, instanceID, executionID string, segment, activityID int64,
 ) (provider.WorkItem, error) {
 	return p.workItems.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
 }
 
-// ReadOrchestration implements provider.Orchestrations.
+// ReadOrchestration implements provider.Provider.
 func (p *Provider) ReadOrchestration(
 	ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency,
 ) (*provider.Orchestration, error) {
 	return p.segments.ReadOrchestration(ctx, it, c)
 }
 
-// ReadHistory implements provider.Instances.
+// ReadHistory implements provider.Provider.
 func (p *Provider) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
 	return p.segments.ReadHistory(ctx, instanceID, executionID, after)
 }
 
-// ListExecutions implements provider.Instances.
+// ListExecutions implements provider.Provider.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return p.segments.ListExecutions(ctx, instanceID)
 }
 
-// ReadTerminalEvent implements provider.Instances.
+// ReadTerminalEvent implements provider.Provider.
 func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	return p.segments.ReadTerminalEvent(ctx, executionID)
 }
 
-// ReadSettled implements provider.WorkItems.
+// ReadSettled implements provider.Provider.
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	return p.segments.ReadSettled(ctx, executionID, from)
 }
 
-// DeadLetter implements provider.Records.
+// DeadLetter implements provider.Provider.
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
-	return p.queue.DeadLetter(ctx, queue, u)
+	return p.queue.Dead().Put(ctx, queue, u)
 }
 
 // FetchRecords implements provider.Poller.
@@ -453,39 +453,39 @@ func (p *Provider) RenewRecords(
 	return p.queue.RenewRecords(ctx, queue, lock, records...)
 }
 
-// DeleteRecords implements provider.Records.
+// DeleteRecords implements provider.Provider.
 func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...provider.Record) error {
 	return p.queue.DeleteRecords(ctx, queue, records...)
 }
 
-// AbandonRecords implements provider.Records.
+// AbandonRecords implements provider.Provider.
 func (p *Provider) AbandonRecords(
 	ctx context.Context, queue string, delay time.Duration, records ...provider.Record,
 ) error {
 	return p.queue.AbandonRecords(ctx, queue, delay, records...)
 }
 
-// CountWorkItems implements provider.Workers.
+// CountWorkItems implements provider.Provider.
 func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 	return p.queue.CountWorkItems(ctx)
 }
 
 // DeadLetterQueues implements provider.DeadLetters.
 func (p *Provider) DeadLetterQueues() []string {
-	return p.queue.DeadLetterQueues()
+	return p.queue.Dead().Names()
 }
 
 // CountDeadLetters implements provider.DeadLetters.
 func (p *Provider) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
-	return p.queue.CountDeadLetters(ctx, queue)
+	return p.queue.Dead().Count(ctx, queue)
 }
 
-// StartOrchestration implements provider.Instances.
+// StartOrchestration implements provider.Provider.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	return p.starts.Start(ctx, s)
 }
 
-// CreateOrchestration implements provider.Orchestrations.
+// CreateOrchestration implements provider.Provider.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	return p.starts.Create(ctx, m)
 }
@@ -495,85 +495,85 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	return p.starts.Prepare(ctx, s)
 }
 
-// BlockedInstances implements provider.Timers.
+// BlockedInstances implements provider.Provider.
 func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return p.sweep.BlockedInstances(ctx)
 }
 
-// DeletingInstances implements provider.Timers.
+// DeletingInstances implements provider.Provider.
 func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return p.sweep.DeletingInstances(ctx)
 }
 
-// CountAttention implements provider.Timers.
+// CountAttention implements provider.Provider.
 func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	return p.sweep.CountAttention(ctx)
 }
 
-// DueInstances implements provider.Retentions.
+// DueInstances implements provider.Provider.
 func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return p.sweep.DueInstances(ctx)
 }
 
-// PendingInstances implements provider.Timers.
+// PendingInstances implements provider.Provider.
 func (p *Provider) PendingInstances(
 	ctx context.Context, startedBefore time.Time,
 ) iter.Seq2[[]provider.Instance, error] {
 	return p.sweep.PendingInstances(ctx, startedBefore)
 }
 
-// DecodeTimers implements provider.Timers.
+// DecodeTimers implements provider.Provider.
 func (p *Provider) DecodeTimers(
 	records []provider.Record,
 ) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	return p.timers.Decode(records)
 }
 
-// HoldTimers implements provider.Timers.
+// HoldTimers implements provider.Provider.
 func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
 	return p.timers.Hold(ctx, timers...)
 }
 
-// VerifyWorkItemToken implements provider.WorkItems.
+// VerifyWorkItemToken implements provider.Provider.
 func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.tokens.VerifyWorkItemToken(ctx, token)
 }
 
-// CompletionTokens implements provider.WorkItems.
+// CompletionTokens implements provider.Provider.
 func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
 	return p.tokens.CompletionTokens(ctx)
 }
 
-// VerifyCompletionToken implements provider.WorkItems.
+// VerifyCompletionToken implements provider.Provider.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.tokens.VerifyCompletionToken(ctx, token)
 }
 
-// PutUpdateResults implements provider.Orchestrations.
+// PutUpdateResults implements provider.Provider.
 func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
 	return p.updates.Put(ctx, answers...)
 }
 
-// ReadUpdate implements provider.Instances.
+// ReadUpdate implements provider.Provider.
 func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	return p.updates.Read(ctx, instanceID, updateID)
 }
 
-// RenewWorkItemLocks implements provider.WorkItems.
+// RenewWorkItemLocks implements provider.Provider.
 func (p *Provider) RenewWorkItemLocks(
 	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 ) ([]provider.Renewal, error) {
 	return p.workQueues.RenewLocks(ctx, queue, lock, items...)
 }
 
-// DecodeWorkItems implements provider.WorkItems.
+// DecodeWorkItems implements provider.Provider.
 func (p *Provider) DecodeWorkItems(
 	ctx context.Context, records []provider.Record,
 ) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	return p.workQueues.Decode(ctx, records)
 }
 
-// AckWorkItems implements provider.WorkItems.
+// AckWorkItems implements provider.Provider.
 func (p *Provider) AckWorkItems(
 	ctx context.Context, queue string, done []provider.CompletedWorkItem,
 ) ([]provider.Record, error) {

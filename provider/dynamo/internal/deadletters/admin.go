@@ -24,11 +24,11 @@ const receiveWait = time.Second
 
 // Receive makes one long poll.
 func (dd *DeadLetters) Receive(ctx context.Context, queue string, hide time.Duration) ([]provider.DeadLetter, error) {
-	url, err := dd.queue.DeadLettersURL(queue)
+	url, err := dd.queue.Dead().URL(queue)
 	if err != nil {
 		return nil, err
 	}
-	messages, err := dd.queue.ReceiveDeadLetters(ctx, url, hide, receiveWait)
+	messages, err := dd.queue.Dead().Receive(ctx, url, hide, receiveWait)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func recordsOf(letters []provider.DeadLetter) []provider.Record {
 
 // Release makes dead letters visible.
 func (dd *DeadLetters) Release(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
-	url, err := dd.queue.DeadLettersURL(queue)
+	url, err := dd.queue.Dead().URL(queue)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (dd *DeadLetters) Release(ctx context.Context, queue string, letters ...pro
 
 // Drop deletes dead letters.
 func (dd *DeadLetters) Drop(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
-	url, err := dd.queue.DeadLettersURL(queue)
+	url, err := dd.queue.Dead().URL(queue)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const hideTime = time.Minute
 // operator removes the poison messages.
 func (dd *DeadLetters) Moved(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
-		for _, queue := range dd.queue.DeadLetterQueues() {
+		for _, queue := range dd.queue.Dead().Names() {
 			for m, err := range dd.movedRecords(ctx, queue) {
 				if !yield(m, err) {
 					return
@@ -38,7 +38,7 @@ func (dd *DeadLetters) Moved(ctx context.Context) iter.Seq2[provider.DeadLettere
 func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for seen := 0; seen < maxMovedRecords; {
-			letters, err := dd.queue.ReceiveDeadLetters(ctx, dd.queue.DeadLetters[queue], hideTime, 0)
+			letters, err := dd.queue.Dead().Receive(ctx, dd.queue.DeadLetters[queue], hideTime, 0)
 			if err != nil {
 				yield(provider.DeadLetteredRecord{}, fmt.Errorf("dynamo: receive dead letters of queue %s: %w", queue,
 					err))
@@ -65,7 +65,7 @@ func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2
 // later dead letters.
 func (dd *DeadLetters) Annotate(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := table.Digest("kept", m.Record.ID)
-	if err := dd.queue.PutDeadLetter(
+	if err := dd.queue.Dead().PutCopy(
 		ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept,
 	); err != nil {
 		return err

@@ -77,7 +77,8 @@ func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 	}
 	defer b.WriteRecord(ctx)
 
-	u := b.outbox.SkippedBefore(o.Orchestration, b.outbox.now().Add(-provider.MaxReconcileLookback))
+	now := b.outbox.now()
+	u := SkippedBefore(o.Orchestration, now.Add(-provider.MaxReconcileLookback), now)
 	for _, s := range segments {
 		if err := b.Send(ctx, o.Origin(), s, u.Has); err != nil {
 			return err

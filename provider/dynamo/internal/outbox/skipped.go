@@ -24,9 +24,9 @@ func (u *SkippedOutputs) Has(id int64) bool { return u.Ids[id] }
 
 // SkippedBefore finds the outputs that need not be sent: settled ones, and detached starts, events for other instances
 // and responses to updates from before a time. It also finds starts of children from before MaxReconcileLookback.
-func (ob *Outbox) SkippedBefore(o *provider.Orchestration, since time.Time) SkippedOutputs {
+func SkippedBefore(o *provider.Orchestration, since, now time.Time) SkippedOutputs {
 	u := SkippedOutputs{Ids: o.State(history.TrackOpen | history.TrackSettled).SettledSet()}
-	forgotten := ob.now().Add(-provider.MaxReconcileLookback)
+	forgotten := now.Add(-provider.MaxReconcileLookback)
 	u.skipCopied(o.RestartedEvents())
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {

@@ -76,8 +76,8 @@ func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) er
 		}
 		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
 	}
-	for _, name := range rc.queue.DeadLetterQueues() {
-		visible, hidden, err := rc.queue.CountDeadLetters(ctx, name)
+	for _, name := range rc.queue.Dead().Names() {
+		visible, hidden, err := rc.queue.Dead().Count(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (rc *Reconciler) resend(
 	if most := rc.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
 		since = most
 	}
-	u := rc.outbox.SkippedBefore(o, since)
+	u := outbox.SkippedBefore(o, since, rc.now())
 	out.SkippedOutputs += u.Dropped
 	if !x.Ended {
 		if err := rc.checkOldStarts(ctx, x, &u, out); err != nil {

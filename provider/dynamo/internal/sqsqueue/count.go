@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -110,23 +109,4 @@ func (qs *Queues) WorkingQueues() map[string]string {
 	queues := map[string]string{provider.QueueInbox: qs.InboxURL, provider.QueueTimers: qs.TimersURL}
 	maps.Copy(queues, qs.WorkQueues)
 	return queues
-}
-
-// DeadLetterQueues returns the names of the queues that have a dead-letter queue.
-func (qs *Queues) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(qs.DeadLetters)) }
-
-// CountDeadLetters reads the attributes of the queue.
-func (qs *Queues) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
-	url, err := qs.DeadLettersURL(queue)
-	if err != nil {
-		return 0, 0, err
-	}
-	attributes, err := qs.Attributes(
-		ctx, url, types.QueueAttributeNameApproximateNumberOfMessages,
-		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
-	)
-	if err != nil {
-		return 0, 0, err
-	}
-	return attributes[types.QueueAttributeNameApproximateNumberOfMessages], attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible], nil
 }

@@ -3,23 +3,36 @@ package sqsqueue
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// DeadLetter copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
-func (qs *Queues) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
-	return qs.PutDeadLetter(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
+// DeadLetterQueues are the dead-letter queues of a hub, by the queue whose records they contain.
+type DeadLetterQueues struct{ queues *Queues }
+
+// Dead returns the dead-letter queues of the hub.
+func (qs *Queues) Dead() DeadLetterQueues { return DeadLetterQueues{qs} }
+
+// Put copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
+func (dq DeadLetterQueues) Put(ctx context.Context, queue string, u provider.Unreadable) error {
+	return dq.PutCopy(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
 }
 
-// PutDeadLetter sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if
+// PutCopy sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if
 // that is a FIFO queue.
-func (qs *Queues) PutDeadLetter(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
-	url, ok := qs.DeadLetters[queue]
+func (dq DeadLetterQueues) PutCopy(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
+	url, ok := dq.queues.DeadLetters[queue]
 	if !ok {
-		return fmt.Errorf("dynamo: hub %q: %w", qs.Hub,
+		return fmt.Errorf("dynamo: hub %q: %w", dq.queues.Hub,
 			&provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no dead-letter queue for %q", queue)})
 	}
 	e := Entry{Body: u.Record.Body, reason: reason(u.Err, MessageLimit-len(u.Record.Body))}
@@ -27,7 +40,7 @@ func (qs *Queues) PutDeadLetter(ctx context.Context, queue string, u provider.Un
 		e.Group = group
 		e.Dedup = dedup
 	}
-	return qs.SendBatch(ctx, url, []Entry{e})
+	return dq.queues.SendBatch(ctx, url, []Entry{e})
 }
 
 // reasonLimit is the maximum size of an error, so that it can be read with the record.
@@ -46,12 +59,49 @@ func reason(err error, left int) string {
 	return strings.ToValidUTF8(allowed[:min(most, len(allowed))], "")
 }
 
-// DeadLettersURL returns the URL of the dead-letter queue of a queue.
-func (qs *Queues) DeadLettersURL(queue string) (string, error) {
-	url, ok := qs.DeadLetters[queue]
+// URL returns the URL of the dead-letter queue of a queue.
+func (dq DeadLetterQueues) URL(queue string) (string, error) {
+	url, ok := dq.queues.DeadLetters[queue]
 	if !ok {
-		return "", fmt.Errorf("dynamo: hub %q: %w", qs.Hub,
+		return "", fmt.Errorf("dynamo: hub %q: %w", dq.queues.Hub,
 			&provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q has no dead-letter queue", queue)})
 	}
 	return url, nil
+}
+
+// Names returns the names of the queues that have a dead-letter queue.
+func (dq DeadLetterQueues) Names() []string { return slices.Sorted(maps.Keys(dq.queues.DeadLetters)) }
+
+// Count reads the attributes of the queue.
+func (dq DeadLetterQueues) Count(ctx context.Context, queue string) (visible, hidden int, err error) {
+	url, err := dq.URL(queue)
+	if err != nil {
+		return 0, 0, err
+	}
+	attributes, err := dq.queues.Attributes(
+		ctx, url, types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	)
+	if err != nil {
+		return 0, 0, err
+	}
+	return attributes[types.QueueAttributeNameApproximateNumberOfMessages], attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible], nil
+}
+
+// Receive receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if
+// there are none.
+func (dq DeadLetterQueues) Receive(
+	ctx context.Context, url string, hide, wait time.Duration,
+) ([]types.Message, error) {
+	in := deadLettersRequest(url, hide)
+	in.WaitTimeSeconds = int32(wait / time.Second)
+	var out *sqs.ReceiveMessageOutput
+	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+		out, err = dq.queues.api.ReceiveMessage(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Messages, nil
 }

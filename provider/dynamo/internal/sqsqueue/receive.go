@@ -14,24 +14,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// ReceiveDeadLetters receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if
-// there are none.
-func (qs *Queues) ReceiveDeadLetters(
-	ctx context.Context, url string, hide, wait time.Duration,
-) ([]types.Message, error) {
-	in := deadLettersRequest(url, hide)
-	in.WaitTimeSeconds = int32(wait / time.Second)
-	var out *sqs.ReceiveMessageOutput
-	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
-		out, err = qs.api.ReceiveMessage(ctx, in)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out.Messages, nil
-}
-
 // deadLettersRequest returns a request that receives dead letters with their reasons, and hides them for a time.
 func deadLettersRequest(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 	return &sqs.ReceiveMessageInput{

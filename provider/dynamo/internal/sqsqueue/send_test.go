@@ -159,7 +159,7 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 		q := &sqsfake.Queues{}
 		p := New(q, Config{DeadLetters: map[string]string{"inbox": "url"}}, nil)
 		r := provider.Record{ID: "m", Body: c.body, Group: "g"}
-		if err := p.DeadLetter(t.Context(), provider.QueueInbox, provider.Unreadable{Record: r, Err: long}); err != nil {
+		if err := p.Dead().Put(t.Context(), provider.QueueInbox, provider.Unreadable{Record: r, Err: long}); err != nil {
 			t.Fatal(err)
 		}
 		e := q.Sent[0].Entries[0]
