@@ -184,7 +184,7 @@ func (x *callSimulation) purges(ctx context.Context, m *simClient, id string) {
 	}
 }
 
-// pauses pauses an instance for a while, in any incarnation.
+// pauses sends a pause and later resumes, to any incarnation of an instance.
 func (x *callSimulation) pauses(ctx context.Context, m *simClient, id string) {
 	var in provider.Instance
 	x.order(ctx, m, "status", func(ctx context.Context) (err error) {
