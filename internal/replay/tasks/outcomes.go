@@ -32,7 +32,7 @@ func newChild(ev *history.Event) *child {
 
 // Apply applies an input that Find returned the task of.
 func (s *Set) Apply(t *Task, ev *history.Event) error {
-	switch ev.Kind { //nolint:exhaustive // the others are outcomes
+	switch ev.Kind {
 	case history.ActivityCancelRequested:
 		s.cancel(t, &NewCancellation(cmp.Or(ev.Reason, ReasonRequested), ev.Message).Failure)
 		return nil

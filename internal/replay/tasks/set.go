@@ -131,7 +131,7 @@ func (s *Set) NewCancelled(in *Scope, name string) *Task {
 // Find returns the open task that an input is about. ok is false if the input does not apply.
 func (s *Set) Find(ev *history.Event) (t *Task, ok bool) {
 	t = s.open[ev.SourceEventID]
-	switch ev.Kind { //nolint:exhaustive // the others are outcomes
+	switch ev.Kind {
 	case history.ActivityCancelRequested:
 		return t, t.isOpenActivity() && ev.IsInput()
 	case history.ActivityRetryScheduled:

@@ -22,6 +22,7 @@ func NewProvider(p provider.Provider, b Bubble) *Provider { return &Provider{com
 // Within returns a context for a call in the bubble.
 func (b *Provider) Within(ctx context.Context) context.Context { return b.within(ctx) }
 
+// StartOrchestration implements client.Backend.
 func (b *Provider) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() {
@@ -35,30 +36,35 @@ func (b *Provider) StartOrchestration(ctx context.Context, s provider.Start) (in
 	return in, err
 }
 
+// EnqueueForOrchestrator implements client.Backend.
 func (b *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
 	return err
 }
 
+// ReadInstance implements client.Backend.
 func (b *Provider) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { in, err = b.Provider.ReadInstance(ctx, instanceID) })
 	return in, err
 }
 
+// ReadTerminalEvent implements client.Backend.
 func (b *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
 	return e, err
 }
 
+// ListInstances implements client.Backend.
 func (b *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { page, err = b.Provider.ListInstances(ctx, q) })
 	return page, err
 }
 
+// ReadHistory implements client.Backend.
 func (b *Provider) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
@@ -68,6 +74,7 @@ func (b *Provider) ReadHistory(
 	})
 }
 
+// ListExecutions implements client.Backend.
 func (b *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	ctx = b.within(ctx)
 	return sequence(b.bubble, func() iter.Seq2[provider.Execution, error] {
@@ -75,6 +82,7 @@ func (b *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 	})
 }
 
+// ReadActivityRecords implements client.Backend.
 func (b *Provider) ReadActivityRecords(
 	ctx context.Context, executionID string,
 ) iter.Seq2[provider.ActivityRecord, error] {
@@ -84,6 +92,7 @@ func (b *Provider) ReadActivityRecords(
 	})
 }
 
+// ReadActivityRecord implements client.Backend.
 func (b *Provider) ReadActivityRecord(
 	ctx context.Context, executionID string, activityID int64,
 ) (r provider.ActivityRecord, err error) {
@@ -92,6 +101,7 @@ func (b *Provider) ReadActivityRecord(
 	return r, err
 }
 
+// ReadRetries implements client.Backend.
 func (b *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	ctx = b.within(ctx)
 	return sequence(b.bubble, func() iter.Seq2[provider.ActivityRetry, error] {
@@ -99,6 +109,7 @@ func (b *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq
 	})
 }
 
+// ReadUpdate implements client.Backend.
 func (b *Provider) ReadUpdate(
 	ctx context.Context, instanceID, updateID string,
 ) (a provider.UpdateResult, err error) {
@@ -107,24 +118,28 @@ func (b *Provider) ReadUpdate(
 	return a, err
 }
 
+// DeleteInstance implements client.Backend.
 func (b *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
 	return err
 }
 
+// ReadWorkers implements client.Backend.
 func (b *Provider) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { reports, err = b.Provider.ReadWorkers(ctx) })
 	return reports, err
 }
 
+// VerifyWorkItemToken implements client.Backend.
 func (b *Provider) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
 	return w, err
 }
 
+// RenewWorkItemLocks implements client.Backend.
 func (b *Provider) RenewWorkItemLocks(
 	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 ) (rs []provider.Renewal, err error) {
@@ -144,12 +159,14 @@ func (b *Provider) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	return err
 }
 
+// ReadJob implements client.Backend.
 func (b *Provider) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { j, err = b.Provider.ReadJob(ctx, id) })
 	return j, err
 }
 
+// ListJobs implements client.Backend.
 func (b *Provider) ListJobs(ctx context.Context) (js []provider.Job, err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { js, err = b.Provider.ListJobs(ctx) })
@@ -170,6 +187,7 @@ func (b *Provider) MatchInstances(
 	return found, next, err
 }
 
+// DeleteIncarnation implements client.Backend.
 func (b *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
 	ctx = b.within(ctx)
 	b.bubble.Do(func() { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })

@@ -24,36 +24,42 @@ func NewTable(table dynamo.TableAPI, hubTable string, b Bubble) *Table {
 
 type dynamoOption = func(*dynamodb.Options)
 
+// GetItem implements dynamo.TableAPI.
 func (b *Table) GetItem(
 	ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption,
 ) (*dynamodb.GetItemOutput, error) {
 	return call(ctx, b, b.table.GetItem, in, opts)
 }
 
+// PutItem implements dynamo.TableAPI.
 func (b *Table) PutItem(
 	ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption,
 ) (*dynamodb.PutItemOutput, error) {
 	return call(ctx, b, b.table.PutItem, in, opts)
 }
 
+// UpdateItem implements dynamo.TableAPI.
 func (b *Table) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption,
 ) (*dynamodb.UpdateItemOutput, error) {
 	return call(ctx, b, b.table.UpdateItem, in, opts)
 }
 
+// DeleteItem implements dynamo.TableAPI.
 func (b *Table) DeleteItem(
 	ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption,
 ) (*dynamodb.DeleteItemOutput, error) {
 	return call(ctx, b, b.table.DeleteItem, in, opts)
 }
 
+// Query implements dynamo.TableAPI.
 func (b *Table) Query(
 	ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption,
 ) (*dynamodb.QueryOutput, error) {
 	return call(ctx, b, b.table.Query, in, opts)
 }
 
+// TransactWriteItems implements dynamo.TableAPI.
 func (b *Table) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
 ) (*dynamodb.TransactWriteItemsOutput, error) {
