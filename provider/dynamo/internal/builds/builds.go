@@ -1,3 +1,5 @@
+// Package builds caches the builds that functions have reported: which orchestrations exist, and which build is the
+// deployed one.
 package builds
 
 import (

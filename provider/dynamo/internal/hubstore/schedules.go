@@ -54,9 +54,11 @@ func (hs *Store) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEnt
 func (hs *Store) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	return func(yield func(provider.ScheduleEntry, error) bool) {
 		for items, err := range hs.table.Query(ctx, "", &dynamodb.QueryInput{
-			ConsistentRead:            aws.Bool(true),
-			KeyConditionExpression:    aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
-			ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after), ":end": table.Str(skSchedulesEnd)},
+			ConsistentRead:         aws.Bool(true),
+			KeyConditionExpression: aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
+			ExpressionAttributeValues: table.Item{
+				":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after), ":end": table.Str(skSchedulesEnd),
+			},
 		}) {
 			if err != nil {
 				yield(provider.ScheduleEntry{}, err)

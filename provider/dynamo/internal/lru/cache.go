@@ -1,3 +1,4 @@
+// Package lru is a bounded cache of the most recently used values.
 package lru
 
 import (

@@ -1,3 +1,4 @@
+// Package payloads stores payloads outside the history, in the S3 bucket of a hub.
 package payloads
 
 import (

@@ -74,7 +74,8 @@ func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) er
 				provider.ErrBusy,
 			)
 		}
-		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
+		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] +
+			n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
 	}
 	for _, name := range rc.queue.Dead().Names() {
 		visible, hidden, err := rc.queue.Dead().Count(ctx, name)

@@ -131,7 +131,9 @@ func (rj *Rejections) PreventStart(ctx context.Context, m *provider.Message) err
 	}
 
 	switch old, there := table.FailedItem(err, 0); {
-	case there && (instances.IsTombstone(old) || instances.IsDeleting(old)) && (instances.MustNotStart(old, m.StartID) || table.GetNumber(old, table.AttrRejectedCount) >= instances.MaxStoredStarts):
+	case there && (instances.IsTombstone(old) || instances.IsDeleting(old)) &&
+		(instances.MustNotStart(old, m.StartID) ||
+			table.GetNumber(old, table.AttrRejectedCount) >= instances.MaxStoredStarts):
 		rj.warnNotRecorded(ctx, m, old)
 		err = nil
 	case there:

@@ -71,7 +71,8 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 		return nil, fmt.Errorf("dynamo: encode pending attempt: %w", err)
 	}
 	since := table.FormatTime(k.Pending.Since)
-	set := "SET #attempt = :attempt, #pending = :pending, #pendingOf = :attempt, #lookBy = :by, #at = if_not_exists(#at, :since), " +
+	set := "SET #attempt = :attempt, #pending = :pending, #pendingOf = :attempt, #lookBy = :by, " +
+		"#at = if_not_exists(#at, :since), " +
 		"#failedAt = if_not_exists(#failedAt, :since), #error = if_not_exists(#error, :none)"
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),

@@ -17,10 +17,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// lookHides is the time for which received dead letters are invisible. It exceeds the time of a call, so that a call
-// receives no dead letter twice, and is shorter than the time until the next call.
-const lookHides = time.Minute
-
 // queuePurger contains the call that purges a queue. *sqs.Client implements it, and emulations can.
 type queuePurger interface {
 	PurgeQueue(

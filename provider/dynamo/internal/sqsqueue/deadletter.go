@@ -85,7 +85,9 @@ func (dq DeadLetterQueues) Count(ctx context.Context, queue string) (visible, hi
 	if err != nil {
 		return 0, 0, err
 	}
-	return attributes[types.QueueAttributeNameApproximateNumberOfMessages], attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible], nil
+	visible = attributes[types.QueueAttributeNameApproximateNumberOfMessages]
+	hidden = attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]
+	return visible, hidden, nil
 }
 
 // Receive receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if

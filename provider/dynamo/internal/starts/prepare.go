@@ -117,7 +117,8 @@ func rejectionOf(there table.Item, in *provider.Instance) error {
 	switch {
 	case instances.IsTombstone(there) && !instances.MustNotStart(there, in.StartID):
 		return nil
-	case table.GetString(there, table.AttrStartID) == in.StartID && !instances.IsTombstone(there) && !instances.IsDeleting(there):
+	case table.GetString(there, table.AttrStartID) == in.StartID && !instances.IsTombstone(there) &&
+		!instances.IsDeleting(there):
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
 	default:
 		holder := instances.HolderOf(there)

@@ -1,5 +1,6 @@
 package table
 
+// The keys and attributes of items that belong to the hub.
 const (
 	PKHub     = "hub"
 	SKBuilds  = "b#"

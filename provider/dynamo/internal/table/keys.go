@@ -108,13 +108,14 @@ const (
 	AttrErasing = "erasing"
 )
 
+// The prefixes of keys.
 const (
 	IDPrefix   = "i#"
 	SKInstance = "i"
 	SKSegments = "h#"
 	SKRollups  = "g#" // and the number of its first segment: a copy of a run of small segments
-	// A turn's decisions have its segment's number and sort before c, so that one query reads the decisions from a
-	// segment on together with c.
+	// SKCancelDecisions is followed by the number of a segment: the cancel decisions of a turn. They sort before
+	// SKCancelMark, so that one query reads the decisions from a segment on together with the mark.
 	SKCancelDecisions = "b#"
 	SKCancelMark      = "c"  // all is cancelled, because the instance is deleted; in earlier releases, the whole record
 	SKCancelBlocks    = "f#" // and the number of its last segment: a copy of the decisions of a block of turns
