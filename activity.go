@@ -67,7 +67,9 @@ const (
 // fn can run more than once for one call, for example after a worker crashed or a message was delivered twice. Make it
 // idempotent. Its ctx ends when the activity is cancelled or when the worker can no longer run it. [context.Cause] then
 // returns a *CancelledError or a *TimeoutError.
-func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption) {
+func AddActivity[In, Out any](
+	r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption,
+) {
 	a := newActivity(name, opts)
 	if fn == nil {
 		panic(fmt.Sprintf("perdure: activity %q: function is nil", name))
@@ -88,7 +90,9 @@ func newActivity(name string, opts []ActivityOption) registry.Activity {
 	return a
 }
 
-func runActivity[In, Out any](ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage) (out json.RawMessage, f *history.Failure) {
+func runActivity[In, Out any](
+	ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage,
+) (out json.RawMessage, f *history.Failure) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, f = nil, panicFailure(r)

@@ -30,7 +30,8 @@ func TestActivityThatPanics(t *testing.T) {
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic("boom") })
 	a, _ := codeOf(r).Activity("a")
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
-	if out != nil || f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n\n") || !strings.Contains(f.Message, "activity_test.go") {
+	if out != nil || f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n\n") ||
+		!strings.Contains(f.Message, "activity_test.go") {
 		t.Errorf("%s, %+v", out, f)
 	}
 }
@@ -40,7 +41,9 @@ func TestActivityInfo(t *testing.T) {
 	if got := perdure.ActivityInfoFrom(t.Context()); got != (perdure.ActivityInfo{}) {
 		t.Errorf("outside a worker: %+v", got)
 	}
-	want := perdure.ActivityInfo{InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, DeliveryCount: 2, Queue: "q"}
+	want := perdure.ActivityInfo{
+		InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, DeliveryCount: 2, Queue: "q",
+	}
 	var got perdure.ActivityInfo
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(ctx context.Context, _ int) (int, error) {

@@ -17,11 +17,11 @@ type ActivityInfo struct {
 	// this attempt has been delivered, from 1.
 	Attempt, DeliveryCount int
 	Queue                  string
-	// CompletionToken is the completion token of this attempt. If the activity's function returns ErrPending, the token holder
-	// completes or fails the attempt, or sends heartbeats for it, with Client.CompleteActivity, Client.FailActivity and
-	// Client.HeartbeatActivity, the HTTP API or the CLI. The token is the same in every delivery of the attempt, differs
-	// between attempts, and becomes invalid when the attempt ends. It is a secret: do not log it. Interceptors do not
-	// receive it.
+	// CompletionToken is the completion token of this attempt. If the activity's function returns ErrPending, the token
+	// holder completes or fails the attempt, or sends heartbeats for it, with Client.CompleteActivity,
+	// Client.FailActivity and Client.HeartbeatActivity, the HTTP API or the CLI. The token is the same in every
+	// delivery of the attempt, differs between attempts, and becomes invalid when the attempt ends. It is a secret: do
+	// not log it. Interceptors do not receive it.
 	CompletionToken string
 }
 

@@ -17,8 +17,8 @@ type startToClose time.Duration
 
 func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
 
-// WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d has
-// elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
+// WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d
+// has elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
 //
 // d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
 // years.
@@ -32,7 +32,8 @@ func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartb
 
 // WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
 // elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
-// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in WithStartToCloseTimeout.
+// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in
+// WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 	return heartbeatTimeout(limit(d))
 }
@@ -43,11 +44,11 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 	c.ScheduleToClose = time.Duration(d)
 }
 
-// WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes the wait
-// for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a *TimeoutError,
-// and the context of a running attempt ends. If no worker runs the activity at that time, or if its worker has died,
-// it fails up to one second late. If the next attempt would start after that time, it is not made and the activity
-// fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
+// WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes
+// the wait for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a
+// *TimeoutError, and the context of a running attempt ends. If no worker runs the activity at that time, or if its
+// worker has died, it fails up to one second late. If the next attempt would start after that time, it is not made and
+// the activity fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
 func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
 	return scheduleToClose(limit(d))
 }
@@ -122,7 +123,9 @@ func Exclusive(key string) ActivityCallOption {
 //
 // The activity runs at least once. If it fails, the future has an *ActivityError. If the input cannot be encoded or is
 // larger than MaxPayloadBytes, the future fails and nothing is scheduled.
-func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption) *Future[Out] {
+func CallActivity[In, Out any](
+	ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption,
+) *Future[Out] {
 	a, why := ctx.registry.ActivityOf(fn)
 	if why != "" {
 		ctx.replay.Refuse(why)
@@ -133,7 +136,9 @@ func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Contex
 // CallActivityByName schedules the activity of that name like CallActivity. The activity need not be registered in this
 // program. It runs on the queue that it is registered with here, or else on DefaultQueue. CallActivityByName panics if
 // name is empty or not valid UTF-8.
-func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption) *Future[Out] {
+func CallActivityByName[Out any](
+	ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption,
+) *Future[Out] {
 	mustName("activity", name)
 	call := replay.ActivityCall{Name: name, Queue: DefaultQueue}
 	if a, ok := ctx.registry.Activity(name); ok {
@@ -142,7 +147,9 @@ func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any,
 	return callActivity[Out](ctx, call, in, opts)
 }
 
-func callActivity[Out any](ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption) *Future[Out] {
+func callActivity[Out any](
+	ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption,
+) *Future[Out] {
 	doc, err := ctx.encode(payload{input, activity, call.Name}, in)
 	if err != nil {
 		return failed[Out](ctx, call.Name, err)
@@ -188,7 +195,9 @@ func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) erro
 
 // endedError is what a task failed with that was cancelled by itself, or whose end was waited for.
 func endedError(t *replay.Task, f *history.Failure) error {
-	e := &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome)}
+	e := &CancelledError{
+		Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome),
+	}
 	if c := t.EndedWith(); c != nil {
 		e.scope = cancelledError(c)
 	}

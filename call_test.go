@@ -47,7 +47,8 @@ func TestFanOutFanIn(t *testing.T) {
 
 func TestActivityByNameAndByReference(t *testing.T) {
 	t.Parallel()
-	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"), perdure.WithCancelPollInterval(time.Minute))
+	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"),
+		perdure.WithCancelPollInterval(time.Minute))
 	r := perdure.NewRegistry()
 	ref.Register(r, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
@@ -75,9 +76,10 @@ func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
 	for d, want := range map[time.Duration]any{
 		0:                       "perdure: WithCancelPollInterval: 0s is out of range; use 10ms to 12h0m0s",
 		10*time.Millisecond - 1: "perdure: WithCancelPollInterval: 9.999999ms is out of range; use 10ms to 12h0m0s",
-		12*time.Hour + 1:        "perdure: WithCancelPollInterval: 12h0m0.000000001s is out of range; use 10ms to 12h0m0s",
-		10 * time.Millisecond:   nil,
-		12 * time.Hour:          nil,
+		12*time.Hour +
+			1: "perdure: WithCancelPollInterval: 12h0m0.000000001s is out of range; use 10ms to 12h0m0s",
+		10 * time.Millisecond: nil,
+		12 * time.Hour:        nil,
 	} {
 		func() {
 			defer func() {
@@ -205,7 +207,8 @@ func TestNondeterminismErrorIsPublic(t *testing.T) {
 	w.history[2].Kind = history.TimerCreated
 	err := w.open().Replay(w.history)
 	var e *perdure.NondeterminismError
-	if !errors.As(err, &e) || e.EventID != 3 || !strings.Contains(err.Error(), `history has TimerCreated "inc", the code asked for ActivityScheduled "inc"`) {
+	if !errors.As(err, &e) || e.EventID != 3 ||
+		!strings.Contains(err.Error(), `history has TimerCreated "inc", the code asked for ActivityScheduled "inc"`) {
 		t.Error(err)
 	}
 }

@@ -19,24 +19,24 @@ var (
 	ErrInstancePurged = errors.New("perdure: instance was purged")
 	// ErrUpdateRejected means that the update was rejected and had no effect.
 	ErrUpdateRejected = errors.New("perdure: update rejected")
-	// ErrUpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
-	// returned.
+	// ErrUpdateAborted means that the update was accepted, but the execution ended or continued as new before the
+	// handler returned.
 	ErrUpdateAborted = errors.New("perdure: execution ended before the update handler returned")
 )
 
 // CallUpdateError is the error of an update that CallUpdate or CallEntity sent. errors.Is finds ErrInstanceNotFound,
-// ErrInstanceEnded, ErrInstancePurged, ErrUpdateRejected or ErrUpdateAborted in it. If it finds none of them, the handler
-// failed (see Cause) or the update could not be sent.
+// ErrInstanceEnded, ErrInstancePurged, ErrUpdateRejected or ErrUpdateAborted in it. If it finds none of them, the
+// handler failed (see Cause) or the update could not be sent.
 type CallUpdateError struct {
 	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
 	Update, UpdateID, InstanceID string
-	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected, TypeUpdateAborted,
-	// TypeUpdateResultExpired or TypeUpdateFailed. For an update that could not be sent, Type is the type of the error that
-	// prevented it.
+	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected,
+	// TypeUpdateAborted, TypeUpdateResultExpired or TypeUpdateFailed. For an update that could not be sent, Type is the
+	// type of the error that prevented it.
 	Type    string
 	Message string
-	// RejectReason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput, RejectedNotReadOnly or
-	// RejectedLimit. Otherwise it is empty.
+	// RejectReason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput,
+	// RejectedNotReadOnly or RejectedLimit. Otherwise it is empty.
 	RejectReason string
 	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.
 	Cause *history.Failure
@@ -44,7 +44,8 @@ type CallUpdateError struct {
 
 func newCallUpdateError(t *replay.Task, f *history.Failure) *CallUpdateError {
 	return &CallUpdateError{
-		Update: t.Name(), UpdateID: t.UpdateID(), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message, RejectReason: f.Reason, Cause: f.Cause,
+		Update: t.Name(), UpdateID: t.UpdateID(), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message,
+		RejectReason: f.Reason, Cause: f.Cause,
 	}
 }
 
@@ -139,7 +140,9 @@ func WithStart(orchestration string, input any) CallUpdateOption {
 // orchestration that calls itself waits for its own handler, which runs concurrently.
 //
 // CallUpdate panics if name is empty or not valid UTF-8.
-func CallUpdate[Out any](ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption) *Future[Out] {
+func CallUpdate[Out any](
+	ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption,
+) *Future[Out] {
 	mustName("update", name)
 	c := updateCall{UpdateCall: replay.UpdateCall{InstanceID: instanceID, Name: name}}
 	for _, opt := range opts {

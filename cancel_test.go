@@ -21,18 +21,26 @@ func TestReasonsInHistory(t *testing.T) {
 		})
 	}
 	for reason, w := range map[perdure.CancelReason]*world{
-		perdure.ReasonOrchestrationCompleted:  body(func(*perdure.OrchestrationContext, error) (int, error) { return 0, nil }).turn(cancel("")),
-		perdure.ReasonOrchestrationFailed:     body(func(*perdure.OrchestrationContext, error) (int, error) { return 0, errors.New("x") }).turn(cancel("")),
-		perdure.ReasonOrchestrationCancelled:  body(func(_ *perdure.OrchestrationContext, err error) (int, error) { return 0, err }).turn(cancel("")),
+		perdure.ReasonOrchestrationCompleted: body(func(*perdure.OrchestrationContext, error) (int, error) {
+			return 0, nil
+		}).turn(cancel("")),
+		perdure.ReasonOrchestrationFailed: body(func(*perdure.OrchestrationContext, error) (int, error) {
+			return 0, errors.New("x")
+		}).turn(cancel("")),
+		perdure.ReasonOrchestrationCancelled: body(func(_ *perdure.OrchestrationContext, err error) (int, error) {
+			return 0, err
+		}).turn(cancel("")),
 		perdure.ReasonOrchestrationTerminated: body(nil).turn(history.Event{Kind: history.OrchestrationTerminated}),
 	} {
 		last := w.history[len(w.history)-2]
 		if reason == perdure.ReasonOrchestrationTerminated {
 			last = w.history[len(w.history)-3]
-		} else if child := w.history[7]; child.Kind != history.SubOrchestrationCancelRequested || child.Reason != string(perdure.ReasonParentCancelled) {
+		} else if child := w.history[7]; child.Kind != history.SubOrchestrationCancelRequested ||
+			child.Reason != string(perdure.ReasonParentCancelled) {
 			t.Errorf("%+v", child)
 		}
-		if last.Kind != history.ActivityCancelRequested || last.Reason != string(reason) || last.RequestedBy != history.RequestedByEngine || last.SourceEventID != 3 {
+		if last.Kind != history.ActivityCancelRequested || last.Reason != string(reason) ||
+			last.RequestedBy != history.RequestedByEngine || last.SourceEventID != 3 {
 			t.Errorf("%s: %+v", reason, last)
 		}
 		w.replayed()
@@ -61,7 +69,10 @@ func TestCallerOfACancelledChild(t *testing.T) {
 		}
 		return "", e
 	})
-	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested", Message: "m"}})
+	w.turn(history.Event{
+		Kind: history.SubOrchestrationFailed, SourceEventID: 3,
+		Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested", Message: "m"},
+	})
 	if f := w.replayed().failure(); f.Type != history.TypeCancelled || f.Message != "m" {
 		t.Errorf("%+v", f)
 	}
@@ -72,14 +83,18 @@ func TestCancelledCallerOfAChild(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})
-		_, err := perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1, perdure.WithInstanceID("k"), policy).Await(ctx)
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1, perdure.WithInstanceID("k"),
+			policy).Await(ctx)
 		safe := perdure.WithoutCancel(ctx)
 		return 0, errors.Join(err, perdure.Sleep(safe, time.Minute))
 	})
-	w.turn(cancel("stop"), history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}}).run()
+	w.turn(cancel("stop"),
+		history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}}).run()
 	w.replayed().cancelled()
-	w.wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)", "SubOrchestrationCancelRequested #6 of #3 (parent_cancelled)", "TimerCreated #7",
-		"SubOrchestrationFailed #8 of #3", "TurnStarted #9", "TimerFired #10 of #7", "OrchestrationCancelled #11 (requested)")
+	w.wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)",
+		"SubOrchestrationCancelRequested #6 of #3 (parent_cancelled)", "TimerCreated #7",
+		"SubOrchestrationFailed #8 of #3", "TurnStarted #9", "TimerFired #10 of #7",
+		"OrchestrationCancelled #11 (requested)")
 	if c := w.history[5]; c.InstanceID != "k" || c.Message != "stop" || c.RequestedBy != history.RequestedByEngine {
 		t.Errorf("%+v", c)
 	}
@@ -89,10 +104,13 @@ func TestCancelledCallerOfAChild(t *testing.T) {
 func TestCancelWhileAChildWaitsForItsNextAttempt(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})).Await(ctx)
+		return perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})).Await(ctx)
 	})
-	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}}, cancel(""))
-	w.replayed().wantLines(4, "TurnStarted #4", "SubOrchestrationFailed #5 of #3", "TimerCreated #6", "CancelRequested #7 (requested)",
+	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}},
+		cancel(""))
+	w.replayed().wantLines(4, "TurnStarted #4", "SubOrchestrationFailed #5 of #3", "TimerCreated #6",
+		"CancelRequested #7 (requested)",
 		"TimerCancelled #8 of #6 (requested)", "OrchestrationCancelled #9 (requested)")
 }
 
@@ -103,7 +121,10 @@ func TestActivityThatAClientCancels(t *testing.T) {
 		_, is := errors.AsType[*perdure.CancelledError](err)
 		return fmt.Sprint(err, " ", is), ctx.Err()
 	})
-	w.turn(history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "by hand", RequestedBy: history.RequestedByClient})
+	w.turn(history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "by hand",
+		RequestedBy: history.RequestedByClient,
+	})
 	if got := w.replayed().output(); got != `"cancelled (requested): by hand true"` {
 		t.Error(got)
 	}
@@ -112,7 +133,9 @@ func TestActivityThatAClientCancels(t *testing.T) {
 func TestMassCancelIsOneEvent(t *testing.T) {
 	t.Parallel()
 	const n = 2000
-	for name, stop := range map[string]history.Event{"cancel": cancel(""), "terminate": {Kind: history.OrchestrationTerminated}} {
+	for name, stop := range map[string]history.Event{
+		"cancel": cancel(""), "terminate": {Kind: history.OrchestrationTerminated},
+	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			fs := make([]perdure.Awaitable, n)
 			for i := range fs {
@@ -127,7 +150,8 @@ func TestMassCancelIsOneEvent(t *testing.T) {
 			t.Errorf("%s: %d events", name, len(added))
 		}
 		for _, ev := range added {
-			if ev.Kind == history.ActivityCancelRequested && (len(ev.SourceEventIDs) != 1 || ev.SourceEventIDs[0] != (history.Range{First: 3, Last: n + 2})) {
+			if ev.Kind == history.ActivityCancelRequested &&
+				(len(ev.SourceEventIDs) != 1 || ev.SourceEventIDs[0] != (history.Range{First: 3, Last: n + 2})) {
 				t.Errorf("%s: %v", name, ev.SourceEventIDs)
 			}
 		}
@@ -150,7 +174,8 @@ func TestMassCancelOfScatteredIDs(t *testing.T) {
 	})
 	began := w.instance.LastEventID()
 	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 3})
-	w.wantKindsFrom(int(began)+1, history.TurnStarted, history.TimerFired, history.ActivityCancelRequested, history.ActivityCancelRequested, history.OrchestrationFailed)
+	w.wantKindsFrom(int(began)+1, history.TurnStarted, history.TimerFired, history.ActivityCancelRequested,
+		history.ActivityCancelRequested, history.OrchestrationFailed)
 	for i, ev := range w.history[began+2 : began+4] {
 		if len(ev.SourceEventIDs) != n/2 || ev.SourceEventIDs[1].First != int64(6+i) {
 			t.Errorf("%d runs, %v", len(ev.SourceEventIDs), ev.SourceEventIDs[:2])
@@ -225,10 +250,13 @@ func TestCoroutinesInScopes(t *testing.T) {
 		if _, err := a.Await(ctx); err == nil || errors.Unwrap(err) != nil {
 			return nil, fmt.Errorf("a: %w", err)
 		}
-		late := perdure.Go(scope, func(ctx *perdure.OrchestrationContext) { log = append(log, "late: "+ctx.Err().Error()) })
+		late := perdure.Go(scope, func(ctx *perdure.OrchestrationContext) {
+			log = append(log, "late: "+ctx.Err().Error())
+		})
 		return log, errors.Join(errorOf(late.Await(ctx)), nil)
 	})
-	if got := w.run().replayed().output(); got != `["stopped","a cancelled (dropped_future)","b cancelled (dropped_future)","a is clean","late: cancelled (dropped_future)"]` {
+	if got := w.run().replayed().
+		output(); got != `["stopped","a cancelled (dropped_future)","b cancelled (dropped_future)","a is clean","late: cancelled (dropped_future)"]` {
 		t.Error(got)
 	}
 }
@@ -249,5 +277,6 @@ func TestBodyWaitsForItsCoroutinesToUnwind(t *testing.T) {
 	if got := w.replayed().cancelled(); got != "requested: enough" {
 		t.Error(got)
 	}
-	w.wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)", `ActivityScheduled #6 "inc"`, "TurnStarted #7", "ActivityCompleted #8 of #6", "OrchestrationCancelled #9 (requested)")
+	w.wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)", `ActivityScheduled #6 "inc"`, "TurnStarted #7",
+		"ActivityCompleted #8 of #6", "OrchestrationCancelled #9 (requested)")
 }

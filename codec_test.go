@@ -23,11 +23,16 @@ func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("it ran"); return 0, nil })
-	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) { t.Error("it ran"); return 0, nil })
+	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) {
+		t.Error("it ran")
+		return 0, nil
+	})
 	bad := json.RawMessage(`{"id":"1","total":"much"}`)
 	a, _ := codeOf(r).Activity("charge")
 	_, f := a.Run(t.Context(), bad)
-	for kind, f := range map[string]history.Failure{`activity "charge"`: *f, `orchestration "fulfil"`: newWorld(t, r).start("fulfil", bad).failure()} {
+	for kind, f := range map[string]history.Failure{
+		`activity "charge"`: *f, `orchestration "fulfil"`: newWorld(t, r).start("fulfil", bad).failure(),
+	} {
 		for _, part := range []string{"perdure: decode input of " + kind, "order.total", "string"} {
 			if !strings.Contains(f.Message, part) {
 				t.Errorf("%q does not say %q", f.Message, part)
@@ -113,7 +118,9 @@ func TestResultThatDoesNotDecodeIsAnErrorOfTheAwait(t *testing.T) {
 func TestPayloadLimit(t *testing.T) {
 	t.Parallel()
 	echo := func(_ context.Context, n int) (string, error) { return text(n), nil }
-	for name, size := range map[string]int{"at the limit": perdure.MaxPayloadBytes, "over it": perdure.MaxPayloadBytes + 1} {
+	for name, size := range map[string]int{
+		"at the limit": perdure.MaxPayloadBytes, "over it": perdure.MaxPayloadBytes + 1,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			over := size > perdure.MaxPayloadBytes
@@ -137,7 +144,8 @@ func TestPayloadLimit(t *testing.T) {
 			}
 			wantTooLarge(t, input, `input of activity "nobody"`, size)
 			wantTooLarge(t, result, `result of activity "echo"`, size)
-			if f := w.failure(); f.Type != history.TypePayloadTooLarge || !strings.HasSuffix(f.Message, `output of orchestration "o"`) || !f.NonRetryable {
+			if f := w.failure(); f.Type != history.TypePayloadTooLarge ||
+				!strings.HasSuffix(f.Message, `output of orchestration "o"`) || !f.NonRetryable {
 				t.Errorf("%+v", f)
 			}
 		})

@@ -96,8 +96,11 @@ func TestWhatIsCancelledIsUndone(t *testing.T) {
 			_ = perdure.Sleep(ctx, time.Hour)
 			return end(ctx)
 		})
-		w.turn(history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "changed my mind", RequestedBy: "client"}).run().replayed()
-		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) || w.history[len(w.history)-1].Kind != history.OrchestrationCancelled {
+		w.turn(history.Event{
+			Kind: history.CancelRequested, Reason: "requested", Message: "changed my mind", RequestedBy: "client",
+		}).run().replayed()
+		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) ||
+			w.history[len(w.history)-1].Kind != history.OrchestrationCancelled {
 			t.Errorf("%s: undone %q, %s", name, got, kinds(w.history))
 		}
 	}
@@ -113,10 +116,13 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 		undone := 0
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (_ int, err error) {
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
-			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { return errors.New("the hotel does not answer") })
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
+				return errors.New("the hotel does not answer")
+			})
 			return end()
 		}).run()
-		if f := w.failure(); undone != 1 || !strings.Contains(f.Message, "too late") || !strings.Contains(f.Message, "the hotel does not answer") {
+		if f := w.failure(); undone != 1 || !strings.Contains(f.Message, "too late") ||
+			!strings.Contains(f.Message, "the hotel does not answer") {
 			t.Errorf("%s: undone %d, %+v", name, undone, f)
 		}
 	}
@@ -125,8 +131,11 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 // A panic keeps the stack of where it began.
 func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
 	t.Parallel()
-	f := booked(t, func(*perdure.OrchestrationContext, int) (int, error) { return outOfRange(nil), nil }).run().failure()
-	if f.Type != history.TypePanic || !strings.Contains(f.Message, "index out of range") || !strings.Contains(f.Message, "outOfRange") {
+	f := booked(t, func(*perdure.OrchestrationContext, int) (int, error) {
+		return outOfRange(nil), nil
+	}).run().failure()
+	if f.Type != history.TypePanic || !strings.Contains(f.Message, "index out of range") ||
+		!strings.Contains(f.Message, "outOfRange") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -152,7 +161,9 @@ func TestIsContinueAsNew(t *testing.T) {
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		next := continueWith(ctx, 2)
 		said := ""
-		for _, err := range []error{next, fmt.Errorf("w: %w", next), errors.Join(next, next), errors.Join(next, errLate), errLate, nil} {
+		for _, err := range []error{
+			next, fmt.Errorf("w: %w", next), errors.Join(next, next), errors.Join(next, errLate), errLate, nil,
+		} {
 			said += fmt.Sprint(perdure.IsContinueAsNew(err))[:1]
 		}
 		return said, nil

@@ -22,8 +22,8 @@ type PollPolicy struct {
 	// when the timeout has elapsed. The timeout does not end a check that is running; use the timeouts of the calls in
 	// it. 0 means no limit.
 	Timeout time.Duration
-	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds. Intervals
-	// are rounded up to whole milliseconds.
+	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds.
+	// Intervals are rounded up to whole milliseconds.
 	InitialInterval time.Duration
 	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
 	BackoffCoefficient float64
@@ -119,7 +119,8 @@ func (e *ConditionNotMetError) Is(target error) bool {
 // A check with one activity adds about six events to the history. For more than a thousand checks, limit MaxAttempts
 // and continue as new with the state.
 func WaitForCondition[S any](
-	ctx *OrchestrationContext, initial S, check func(ctx *OrchestrationContext, state S) (S, error), until func(state S) bool, p PollPolicy,
+	ctx *OrchestrationContext, initial S, check func(ctx *OrchestrationContext, state S) (S, error),
+	until func(state S) bool, p PollPolicy,
 ) (S, error) {
 	if wrong := p.wrong(); wrong != "" {
 		panic("perdure: WaitForCondition: " + wrong)

@@ -14,8 +14,11 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// poll waits until its counter, which an activity increments, has come from a number to another; waits are the times between the checks.
-func poll(t *testing.T, from, to int, p perdure.PollPolicy, opts ...perdure.ActivityCallOption) (state int, waits []time.Duration, err error) {
+// poll waits until its counter, which an activity increments, has come from a number to another; waits are the times
+// between the checks.
+func poll(t *testing.T, from, to int, p perdure.PollPolicy, opts ...perdure.ActivityCallOption) (
+	state int, waits []time.Duration, err error,
+) {
 	t.Helper()
 	var last time.Time
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -42,13 +45,22 @@ func TestWaitForConditionChecksUntilItIsMet(t *testing.T) {
 		want     int
 		waits    []time.Duration
 	}{
-		"at the third check":        {0, 3, perdure.PollPolicy{}, 3, []time.Duration{5 * s, 5 * s}},
-		"at once":                   {4, 5, perdure.PollPolicy{MaxAttempts: 1}, 5, nil},
-		"from a state of its own":   {5, 8, perdure.PollPolicy{InitialInterval: 2 * s}, 8, []time.Duration{2 * s, 2 * s}},
-		"less and less often":       {0, 5, perdure.PollPolicy{InitialInterval: s, BackoffCoefficient: 2, MaxInterval: 5 * s}, 5, []time.Duration{s, 2 * s, 4 * s, 5 * s}},
+		"at the third check": {0, 3, perdure.PollPolicy{}, 3, []time.Duration{5 * s, 5 * s}},
+		"at once":            {4, 5, perdure.PollPolicy{MaxAttempts: 1}, 5, nil},
+		"from a state of its own": {
+			5, 8, perdure.PollPolicy{InitialInterval: 2 * s}, 8, []time.Duration{2 * s, 2 * s},
+		},
+		"less and less often": {
+			0, 5,
+			perdure.PollPolicy{InitialInterval: s, BackoffCoefficient: 2, MaxInterval: 5 * s},
+			5,
+			[]time.Duration{s, 2 * s, 4 * s, 5 * s},
+		},
 		"at the last check":         {0, 3, perdure.PollPolicy{MaxAttempts: 3}, 3, []time.Duration{5 * s, 5 * s}},
 		"at the end of the timeout": {0, 3, perdure.PollPolicy{Timeout: 7 * s}, 3, []time.Duration{5 * s, 2 * s}},
-		"in whole milliseconds":     {0, 2, perdure.PollPolicy{InitialInterval: 1}, 2, []time.Duration{time.Millisecond}},
+		"in whole milliseconds": {
+			0, 2, perdure.PollPolicy{InitialInterval: 1}, 2, []time.Duration{time.Millisecond},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +76,8 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 	t.Parallel()
 	state, waits, err := poll(t, 0, 100, perdure.PollPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	failed, ok := errors.AsType[*perdure.ConditionNotMetError](err)
-	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 || len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
+	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 ||
+		len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %+v, %v", state, err, waits)
 	}
 	if err.Error() != "condition not met after 3 checks in 2m0s" {
@@ -72,7 +85,9 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 	}
 	state, waits, err = poll(t, 0, 100, perdure.PollPolicy{Timeout: 150 * time.Second, InitialInterval: time.Minute})
 	failed, ok = errors.AsType[*perdure.ConditionNotMetError](err)
-	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 4, Waited: 150 * time.Second, TimedOut: true, State: 4}) || state != 4 || len(waits) != 3 || !errors.Is(err, context.DeadlineExceeded) {
+	if !ok ||
+		*failed != (perdure.ConditionNotMetError{Attempts: 4, Waited: 150 * time.Second, TimedOut: true, State: 4}) ||
+		state != 4 || len(waits) != 3 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %+v, %v", state, err, waits)
 	}
 }
@@ -81,12 +96,13 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 func TestAnErrorOfTheCheckEndsTheWait(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		state, err := perdure.WaitForCondition(ctx, "a", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
-			if s == "ab" {
-				return "lost", errors.New("no more")
-			}
-			return s + "b", nil
-		}, func(string) bool { return false }, perdure.PollPolicy{})
+		state, err := perdure.WaitForCondition(ctx, "a",
+			func(ctx *perdure.OrchestrationContext, s string) (string, error) {
+				if s == "ab" {
+					return "lost", errors.New("no more")
+				}
+				return s + "b", nil
+			}, func(string) bool { return false }, perdure.PollPolicy{})
 		return fmt.Sprintf("%s, %v", state, err), nil
 	})
 	if got := w.run().replayed().output(); got != `"ab, no more"` {
@@ -120,7 +136,9 @@ func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
 	limited := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		over, stop := perdure.WithCancel(ctx)
 		stop()
-		_, err := perdure.WaitForCondition(over, 0, func(*perdure.OrchestrationContext, int) (int, error) { panic("it is over") }, func(int) bool { return true }, perdure.PollPolicy{})
+		_, err := perdure.WaitForCondition(over, 0, func(*perdure.OrchestrationContext, int) (int, error) {
+			panic("it is over")
+		}, func(int) bool { return true }, perdure.PollPolicy{})
 		return fmt.Sprint(err != nil), nil
 	})
 	if got := limited.output(); got != `"true"` {
@@ -128,13 +146,16 @@ func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
 	}
 }
 
-// The jitter of a wait is the same in each replay, within the part that is left to it, and another in another execution.
+// The jitter of a wait is the same in each replay, within the part that is left to it, and another in another
+// execution.
 func TestThePollsJitter(t *testing.T) {
 	t.Parallel()
 	waits := func(execution string, jitter float64) []time.Duration {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.WaitForCondition(ctx, 0, func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 1, nil }, func(n int) bool { return n == 20 },
+			return perdure.WaitForCondition(ctx, 0, func(_ *perdure.OrchestrationContext, n int) (int, error) {
+				return n + 1, nil
+			}, func(n int) bool { return n == 20 },
 				perdure.PollPolicy{InitialInterval: time.Minute, Jitter: jitter})
 		})
 		w := newWorld(t, r)
@@ -181,9 +202,12 @@ func TestAPollPolicyThatCannotBe(t *testing.T) {
 		"Jitter -0.5":        {Jitter: -0.5},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.WaitForCondition(ctx, 0, func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }, func(int) bool { return true }, p)
+			return perdure.WaitForCondition(ctx, 0, func(*perdure.OrchestrationContext, int) (int, error) {
+				return 0, nil
+			}, func(int) bool { return true }, p)
 		})
-		if f := w.failure(); f.Type != history.TypePanic || !strings.Contains(f.Message, "perdure: WaitForCondition: "+field) {
+		if f := w.failure(); f.Type != history.TypePanic ||
+			!strings.Contains(f.Message, "perdure: WaitForCondition: "+field) {
 			t.Errorf("%s: %+v", field, f)
 		}
 	}

@@ -18,7 +18,8 @@ func continueWith(ctx *perdure.OrchestrationContext, n int) error {
 	return err
 }
 
-// continuing makes an orchestration that continues once, by the error that how returns, and then says what input it has.
+// continuing makes an orchestration that continues once, by the error that how returns, and then says what input it
+// has.
 func continuing(tb testing.TB, how func(*perdure.OrchestrationContext) error) *world {
 	tb.Helper()
 	return orchestrate(tb, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -41,7 +42,8 @@ func TestContinueAsNewBeginsAnewWithItsInput(t *testing.T) {
 	if got := w.run().replayed().output(); got != `"4 order-17 01JEXECUTION3"` {
 		t.Error(got)
 	}
-	const whole = "OrchestrationStarted TurnStarted ActivityScheduled TurnStarted ActivityCompleted OrchestrationCompleted"
+	const whole = "OrchestrationStarted TurnStarted ActivityScheduled TurnStarted ActivityCompleted " +
+		"OrchestrationCompleted"
 	if got := kinds(w.history); got != whole || string(w.history[0].Input) != "3" {
 		t.Errorf("%s of %s", got, w.history[0].Input)
 	}
@@ -59,7 +61,8 @@ func TestEventsThatNobodyObservedGoOn(t *testing.T) {
 		}
 		return take(ctx, "e", 4)
 	})
-	w.turn(raise("e", "1", `"a"`), raise("e", "2", `"b"`), raise("go", "3", `"now"`), raise("e", "4", `"c"`)) // the last comes too late for the first execution
+	// the last comes too late for the first execution
+	w.turn(raise("e", "1", `"a"`), raise("e", "2", `"b"`), raise("go", "3", `"now"`), raise("e", "4", `"c"`))
 	w.turn(raise("e", "2", `"again"`), raise("e", "4", `"again"`), raise("e", "5", `"d"`))
 	if got := w.replayed().output(); got != `"a b c d"` {
 		t.Error(got)
@@ -74,7 +77,9 @@ func TestWhatContinuesAsNew(t *testing.T) {
 			return fmt.Errorf("a: %w", fmt.Errorf("b: %w", continueWith(ctx, 2)))
 		},
 		"in a type": func(ctx *perdure.OrchestrationContext) error { return &declinedError{continueWith(ctx, 2)} },
-		"marked":    func(ctx *perdure.OrchestrationContext) error { return perdure.NonRetryable(continueWith(ctx, 2)) },
+		"marked": func(ctx *perdure.OrchestrationContext) error {
+			return perdure.NonRetryable(continueWith(ctx, 2))
+		},
 		"joined with nothing": func(ctx *perdure.OrchestrationContext) error {
 			return errors.Join(nil, continueWith(ctx, 2), nil)
 		},
@@ -87,7 +92,9 @@ func TestWhatContinuesAsNew(t *testing.T) {
 			return continueWith(ctx, 2)
 		},
 		"of a coroutine": func(ctx *perdure.OrchestrationContext) error {
-			_, err := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) { return perdure.ContinueAsNew[int](ctx, 2) }).Await(ctx)
+			_, err := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
+				return perdure.ContinueAsNew[int](ctx, 2)
+			}).Await(ctx)
 			return err
 		},
 		"set by a deferred call": func(ctx *perdure.OrchestrationContext) (err error) {
@@ -125,7 +132,8 @@ func TestWhatDoesNotContinueAsNew(t *testing.T) {
 		},
 		"wrapped with failures": {
 			how: func(ctx *perdure.OrchestrationContext) error {
-				return fmt.Errorf("all: %w", fmt.Errorf("%w, %w, %w", coded{"E1"}, continueWith(ctx, 2), perdure.NonRetryable(coded{"E2"})))
+				return fmt.Errorf("all: %w",
+					fmt.Errorf("%w, %w, %w", coded{"E1"}, continueWith(ctx, 2), perdure.NonRetryable(coded{"E2"})))
 			},
 			kind: "E1", says: another + "coded E1\ncoded E2", final: true,
 		},
@@ -140,18 +148,21 @@ func TestWhatDoesNotContinueAsNew(t *testing.T) {
 				_, err := perdure.ContinueAsNew[int](ctx, math.NaN())
 				return err
 			},
-			kind: "encode", says: `perdure: encode input of orchestration "o": json: unsupported value: NaN`, final: true,
+			kind: "encode", says: `perdure: encode input of orchestration "o": json: unsupported value: NaN`,
+			final: true,
 		},
 		"too large": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				_, err := perdure.ContinueAsNew[int](ctx, strings.Repeat("x", perdure.MaxPayloadBytes-1))
 				return err
 			},
-			kind: "payload_too_large", says: `payload too large: 204801 bytes, limit 204800: input of orchestration "o"`, final: true,
+			kind: "payload_too_large",
+			says: `payload too large: 204801 bytes, limit 204800: input of orchestration "o"`, final: true,
 		},
 		"its text alone": {
 			how:  func(ctx *perdure.OrchestrationContext) error { return errors.New(continueWith(ctx, 2).Error()) },
-			kind: "error", says: `perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "order-17"`,
+			kind: "error",
+			says: `perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "order-17"`,
 		},
 		"another error after it": {
 			how:  func(ctx *perdure.OrchestrationContext) error { _ = continueWith(ctx, 2); return &declinedError{} },
@@ -209,7 +220,10 @@ func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
 		kept = continueWith(ctx, 3)
 		return kept
 	}
-	instance := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { _ = keep(ctx); return 0, nil })
+	instance := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		_ = keep(ctx)
+		return 0, nil
+	})
 	executions := func() *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			if n == 1 {
@@ -225,7 +239,8 @@ func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
 	} {
 		instance.start("o", 1)
 		f := start().replayed().failure()
-		if f.Type != history.TypeError || f.Message != "perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "+want {
+		if f.Type != history.TypeError ||
+			f.Message != "perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "+want {
 			t.Errorf("%s: %+v", want, f)
 		}
 	}
@@ -260,7 +275,9 @@ func TestContinuingOtherwiseThanHistoryIsNondeterminism(t *testing.T) {
 		})
 	}
 	done := ends(func(*perdure.OrchestrationContext) error { return nil }).run()
-	err := ends(func(ctx *perdure.OrchestrationContext) error { return continueWith(ctx, 2) }).open().Replay(done.history)
+	err := ends(func(ctx *perdure.OrchestrationContext) error {
+		return continueWith(ctx, 2)
+	}).open().Replay(done.history)
 	var e *perdure.NondeterminismError
 	if !errors.As(err, &e) || e.Expected != "OrchestrationCompleted" || e.Got != "OrchestrationContinuedAsNew" {
 		t.Error(err)

@@ -26,7 +26,8 @@ func TestCoroutinesTakeTurnsInOrder(t *testing.T) {
 				}
 			}
 		}
-		a, b, c := perdure.Go(ctx, see("a", 2*time.Second)), perdure.Go(ctx, see("b", time.Second)), perdure.Go(ctx, see("c", 0))
+		a, b, c := perdure.Go(ctx, see("a", 2*time.Second)), perdure.Go(ctx, see("b", time.Second)),
+			perdure.Go(ctx, see("c", 0))
 		order = append(order, "body")
 		err := perdure.WhenAll(ctx, a, b, c)
 		return strings.Join(order, " "), err
@@ -48,7 +49,8 @@ func TestAsyncHandsOnValuesAndErrors(t *testing.T) {
 		if i, err := perdure.WhenAny(ctx, notJSON, fails); i != 1 || err != nil {
 			return "", fmt.Errorf("winner %d: %w", i, err)
 		}
-		if _, err := fails.Await(ctx); err != error(declined) || !errors.Is(perdure.WhenAll(ctx, fails), declined) { //nolint:errorlint // the very error
+		if _, err := fails.Await(ctx); err != error(declined) ||
+			!errors.Is(perdure.WhenAll(ctx, fails), declined) { //nolint:errorlint // the very error
 			return "", fmt.Errorf("another error: %w", err)
 		}
 		f, err := notJSON.Await(ctx)
@@ -130,11 +132,15 @@ func ExampleAsync() {
 		return perdure.CallActivityByName[string](ctx, "reserve", item).Await(ctx)
 	}
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "reserve", func(_ context.Context, item string) (string, error) { return item + " reserved", nil })
+	perdure.AddActivity(r, "reserve", func(_ context.Context, item string) (string, error) {
+		return item + " reserved", nil
+	})
 	perdure.AddOrchestration(r, "fulfil", func(ctx *perdure.OrchestrationContext, items []string) ([]string, error) {
 		var fs []*perdure.Future[string]
 		for _, item := range items {
-			fs = append(fs, perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (string, error) { return reserve(ctx, item) }))
+			fs = append(fs, perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (string, error) {
+				return reserve(ctx, item)
+			}))
 		}
 		var out []string
 		for _, f := range fs {

@@ -12,10 +12,11 @@ import (
 // MaxErrorDetailsBytes is the maximum size of the details of an error, encoded as JSON: 4 KiB.
 const MaxErrorDetailsBytes = history.MaxFailureDetailsBytes
 
-// WithErrorDetails attaches details to an error. An activity or orchestration that returns the error, or an error that wraps
-// it, passes the details as JSON to its caller, and further up as part of the cause of the caller's error. Read them
-// with ErrorDetails. The message, the type and the retries of the error do not change. If an error has several details,
-// ErrorDetails returns the outermost ones. WithErrorDetails returns nil if err is nil, and err itself if details is nil.
+// WithErrorDetails attaches details to an error. An activity or orchestration that returns the error, or an error that
+// wraps it, passes the details as JSON to its caller, and further up as part of the cause of the caller's error. Read
+// them with ErrorDetails. The message, the type and the retries of the error do not change. If an error has several
+// details, ErrorDetails returns the outermost ones. WithErrorDetails returns nil if err is nil, and err itself if
+// details is nil.
 //
 // The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
 // are larger than MaxErrorDetailsBytes are dropped; ErrorDetails then returns a *DetailsError. Errors of queries are
@@ -61,10 +62,10 @@ func (e *DetailsError) Error() string {
 // Unwrap returns the decoding error, or nil.
 func (e *DetailsError) Unwrap() error { return e.Err }
 
-// ErrorDetails returns the details that WithErrorDetails attached to err, or to the first error in its tree, outermost first.
-// It also finds details in the errors of activities, sub-orchestrations and updates, and of everything that these
-// called: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError and *client.UpdateError.
-// The details are decoded from JSON into a T; unknown fields are ignored.
+// ErrorDetails returns the details that WithErrorDetails attached to err, or to the first error in its tree, outermost
+// first. It also finds details in the errors of activities, sub-orchestrations and updates, and of everything that
+// these called: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError and
+// *client.UpdateError. The details are decoded from JSON into a T; unknown fields are ignored.
 //
 // ErrorDetails returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
 // The result is the same in each replay.

@@ -18,7 +18,8 @@ type wrapping struct{ error }
 
 func (w *wrapping) Unwrap() error { return w.error }
 
-// fails registers an activity and an orchestration that calls it, and returns what the orchestration makes of its error.
+// fails registers an activity and an orchestration that calls it, and returns what the orchestration makes of its
+// error.
 func failsWith(t *testing.T, err error, tell func(error) string, opts ...perdure.ActivityCallOption) string {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -46,26 +47,44 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 		err  error
 		want string
 	}{
-		"none":                             {plain, perdure.ErrNoDetails.Error()},
-		"an error without a type":          {with(1, plain), "1"},
-		"an error with one":                {with(2, &wrapping{plain}), "2"},
-		"wrapped":                          {fmt.Errorf("w: %w", with(3, &wrapping{plain})), "3"},
-		"wrapped without a type":           {fmt.Errorf("w: %w", with(3, plain)), "3"},
-		"marked":                           {perdure.NonRetryable(with(4, plain)), "4"},
-		"of a cause":                       {&wrapping{with(5, plain)}, "5"},
-		"of a cause's cause":               {&wrapping{&wrapping{with(5, plain)}}, "5"},
-		"the outer ones first":             {with(6, &wrapping{with(7, plain)}), "6"},
-		"the outer ones of one error":      {with(8, with(9, plain)), "8"},
-		"joined":                           {errors.Join(plain, with(10, plain)), "10"},
-		"joined, of the one with a type":   {errors.Join(with(11, plain), with(12, &wrapping{plain})), "12"},
-		"joined, of more than a cancel":    {errors.Join(with(13, &perdure.CancelledError{}), with(14, plain)), "14"},
-		"nil details":                      {perdure.WithErrorDetails(plain, nil), perdure.ErrNoDetails.Error()},
-		"what looks like a place":          {perdure.WithErrorDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}), "1"},
-		"what does not encode":             {perdure.WithErrorDetails(plain, func() {}), "perdure: error details are not available: encode: json: unsupported type: func()"},
-		"what is too large":                {perdure.WithErrorDetails(plain, strings.Repeat("x", 4095)), "perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096"},
-		"what is just not too large":       {perdure.WithErrorDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0"},
-		"what does not fit":                {perdure.WithErrorDetails(plain, "text"), "perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal string into Go value of type perdure_test.detail"},
-		"too large hides those of a cause": {perdure.WithErrorDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)), "perdure: error details are not available: 5002 bytes of JSON exceed the limit of 4096"},
+		"none":                           {plain, perdure.ErrNoDetails.Error()},
+		"an error without a type":        {with(1, plain), "1"},
+		"an error with one":              {with(2, &wrapping{plain}), "2"},
+		"wrapped":                        {fmt.Errorf("w: %w", with(3, &wrapping{plain})), "3"},
+		"wrapped without a type":         {fmt.Errorf("w: %w", with(3, plain)), "3"},
+		"marked":                         {perdure.NonRetryable(with(4, plain)), "4"},
+		"of a cause":                     {&wrapping{with(5, plain)}, "5"},
+		"of a cause's cause":             {&wrapping{&wrapping{with(5, plain)}}, "5"},
+		"the outer ones first":           {with(6, &wrapping{with(7, plain)}), "6"},
+		"the outer ones of one error":    {with(8, with(9, plain)), "8"},
+		"joined":                         {errors.Join(plain, with(10, plain)), "10"},
+		"joined, of the one with a type": {errors.Join(with(11, plain), with(12, &wrapping{plain})), "12"},
+		"joined, of more than a cancel":  {errors.Join(with(13, &perdure.CancelledError{}), with(14, plain)), "14"},
+		"nil details":                    {perdure.WithErrorDetails(plain, nil), perdure.ErrNoDetails.Error()},
+		"what looks like a place": {
+			perdure.WithErrorDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}),
+			"1",
+		},
+		"what does not encode": {
+			perdure.WithErrorDetails(plain, func() {}),
+			"perdure: error details are not available: encode: json: unsupported type: func()",
+		},
+		"what is too large": {
+			perdure.WithErrorDetails(plain, strings.Repeat("x", 4095)),
+			"perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096",
+		},
+		"what is just not too large": {
+			perdure.WithErrorDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0",
+		},
+		"what does not fit": {
+			perdure.WithErrorDetails(plain, "text"),
+			"perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal " +
+				"string into Go value of type perdure_test.detail",
+		},
+		"too large hides those of a cause": {
+			perdure.WithErrorDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)),
+			"perdure: error details are not available: 5002 bytes of JSON exceed the limit of 4096",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +99,8 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 	}
 }
 
-// What an error is to others is not changed by its details: its text, its type, whether it is tried again, and what it wraps.
+// What an error is to others is not changed by its details: its text, its type, whether it is tried again, and what it
+// wraps.
 func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 	t.Parallel()
 	inner := &wrapping{errors.New("plain")}
@@ -98,12 +118,15 @@ func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 		return 0, perdure.WithErrorDetails(inner, detail{attempts})
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallActivityByName[int](ctx, "a", 1, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 9, InitialInterval: time.Second})).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "a", 1,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 9, InitialInterval: time.Second})).Await(ctx)
 		failed, _ := errors.AsType[*perdure.ActivityError](err)
 		same, _ := errors.AsType[*perdure.ActivityError](fmt.Errorf("w: %w", err))
-		return fmt.Sprintf("%s %s %v %s %t", failed.Type, failed.Message, failed.NonRetryable, detailsText(err), failed == same), nil
+		return fmt.Sprintf("%s %s %v %s %t", failed.Type, failed.Message, failed.NonRetryable, detailsText(err),
+			failed == same), nil
 	})
-	if got := newWorld(t, r).start("o", 1).run().replayed().output(); got != `"wrapping plain true 3 true"` || attempts != 3 {
+	if got := newWorld(t, r).start("o", 1).run().replayed().output(); got != `"wrapping plain true 3 true"` ||
+		attempts != 3 {
 		t.Errorf("%s after %d attempts", got, attempts)
 	}
 }
@@ -143,8 +166,12 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 // A failure that has no room for details is still whole JSON, and says what it has lost.
 func TestTheCutOfAFailureSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
-	f := &history.Failure{Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`), Cause: &history.Failure{Details: history.Payload(`[1]`)}}
-	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" || string(c.Cause.Details) != "[1]" {
+	f := &history.Failure{
+		Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`),
+		Cause: &history.Failure{Details: history.Payload(`[1]`)},
+	}
+	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" ||
+		string(c.Cause.Details) != "[1]" {
 		t.Errorf("cut to %+v, %+v", c, c.Cause)
 	}
 	if again := f.Truncate(10, 1).Truncate(10, 1); again.DetailsOmitted == "" {

@@ -11,17 +11,19 @@ import (
 )
 
 const (
-	// entityOperations and entityBytes are how many operations, and how much of inputs, outputs and states, an execution of an entity has in its history
-	// before it continues as new. A query replays as much.
+	// entityOperations and entityBytes are how many operations, and how much of inputs, outputs and states, an
+	// execution of an entity has in its history before it continues as new. A query replays as much.
 	entityOperations = 1000
 	entityBytes      = 4 << 20
-	// entityHandsOn is behind how many parked inputs an entity does not continue as new yet: a commit has to hold what it hands on.
+	// entityHandsOn is behind how many parked inputs an entity does not continue as new yet: a commit has to hold what
+	// it hands on.
 	entityHandsOn = 500
 	// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
 	EntityStateQuery = "perdure.state"
 )
 
-// EntityOrchestrationName returns the name of the orchestration that an entity's instances run: "@" and the entity's name.
+// EntityOrchestrationName returns the name of the orchestration that an entity's instances run: "@" and the entity's
+// name.
 func EntityOrchestrationName(entity string) string { return registry.EntityMark + entity }
 
 // EntityInstanceID returns the instance ID of an entity's key: "@", the entity's name, "@" and the key.
@@ -56,7 +58,9 @@ func DeleteState() OperationOption { return deletesState{} }
 // another one, waits forever.
 //
 // Operation panics if name is empty, longer than 256 bytes, not valid UTF-8 or has control characters, or if fn is nil.
-func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption) EntityOperation[S] {
+func Operation[S, In, Out any](
+	name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption,
+) EntityOperation[S] {
 	mustName("operation", name)
 	if err := checkShort("name", name); err != nil {
 		panic("perdure: operation: " + err.Error())
@@ -80,8 +84,8 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
 // S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
 //
-// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. Lists, the web UI,
-// queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
+// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. Lists, the web
+// UI, queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
 // inputs, outputs and states, without losing calls. Purging it deletes the state, and the next call creates it again.
 // Calls of an entity that was cancelled or terminated fail with ErrInstanceEnded until it is purged. A cancelled entity
 // first completes the operations that it accepted before, and rejects new ones.
@@ -104,9 +108,10 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 		}
 		known[operations[i].name] = true
 	}
-	AddOrchestration(r, EntityOrchestrationName(name), func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
-		return live(ctx, operations, state)
-	})
+	AddOrchestration(r, EntityOrchestrationName(name),
+		func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
+			return live(ctx, operations, state)
+		})
 }
 
 // entity is an execution of one.
@@ -150,7 +155,10 @@ func (e *entity[S]) set(doc json.RawMessage) {
 }
 
 // operate runs an operation on a copy of the state, which takes its place when the operation has succeeded.
-func operate[S, In, Out any](ctx *OrchestrationContext, e *entity[S], name string, fn func(*OrchestrationContext, *S, In) (Out, error), in In, deletes bool) (out Out, err error) {
+func operate[S, In, Out any](
+	ctx *OrchestrationContext, e *entity[S], name string, fn func(*OrchestrationContext, *S, In) (Out, error), in In,
+	deletes bool,
+) (out Out, err error) {
 	var state S
 	if e.state != nil {
 		if err := decode(payload{input, orchestration, ctx.name}, e.state, &state); err != nil {
@@ -178,8 +186,8 @@ func operate[S, In, Out any](ctx *OrchestrationContext, e *entity[S], name strin
 	return out, nil
 }
 
-// wear counts an operation with what it was given, and has the entity continue as new when there were enough. What was parked in a pause may be a hundred
-// thousand operations: it takes these first.
+// wear counts an operation with what it was given, and has the entity continue as new when there were enough. What was
+// parked in a pause may be a hundred thousand operations: it takes these first.
 func (e *entity[S]) wear(ctx *OrchestrationContext, bytes int) {
 	e.taken++
 	e.bytes += bytes
@@ -189,7 +197,9 @@ func (e *entity[S]) wear(ctx *OrchestrationContext, bytes int) {
 }
 
 // attempt calls an operation. Its panic is its failure, since it has changed nothing but a copy.
-func attempt[S, In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, *S, In) (Out, error), state *S, in In) (out Out, err error) {
+func attempt[S, In, Out any](
+	ctx *OrchestrationContext, fn func(*OrchestrationContext, *S, In) (Out, error), state *S, in In,
+) (out Out, err error) {
 	returned := false
 	defer func() {
 		if returned || !replay.MayRecover(ctx.replay) {
@@ -208,9 +218,12 @@ func attempt[S, In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationCo
 // if it does not exist. CallEntity is CallUpdate for that instance, and fails with the same *CallUpdateError.
 // WithUpdateID gives the call an ID that other callers can join. CallEntity panics if the entity's name or the
 // operation is empty or not valid UTF-8, or if the entity's name contains "@".
-func CallEntity[Out any](ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption) *Future[Out] {
+func CallEntity[Out any](
+	ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption,
+) *Future[Out] {
 	mustEntity(entity)
-	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in, append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
+	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in,
+		append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
 }
 
 // mustEntity panics if an entity cannot have the name. Text after an "@" would be part of a key.

@@ -38,8 +38,8 @@ type ActivityError struct {
 	// own.
 	Type    string
 	Message string
-	// CancelReason is why the activity was cancelled, and CancelOutcome how it ended (see CancelledError). Both are empty if it was
-	// not cancelled.
+	// CancelReason is why the activity was cancelled, and CancelOutcome how it ended (see CancelledError). Both are
+	// empty if it was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
 	// NonRetryable is true if the activity marked the error with NonRetryable.
@@ -55,7 +55,8 @@ type ActivityError struct {
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
 	return &ActivityError{
 		Activity: name, ActivityID: id,
-		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason), CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
+		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
@@ -78,7 +79,10 @@ func (e *ActivityError) As(target any) bool {
 
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
-	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{
+		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
+		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
+	}
 	setDetails(f, e.details)
 	return f
 }
@@ -93,8 +97,8 @@ type SubOrchestrationError struct {
 	// Type is "ActivityError" and Cause is the failure of the activity.
 	Type    string
 	Message string
-	// CancelReason is why the orchestration was cancelled, and CancelOutcome how it ended (see CancelledError). Both are empty if it
-	// was not cancelled.
+	// CancelReason is why the orchestration was cancelled, and CancelOutcome how it ended (see CancelledError). Both
+	// are empty if it was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
 	// NonRetryable is true if the error was marked with NonRetryable.
@@ -110,7 +114,8 @@ type SubOrchestrationError struct {
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
 	return &SubOrchestrationError{
 		Orchestration: name, InstanceID: instanceID,
-		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason), CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
+		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
@@ -133,7 +138,10 @@ func (e *SubOrchestrationError) As(target any) bool {
 
 // failure is the error as it came.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{
+		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
+		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
+	}
 	setDetails(f, e.details)
 	return f
 }

@@ -61,23 +61,51 @@ func TestErrorTypeTravels(t *testing.T) {
 		err  error
 		want history.Failure
 	}{
-		"errors.New":        {errors.New("x"), history.Failure{Type: "error", Message: "x"}},
-		"sentinel":          {fmt.Errorf("read: %w", io.EOF), history.Failure{Type: "error", Message: "read: EOF"}},
-		"pointer type":      {&declinedError{}, history.Failure{Type: "declinedError", Message: "declined"}},
-		"value type":        {generic[int]{1}, history.Failure{Type: "generic", Message: "generic"}},
-		"ErrorType":         {coded{"E42"}, history.Failure{Type: "E42", Message: "coded E42"}},
-		"empty ErrorType":   {coded{""}, history.Failure{Type: "coded", Message: "coded "}},
-		"reserved name":     {timeout{}, history.Failure{Type: "perdure_test.timeout", Message: "mine"}},
-		"wrapped":           {fmt.Errorf("order 1: %w", &declinedError{}), history.Failure{Type: "declinedError", Message: "order 1: declined"}},
-		"joined":            {errors.Join(errors.New("x"), coded{"E1"}, coded{"E2"}), history.Failure{Type: "E1", Message: "x\ncoded E1\ncoded E2", Joined: []string{"E2"}}},
-		"standard library":  {&fs.PathError{Op: "open", Path: "p", Err: io.EOF}, history.Failure{Type: "PathError", Message: "open p: EOF", Cause: &history.Failure{Type: "error", Message: "EOF"}}},
-		"cause":             {&declinedError{coded{"E42"}}, history.Failure{Type: "declinedError", Message: "declined", Cause: &history.Failure{Type: "E42", Message: "coded E42"}}},
-		"non-retryable":     {perdure.NonRetryable(&declinedError{}), history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true}},
-		"marked inside":     {fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)), history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true}},
-		"marks itself":      {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
-		"marks itself not":  {final{false}, history.Failure{Type: "final", Message: "final"}},
-		"cancelled":         {&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"}, history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"}},
-		"wrapped cancelled": {fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}), history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"}},
+		"errors.New":      {errors.New("x"), history.Failure{Type: "error", Message: "x"}},
+		"sentinel":        {fmt.Errorf("read: %w", io.EOF), history.Failure{Type: "error", Message: "read: EOF"}},
+		"pointer type":    {&declinedError{}, history.Failure{Type: "declinedError", Message: "declined"}},
+		"value type":      {generic[int]{1}, history.Failure{Type: "generic", Message: "generic"}},
+		"ErrorType":       {coded{"E42"}, history.Failure{Type: "E42", Message: "coded E42"}},
+		"empty ErrorType": {coded{""}, history.Failure{Type: "coded", Message: "coded "}},
+		"reserved name":   {timeout{}, history.Failure{Type: "perdure_test.timeout", Message: "mine"}},
+		"wrapped": {
+			fmt.Errorf("order 1: %w", &declinedError{}),
+			history.Failure{Type: "declinedError", Message: "order 1: declined"},
+		},
+		"joined": {
+			errors.Join(errors.New("x"), coded{"E1"}, coded{"E2"}),
+			history.Failure{Type: "E1", Message: "x\ncoded E1\ncoded E2", Joined: []string{"E2"}},
+		},
+		"standard library": {
+			&fs.PathError{Op: "open", Path: "p", Err: io.EOF},
+			history.Failure{
+				Type: "PathError", Message: "open p: EOF", Cause: &history.Failure{Type: "error", Message: "EOF"},
+			},
+		},
+		"cause": {
+			&declinedError{coded{"E42"}},
+			history.Failure{
+				Type: "declinedError", Message: "declined", Cause: &history.Failure{Type: "E42", Message: "coded E42"},
+			},
+		},
+		"non-retryable": {
+			perdure.NonRetryable(&declinedError{}),
+			history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true},
+		},
+		"marked inside": {
+			fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)),
+			history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true},
+		},
+		"marks itself":     {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
+		"marks itself not": {final{false}, history.Failure{Type: "final", Message: "final"}},
+		"cancelled": {
+			&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"},
+			history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"},
+		},
+		"wrapped cancelled": {
+			fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}),
+			history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"},
+		},
 		"cancel, and more": {
 			fmt.Errorf("x: %w", errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, coded{"E1"})),
 			history.Failure{Type: "E1", Message: "x: cancelled (requested)\ncoded E1"},
@@ -87,15 +115,19 @@ func TestErrorTypeTravels(t *testing.T) {
 			history.Failure{Type: "error", Message: "cancelled (requested)\nx"},
 		},
 		"cancel, and of a cancel": {
-			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, &declinedError{&perdure.CancelledError{Reason: perdure.ReasonTimeout}}),
+			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
+				&declinedError{&perdure.CancelledError{Reason: perdure.ReasonTimeout}}),
 			history.Failure{
 				Type: "declinedError", Message: "cancelled (requested)\ndeclined",
 				Cause: &history.Failure{Type: "cancelled", Reason: "timeout"},
 			},
 		},
 		"cancels alone": {
-			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, &perdure.CancelledError{Reason: perdure.ReasonTimeout}),
-			history.Failure{Type: "cancelled", Message: "cancelled (requested)\ncancelled (timeout)", Reason: "requested"},
+			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
+				&perdure.CancelledError{Reason: perdure.ReasonTimeout}),
+			history.Failure{
+				Type: "cancelled", Message: "cancelled (requested)\ncancelled (timeout)", Reason: "requested",
+			},
 		},
 		"timed out": {&perdure.TimeoutError{Message: "1s"}, history.Failure{Type: "timeout", Message: "1s"}},
 	} {
@@ -152,7 +184,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { panic(boom) })
 	for name, f := range map[string]history.Failure{
 		"error": failing(t, errors.New(long)), "cancelled": failing(t, &perdure.CancelledError{Message: long}),
-		"timeout": failing(t, &perdure.TimeoutError{Message: long}), "activity's panic": *panicked, "panic": w.replayed().failure(),
+		"timeout": failing(t, &perdure.TimeoutError{Message: long}), "activity's panic": *panicked,
+		"panic": w.replayed().failure(),
 	} {
 		if len(f.Message) > 40<<10 || len(f.Message) < 8<<10 || !utf8.ValidString(f.Message) {
 			t.Errorf("%s: %d bytes, valid %v", name, len(f.Message), utf8.ValidString(f.Message))
@@ -175,8 +208,12 @@ func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 		"by name":                {passing, final{false}, fatal},
 		"by the name of a cause": {passing, &declinedError{errors.Join(passing, fatal)}},
 
-		"an activity's, marked":        {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "b", NonRetryable: true}},
-		"a sub-orchestration's":        {&perdure.SubOrchestrationError{Type: "a"}, &perdure.SubOrchestrationError{Type: "b", NonRetryable: true}},
+		"an activity's, marked": {
+			&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "b", NonRetryable: true},
+		},
+		"a sub-orchestration's": {
+			&perdure.SubOrchestrationError{Type: "a"}, &perdure.SubOrchestrationError{Type: "b", NonRetryable: true},
+		},
 		"an activity's, by a name":     {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "E9"}},
 		"an activity's, by its cause":  {&perdure.ActivityError{Type: "a"}, called},
 		"beside what is not an error":  {nil, passing, fatal},
@@ -243,7 +280,9 @@ func TestActivityErrorIsTyped(t *testing.T) {
 	if !errors.As(err, &ae) {
 		t.Fatal(err)
 	}
-	want := perdure.ActivityError{Activity: "inc", ActivityID: 3, Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause}
+	want := perdure.ActivityError{
+		Activity: "inc", ActivityID: 3, Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause,
+	}
 	if *ae != want || err.Error() != `activity "inc" (#3): DeclinedError: no` || errors.Unwrap(err) != nil {
 		t.Errorf("%+v: %v", ae, err)
 	}
@@ -265,10 +304,16 @@ func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypeCancelled, Reason: "lock_lost", Message: "m"})
 	var ce *perdure.CancelledError
-	if !errors.As(err, &ce) || *ce != (perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "m"}) || !errors.Is(err, context.Canceled) {
+	if !errors.As(err, &ce) || *ce != (perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "m"}) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	_, err = awaiting(t, &history.Failure{Type: "Outer", Cause: &history.Failure{Type: history.TypePayloadTooLarge, Message: "payload too large: 300 bytes, limit 200: input of x: y"}})
+	_, err = awaiting(t, &history.Failure{
+		Type: "Outer",
+		Cause: &history.Failure{
+			Type: history.TypePayloadTooLarge, Message: "payload too large: 300 bytes, limit 200: input of x: y",
+		},
+	})
 	var pe *perdure.PayloadTooLargeError
 	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{Name: "input of x: y", Bytes: 300, Limit: 200}) {
 		t.Errorf("too large: %v", err)
@@ -281,7 +326,10 @@ func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
 
 func TestCancelledErrorIs(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[perdure.CancelReason]error{perdure.ReasonTimeout: context.DeadlineExceeded, perdure.ReasonSelectLoser: context.Canceled, perdure.ReasonShutdown: context.Canceled} {
+	for reason, want := range map[perdure.CancelReason]error{
+		perdure.ReasonTimeout: context.DeadlineExceeded, perdure.ReasonSelectLoser: context.Canceled,
+		perdure.ReasonShutdown: context.Canceled,
+	} {
 		err := fmt.Errorf("x: %w", &perdure.CancelledError{Reason: reason})
 		if errors.Is(err, context.Canceled) == errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, want) {
 			t.Errorf("%v is not %v", err, want)
@@ -368,7 +416,9 @@ func reasonsWritten(t *testing.T) {
 			slow(ctx).Cancel("")
 			return 0, nil
 		}, want: "requested"},
-		"an instance that is cancelled, with a child": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		"an instance that is cancelled, with a child": {body: func(ctx *perdure.OrchestrationContext, _ int) (
+			int, error,
+		) {
 			child(ctx)
 			_, err := slow(ctx).Await(ctx)
 			return 0, err
@@ -376,16 +426,22 @@ func reasonsWritten(t *testing.T) {
 		"a client's cancel of an activity": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			_, err := slow(ctx).Await(ctx)
 			return 0, err
-		}, input: history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByClient}, want: "requested"},
+		}, input: history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested",
+			RequestedBy: history.RequestedByClient,
+		}, want: "requested"},
 		"completion": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return outstanding(ctx, nil)
 		}, input: event, want: "orchestration_terminal_completed"},
 		"failure": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return outstanding(ctx, errors.New("x"))
 		}, input: event, want: "orchestration_terminal_failed"},
-		"cancellation": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return outstanding(ctx, nil)
-		}, input: history.Event{Kind: history.CancelRequested}, want: "requested orchestration_terminal_cancelled requested"},
+		"cancellation": {
+			body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+				return outstanding(ctx, nil)
+			}, input: history.Event{Kind: history.CancelRequested},
+			want: "requested orchestration_terminal_cancelled requested",
+		},
 		"termination": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return outstanding(ctx, nil)
 		}, input: history.Event{Kind: history.OrchestrationTerminated}, want: "orchestration_terminal_terminated"},
@@ -430,7 +486,9 @@ func TestBodyThatFails(t *testing.T) {
 func TestTimerThatCouldNotBeSet(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, perdure.Sleep(ctx, 1) })
-	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "error", Message: "quota"}})
+	w.turn(history.Event{
+		Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "error", Message: "quota"},
+	})
 	if f := w.failure(); f.Message != "timer #3: quota" {
 		t.Errorf("%+v", f)
 	}

@@ -75,15 +75,21 @@ func TestFuturesTakeEventsInTheOrderInWhichTheyWereMade(t *testing.T) {
 // The event came while the code was elsewhere, and lost its race.
 func TestEventThatLosesARaceGoesBackToTheHead(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*perdure.OrchestrationContext, *perdure.Future[time.Time], ...perdure.Awaitable) error{
-		"Select": func(ctx *perdure.OrchestrationContext, timer *perdure.Future[time.Time], events ...perdure.Awaitable) error {
+	for name, lose := range map[string]func(
+		*perdure.OrchestrationContext, *perdure.Future[time.Time], ...perdure.Awaitable,
+	) error{
+		"Select": func(
+			ctx *perdure.OrchestrationContext, timer *perdure.Future[time.Time], events ...perdure.Awaitable,
+		) error {
 			i, err := perdure.Select(ctx, append([]perdure.Awaitable{timer}, events...)...)
 			if i != 0 {
 				return fmt.Errorf("winner %d", i)
 			}
 			return err
 		},
-		"Cancel": func(_ *perdure.OrchestrationContext, _ *perdure.Future[time.Time], events ...perdure.Awaitable) error {
+		"Cancel": func(
+			_ *perdure.OrchestrationContext, _ *perdure.Future[time.Time], events ...perdure.Awaitable,
+		) error {
 			for _, e := range events {
 				e.Cancel("")
 			}
@@ -93,7 +99,8 @@ func TestEventThatLosesARaceGoesBackToTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				timer, first, second := perdure.CreateTimer(ctx, time.Second), perdure.WaitForExternalEvent[string](ctx, "e"), perdure.WaitForExternalEvent[string](ctx, "e")
+				timer, first, second := perdure.CreateTimer(ctx, time.Second),
+					perdure.WaitForExternalEvent[string](ctx, "e"), perdure.WaitForExternalEvent[string](ctx, "e")
 				if err := perdure.Sleep(ctx, time.Minute); err != nil {
 					return "", err
 				}
@@ -135,7 +142,8 @@ func TestCancelledWaitTakesNoEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		for range 2 {
-			if _, err := perdure.Select(ctx, perdure.WaitForExternalEvent[string](ctx, "e"), perdure.CreateTimer(ctx, time.Second)); err != nil {
+			if _, err := perdure.Select(ctx, perdure.WaitForExternalEvent[string](ctx, "e"),
+				perdure.CreateTimer(ctx, time.Second)); err != nil {
 				return "", err
 			}
 		}
@@ -206,8 +214,11 @@ func TestTerminateEndsTheExecutionWithoutItsCode(t *testing.T) {
 		_, err := perdure.CallActivityByName[int](ctx, "nobody", 1).Await(ctx)
 		return 1, err
 	})
-	w.turn(history.Event{Kind: history.OrchestrationTerminated, Message: "enough"}, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3})
-	if got := w.replayed().end(); got.Kind != history.OrchestrationTerminated || got.Message != "enough" || got.ID != 6 || !w.instance.Ended() {
+	w.turn(history.Event{Kind: history.OrchestrationTerminated, Message: "enough"}, history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: 3,
+	})
+	if got := w.replayed().end(); got.Kind != history.OrchestrationTerminated || got.Message != "enough" ||
+		got.ID != 6 || !w.instance.Ended() {
 		t.Errorf("%+v", got)
 	}
 	if w.instance.Close(); went {

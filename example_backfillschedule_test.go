@@ -26,7 +26,9 @@ func Example_backfillSchedule() {
 	ctx := context.Background()
 	c, stop := serve(r)
 	defer stop()
-	must("", c.PutSchedule(ctx, schedule.Schedule{ID: "sales", Orchestration: "sales-of-a-day", Expression: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin"}))
+	must("", c.PutSchedule(ctx, schedule.Schedule{
+		ID: "sales", Orchestration: "sales-of-a-day", Expression: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin",
+	}))
 	from, to := time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
 	for range 2 {
 		must("", c.BackfillSchedule(ctx, "sales", from, to))

@@ -39,7 +39,8 @@ func ExampleAddEntity() {
 	defer stop()
 	fmt.Println(string(must(c.CallEntity(ctx, "account", "ann", "deposit", 100))))
 	for _, cents := range []int{70, 70} {
-		id := must(c.Start(ctx, "move", cents, client.WithInstanceID(fmt.Sprint("move-", cents)), client.IfExists(client.Replace)))
+		id := must(c.Start(ctx, "move", cents, client.WithInstanceID(fmt.Sprint("move-", cents)),
+			client.IfExists(client.Replace)))
 		fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
 	}
 	fmt.Println(string(must(c.EntityState(ctx, "account", "ann"))), string(must(c.EntityState(ctx, "account", "bob"))))
@@ -56,17 +57,19 @@ func ExampleCallUpdate() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "builds", func(ctx *perdure.OrchestrationContext, repository string) (string, error) {
 		made := map[string]int{}
-		err := perdure.SetUpdateHandler(ctx, "build", func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
-			made[commit]++
-			return fmt.Sprintf("%s@%s, made %d time", repository, commit, made[commit]), nil
-		})
+		err := perdure.SetUpdateHandler(ctx, "build",
+			func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
+				made[commit]++
+				return fmt.Sprintf("%s@%s, made %d time", repository, commit, made[commit]), nil
+			})
 		if err != nil {
 			return "", err
 		}
 		return perdure.WaitForExternalEvent[string](ctx, "close").Await(ctx)
 	})
 	perdure.AddOrchestration(r, "release", func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
-		return perdure.CallUpdate[string](ctx, "builds/shop", "build", commit, perdure.WithUpdateID(commit), perdure.WithStart("builds", "shop")).Await(ctx)
+		return perdure.CallUpdate[string](ctx, "builds/shop", "build", commit, perdure.WithUpdateID(commit),
+			perdure.WithStart("builds", "shop")).Await(ctx)
 	})
 
 	ctx := context.Background()

@@ -19,7 +19,8 @@ func ExampleErrPending() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "approve", approve)
 	perdure.AddOrchestration(r, "ship", func(ctx *perdure.OrchestrationContext, order string) (string, error) {
-		approved, err := perdure.CallActivityByName[bool](ctx, "approve", order, perdure.WithStartToCloseTimeout(24*time.Hour)).Await(ctx)
+		approved, err := perdure.CallActivityByName[bool](ctx, "approve", order,
+			perdure.WithStartToCloseTimeout(24*time.Hour)).Await(ctx)
 		if err != nil || !approved {
 			return "kept", err
 		}

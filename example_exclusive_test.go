@@ -25,7 +25,9 @@ func book(_ context.Context, b Booking) (string, error) {
 func bookAll(ctx *perdure.OrchestrationContext, bookings []Booking) (string, error) {
 	var fs []*perdure.Future[string]
 	for _, b := range bookings {
-		fs = append(fs, perdure.CallActivity(ctx, book, b, perdure.Exclusive("account "+b.Account), perdure.WithStartToCloseTimeout(time.Minute)))
+		fs = append(fs,
+			perdure.CallActivity(ctx, book, b, perdure.Exclusive("account "+b.Account),
+				perdure.WithStartToCloseTimeout(time.Minute)))
 	}
 	booked, err := perdure.AwaitAll(ctx, fs)
 	return strings.Join(booked, ", "), err

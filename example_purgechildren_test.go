@@ -12,7 +12,9 @@ import (
 // Purge a completed order together with its sub-orchestrations.
 func Example_purgeWithChildren() {
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "pack", func(_ *perdure.OrchestrationContext, parcel int) (int, error) { return parcel, nil })
+	perdure.AddOrchestration(r, "pack", func(_ *perdure.OrchestrationContext, parcel int) (int, error) {
+		return parcel, nil
+	})
 	perdure.AddOrchestration(r, "ship", func(ctx *perdure.OrchestrationContext, parcels int) (int, error) {
 		for parcel := range parcels {
 			id := perdure.WithInstanceID(fmt.Sprint(ctx.InstanceID(), "/parcel-", parcel))

@@ -17,7 +17,8 @@ func Example_startOrUpdate() {
 	c, stop := serve(r)
 	defer stop()
 	for _, guest := range []string{"ann", "ann", "bob"} {
-		answer, started, err := c.StartOrUpdate(ctx, "invite", 2, "add", guest, client.WithInstanceID("party"), client.WithIdempotencyKey(guest))
+		answer, started, err := c.StartOrUpdate(ctx, "invite", 2, "add", guest, client.WithInstanceID("party"),
+			client.WithIdempotencyKey(guest))
 		fmt.Printf("%s %v %v\n", answer, started, err)
 	}
 	// Output:

@@ -24,9 +24,12 @@ func describeExport(_ context.Context, e Export) (Export, error) {
 }
 
 func export(ctx *perdure.OrchestrationContext, id string) (int, error) {
-	done, err := perdure.WaitForCondition(ctx, Export{ID: id}, func(ctx *perdure.OrchestrationContext, e Export) (Export, error) {
-		return perdure.CallActivity(ctx, describeExport, e, perdure.Inline()).Await(ctx)
-	}, func(e Export) bool { return e.Over }, perdure.PollPolicy{InitialInterval: 5 * time.Millisecond, BackoffCoefficient: 1.5, Timeout: time.Hour})
+	done, err := perdure.WaitForCondition(ctx, Export{ID: id},
+		func(ctx *perdure.OrchestrationContext, e Export) (Export, error) {
+			return perdure.CallActivity(ctx, describeExport, e, perdure.Inline()).Await(ctx)
+		}, func(e Export) bool {
+			return e.Over
+		}, perdure.PollPolicy{InitialInterval: 5 * time.Millisecond, BackoffCoefficient: 1.5, Timeout: time.Hour})
 	return done.Rows, err
 }
 

@@ -17,7 +17,8 @@ type Decline struct {
 
 // debit fails with details.
 func debit(_ context.Context, cents int) (string, error) {
-	return "", perdure.WithErrorDetails(perdure.NonRetryable(errors.New("declined")), Decline{Code: 51, Left: cents / 2})
+	return "", perdure.WithErrorDetails(perdure.NonRetryable(errors.New("declined")),
+		Decline{Code: 51, Left: cents / 2})
 }
 
 // payAnyway reads the details of the error. Its own caller can read them too.

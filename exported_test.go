@@ -14,8 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the package exports is for authors of orchestrations and activities. A new name is written into testdata/exported.txt by hand, once
-// it is clear that an author uses it: what dispatchers need is in internal/registry and internal/activityctx.
+// What the package exports is for authors of orchestrations and activities. A new name is written into
+// testdata/exported.txt by hand, once it is clear that an author uses it: what dispatchers need is in internal/registry
+// and internal/activityctx.
 func TestThePackageExportsWhatAuthorsUse(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

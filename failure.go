@@ -50,8 +50,8 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s[:maxMessageBytes], "") + "…"
 }
 
-// failureOf is an error as it travels. Its type is that of the outermost error in the chain that has one of its own; what
-// that one wraps is the cause.
+// failureOf is an error as it travels. Its type is that of the outermost error in the chain that has one of its own;
+// what that one wraps is the cause.
 func failureOf(err error) *history.Failure {
 	f := failureOfDepth(err, maxCauses)
 	f.Joined = joinedIn(err, f)
@@ -103,9 +103,9 @@ func shallow(f *history.Failure, depth int) *history.Failure {
 	return &c
 }
 
-// outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has. Of what is
-// joined, a cancel matters least: what failed beside it needs attention. Details are those of the error itself, or of what wraps it; where none has a
-// name, the first in the tree.
+// outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has. Of
+// what is joined, a cancel matters least: what failed beside it needs attention. Details are those of the error itself,
+// or of what wraps it; where none has a name, the first in the tree.
 func outermostNamed(err error) (name string, details *errdetails.Details, named error) {
 	if name, ok := errorName(err); ok {
 		return name, detailsOf(err), err
@@ -172,7 +172,8 @@ func errorName(err error) (string, bool) {
 	for t.Kind() == reflect.Pointer && t.Name() == "" {
 		t = t.Elem()
 	}
-	if t.Name() == "" || t == reflect.TypeFor[nonRetryableError]() || t == reflect.TypeFor[detailedError]() || anonymous(t) {
+	if t.Name() == "" || t == reflect.TypeFor[nonRetryableError]() || t == reflect.TypeFor[detailedError]() ||
+		anonymous(t) {
 		return "", false
 	}
 	name, _, _ := strings.Cut(t.Name(), "[")
@@ -187,9 +188,11 @@ func anonymous(t reflect.Type) bool {
 	return t.PkgPath() == "errors" || t.PkgPath() == "fmt"
 }
 
-// reserved are the types of the engine's own failures: a Go type that is called the same travels with its package's name.
+// reserved are the types of the engine's own failures: a Go type that is called the same travels with its package's
+// name.
 var reserved = []string{
-	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeInterrupted, history.TypeCancelled,
+	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeInterrupted,
+	history.TypeCancelled,
 	history.TypePayloadTooLarge, history.TypePayloadUnreadable, history.TypeEncode, history.TypeDecode,
 }
 
@@ -229,7 +232,9 @@ func engineError(f *history.Failure) error {
 	case history.TypeInterrupted:
 		return &InterruptedError{Message: f.Message}
 	case history.TypeCancelled:
-		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome)}
+		return &CancelledError{
+			Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome),
+		}
 	case history.TypePayloadTooLarge:
 		return parsePayloadTooLarge(f.Message)
 	default:

@@ -68,7 +68,10 @@ func functions() *perdure.Registry {
 func calling(t *testing.T, call func(*perdure.OrchestrationContext)) (history.Event, error) {
 	t.Helper()
 	r := functions()
-	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) { call(ctx); return 0, nil })
+	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		call(ctx)
+		return 0, nil
+	})
 	w := newWorld(t, r)
 	w.code, _ = codeOf(r).Orchestration("o", "")
 	w.instance = w.open()
@@ -86,11 +89,15 @@ func TestFunctionValueNamesItsActivity(t *testing.T) {
 	t.Parallel()
 	var nobody *cards
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
-		"inc":            func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, inc, 1) },
-		"refund":         func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, nobody.Refund, 1) },
-		"check":          func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, ledger{}.Check, 1) },
-		"get-int":        func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, (*store[int])(nil).Get, 1) },
-		"get-string":     func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, (*store[string])(nil).Get, 1) },
+		"inc":    func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, inc, 1) },
+		"refund": func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, nobody.Refund, 1) },
+		"check":  func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, ledger{}.Check, 1) },
+		"get-int": func(ctx *perdure.OrchestrationContext) {
+			perdure.CallActivity(ctx, (*store[int])(nil).Get, 1)
+		},
+		"get-string": func(ctx *perdure.OrchestrationContext) {
+			perdure.CallActivity(ctx, (*store[string])(nil).Get, 1)
+		},
 		"convert-int":    func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, convert[int], 1) },
 		"convert-string": func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, convert[string], "") },
 		"func1":          func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, func1, 1) },
@@ -171,10 +178,14 @@ func TestQueueOfACall(t *testing.T) {
 	t.Parallel()
 	reference := perdure.DefineActivity[int, int]("elsewhere", perdure.OnQueue("gpu"))
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
-		"math by value":      func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, inc, 1) },
-		"math by name":       func(ctx *perdure.OrchestrationContext) { perdure.CallActivityByName[int](ctx, "inc", 1) },
-		perdure.DefaultQueue: func(ctx *perdure.OrchestrationContext) { perdure.CallActivityByName[int](ctx, "unknown", 1) },
-		"gpu":                func(ctx *perdure.OrchestrationContext) { reference.Call(ctx, 1) },
+		"math by value": func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, inc, 1) },
+		"math by name": func(ctx *perdure.OrchestrationContext) {
+			perdure.CallActivityByName[int](ctx, "inc", 1)
+		},
+		perdure.DefaultQueue: func(ctx *perdure.OrchestrationContext) {
+			perdure.CallActivityByName[int](ctx, "unknown", 1)
+		},
+		"gpu": func(ctx *perdure.OrchestrationContext) { reference.Call(ctx, 1) },
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Queue != strings.Fields(want)[0] {
 			t.Errorf("%s on %q, want %q: %v", ev.String(), ev.Queue, want, err)
@@ -225,7 +236,8 @@ func TestFunctionValueNamesItsOrchestration(t *testing.T) {
 		"echo-int":    func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[int], 1) },
 		"echo-string": func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[string], "") },
 	} {
-		if ev, err := calling(t, call); err != nil || ev.Kind != history.SubOrchestrationScheduled || ev.Name != want || ev.Version != "" {
+		if ev, err := calling(t, call); err != nil || ev.Kind != history.SubOrchestrationScheduled || ev.Name != want ||
+			ev.Version != "" {
 			t.Errorf("%s: %s, %v", want, ev.String(), err)
 		}
 	}

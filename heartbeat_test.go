@@ -52,7 +52,8 @@ func TestHeartbeatsTravelAsJSON(t *testing.T) {
 	perdure.Heartbeat(ctx, strings.Repeat("x", perdure.MaxPayloadBytes-1))
 	perdure.Heartbeat(ctx, func() {})
 	var large *perdure.PayloadTooLargeError
-	if h.errs[4] != nil || !errors.As(h.errs[5], &large) || large.Name != `heartbeat details of activity "import"` || h.errs[6] == nil || h.beats[5]+h.beats[6] != "" {
+	if h.errs[4] != nil || !errors.As(h.errs[5], &large) || large.Name != `heartbeat details of activity "import"` ||
+		h.errs[6] == nil || h.beats[5]+h.beats[6] != "" {
 		t.Errorf("%v", h.errs)
 	}
 }
@@ -74,9 +75,12 @@ func TestHeartbeatDetailsAreThoseThatWereLeft(t *testing.T) {
 func TestLimitsOfAnActivityAreRecordedInMilliseconds(t *testing.T) {
 	t.Parallel()
 	const tenYears = 10 * 365 * 24 * 3600 * 1000
-	for d, want := range map[time.Duration]int64{time.Minute: 60_000, 1500 * time.Microsecond: 2, 0: 1, -time.Hour: 1, math.MaxInt64: tenYears, math.MinInt64: 1} {
+	for d, want := range map[time.Duration]int64{
+		time.Minute: 60_000, 1500 * time.Microsecond: 2, 0: 1, -time.Hour: 1, math.MaxInt64: tenYears, math.MinInt64: 1,
+	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallActivity(ctx, inc, 1, perdure.WithHeartbeatTimeout(d), perdure.WithScheduleToCloseTimeout(d), perdure.WithStartToCloseTimeout(d)).Await(ctx)
+			return perdure.CallActivity(ctx, inc, 1, perdure.WithHeartbeatTimeout(d),
+				perdure.WithScheduleToCloseTimeout(d), perdure.WithStartToCloseTimeout(d)).Await(ctx)
 		})
 		if ev := w.history[2]; ev.HeartbeatMs != want || ev.ScheduleToCloseMs != want || ev.StartToCloseMs != want {
 			t.Errorf("%v: %+v, want %d ms", d, ev, want)
@@ -97,7 +101,8 @@ func TestLimitsAreNotComparedOnReplay(t *testing.T) {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallActivity(ctx, inc, 1, perdure.WithHeartbeatTimeout(limit), perdure.WithScheduleToCloseTimeout(limit)).Await(ctx)
+		return perdure.CallActivity(ctx, inc, 1, perdure.WithHeartbeatTimeout(limit),
+			perdure.WithScheduleToCloseTimeout(limit)).Await(ctx)
 	})
 	w := newWorld(t, r).start("o", 1).run()
 	limit = time.Hour
@@ -120,7 +125,8 @@ func TestAnActivityWithHeartbeatsIsAPlainFunction(t *testing.T) {
 	if n, err := importRows(t.Context(), 10); n != 10 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := importRows(perduretest.ContextWithHeartbeatRecorder(t.Context(), &heart{last: json.RawMessage(`{"Row":6}`)}), 10); n != 4 || err != nil {
+	if n, err := importRows(perduretest.ContextWithHeartbeatRecorder(t.Context(),
+		&heart{last: json.RawMessage(`{"Row":6}`)}), 10); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -64,7 +64,8 @@ type TurnInfo struct {
 	Name, Version string
 	// Sequence is the number of the turn in its execution, from 1.
 	Sequence int64
-	// MessageCount is the number of messages that the turn may consume. It is 0 for the first turn after a continue-as-new.
+	// MessageCount is the number of messages that the turn may consume. It is 0 for the first turn after a
+	// continue-as-new.
 	MessageCount int
 	// Replayed is true if the orchestration was rebuilt from its history for this turn or an earlier one of the same
 	// invocation. It is false if the instance was warm.

@@ -27,14 +27,15 @@ func (j *joinedTypes) names() []string {
 	return *j
 }
 
-// joinedIn names the types in a tree of errors that its failure f, with its causes, does not name. Cancels are left out: beside anything
-// else they mean nothing.
+// joinedIn names the types in a tree of errors that its failure f, with its causes, does not name. Cancels are left
+// out: beside anything else they mean nothing.
 func joinedIn(err error, f *history.Failure) []string {
 	known := slices.Collect(f.Types())
 	var names []string
 	for name := range typesIn(err) {
 		name = boundedType(name)
-		if len(names) < history.MaxJoined && name != history.TypeError && name != history.TypeCancelled && !slices.Contains(known, name) {
+		if len(names) < history.MaxJoined && name != history.TypeError && name != history.TypeCancelled &&
+			!slices.Contains(known, name) {
 			known, names = append(known, name), append(names, name)
 		}
 	}

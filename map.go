@@ -21,14 +21,14 @@ func MaxConcurrency(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.concurrent = max(n, 1) })
 }
 
-// MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are no
-// longer possible. Values below 1 count as 1, and values above the number of items as that number.
+// MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are
+// no longer possible. Values below 1 count as 1, and values above the number of items as that number.
 func MinSuccessful(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.enough = max(n, 1) })
 }
 
-// ToleratedFailures ends a Map with an error as soon as more than n items have failed. Up to n failures are not an error
-// of the Map. With 0, the first failure ends the Map. Values below 0 count as 0.
+// ToleratedFailures ends a Map with an error as soon as more than n items have failed. Up to n failures are not an
+// error of the Map. With 0, the first failure ends the Map. Values below 0 count as 0.
 func ToleratedFailures(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.tooMany = max(n, 0) + 1 })
 }
@@ -60,13 +60,15 @@ func (rs MapResults[T]) Values() []T {
 // ContinueAsNew, it is the error of the item, and the instance continues as new only if the orchestration returns it.
 //
 // By default, Map processes all items concurrently and to the end, and its error joins the errors of the items in their
-// order. Use [MaxConcurrency] to limit concurrency, and [MinSuccessful] or [ToleratedFailures] to stop early. When Map stops early,
-// it cancels running items with the reason ReasonSelectLoser and does not start the others. Its error then joins the
-// errors of the items that had failed before. If the scope of ctx is cancelled, the error is ctx.Err.
+// order. Use [MaxConcurrency] to limit concurrency, and [MinSuccessful] or [ToleratedFailures] to stop early. When Map
+// stops early, it cancels running items with the reason ReasonSelectLoser and does not start the others. Its error then
+// joins the errors of the items that had failed before. If the scope of ctx is cancelled, the error is ctx.Err.
 //
 // Items start in order. A running item needs about 6 KB of memory. For 100,000 items use MaxConcurrency, or call
 // activities and wait for their futures with [AwaitAll].
-func Map[In, Out any](ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts ...MapOption) (MapResults[Out], error) {
+func Map[In, Out any](
+	ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts ...MapOption,
+) (MapResults[Out], error) {
 	m := newMapping(ctx, items, fn, opts)
 	workers := make([]Awaitable, min(m.policy.concurrent, len(items)))
 	for i := range workers {
@@ -101,7 +103,9 @@ type itemFailure struct {
 	err  error
 }
 
-func newMapping[In, Out any](ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts []MapOption) *mapping[In, Out] {
+func newMapping[In, Out any](
+	ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts []MapOption,
+) *mapping[In, Out] {
 	m := &mapping[In, Out]{items: items, fn: fn, results: make(MapResults[Out], len(items))}
 	m.policy.concurrent = len(items)
 	for _, opt := range opts {

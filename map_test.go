@@ -40,7 +40,8 @@ func mapped(naps []int, opts ...perdure.MapOption) func(*perdure.OrchestrationCo
 		if err != nil {
 			verdict = strings.ReplaceAll(err.Error(), "\n", " and ")
 		}
-		return fmt.Sprintf("%s; %s; %s; values %v", ctx.Now().Sub(began), strings.Join(became, ", "), verdict, results.Values()), nil
+		return fmt.Sprintf("%s; %s; %s; values %v", ctx.Now().Sub(began), strings.Join(became, ", "), verdict,
+			results.Values()), nil
 	}
 }
 
@@ -52,20 +53,56 @@ func TestMapEndsAsItsPolicySays(t *testing.T) {
 		opts []perdure.MapOption
 		want string
 	}{
-		"all at once":                  {[]int{3, 1, 2}, nil, "3s; 3, 1, 2; good; values [3 1 2]"},
-		"of nothing":                   {nil, nil, "0s; ; good; values []"},
-		"all, with failures":           {[]int{-3, 1, -2}, nil, "3s; after 3, 1, after 2; after 3 and after 2; values [1]"},
-		"two at a time":                {[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrency(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]"},
-		"one at a time, said oddly":    {[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrency(-7)}, "4s; 3, 1; good; values [3 1]"},
-		"enough":                       {[]int{3, 1, 2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]"},
-		"enough, past a failure":       {[]int{3, -1, 2}, []perdure.MapOption{perdure.MinSuccessful(1)}, "2s; " + lost + ", after 1, 2; good; values [2]"},
-		"enough, of too few":           {[]int{3, 1}, []perdure.MapOption{perdure.MinSuccessful(7)}, "3s; 3, 1; good; values [3 1]"},
-		"enough cannot be any more":    {[]int{3, -1, -2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", after 1, after 2; after 1 and after 2; values []"},
-		"enough, and none has begun":   {[]int{1, 2, 2}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.MaxConcurrency(1)}, "1s; 1, " + lost + ", " + lost + "; good; values [1]"},
-		"the first failure":            {[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(0)}, "1s; " + lost + ", after 1, " + lost + "; after 1; values []"},
-		"fewer failures than too many": {[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(1)}, "3s; 3, after 1, 2; good; values [3 2]"},
-		"enough before too many":       {[]int{1, -2}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)}, "1s; 1, " + lost + "; good; values [1]"},
-		"too many before enough":       {[]int{3, -2, 4}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)}, "2s; " + lost + ", after 2, " + lost + "; after 2; values []"},
+		"all at once": {[]int{3, 1, 2}, nil, "3s; 3, 1, 2; good; values [3 1 2]"},
+		"of nothing":  {nil, nil, "0s; ; good; values []"},
+		"all, with failures": {
+			[]int{-3, 1, -2}, nil, "3s; after 3, 1, after 2; after 3 and after 2; values [1]",
+		},
+		"two at a time": {
+			[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrency(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]",
+		},
+		"one at a time, said oddly": {
+			[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrency(-7)}, "4s; 3, 1; good; values [3 1]",
+		},
+		"enough": {
+			[]int{3, 1, 2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]",
+		},
+		"enough, past a failure": {
+			[]int{3, -1, 2},
+			[]perdure.MapOption{perdure.MinSuccessful(1)},
+			"2s; " + lost + ", after 1, 2; good; values [2]",
+		},
+		"enough, of too few": {
+			[]int{3, 1}, []perdure.MapOption{perdure.MinSuccessful(7)}, "3s; 3, 1; good; values [3 1]",
+		},
+		"enough cannot be any more": {
+			[]int{3, -1, -2},
+			[]perdure.MapOption{perdure.MinSuccessful(2)},
+			"2s; " + lost + ", after 1, after 2; after 1 and after 2; values []",
+		},
+		"enough, and none has begun": {
+			[]int{1, 2, 2},
+			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.MaxConcurrency(1)},
+			"1s; 1, " + lost + ", " + lost + "; good; values [1]",
+		},
+		"the first failure": {
+			[]int{3, -1, 2},
+			[]perdure.MapOption{perdure.ToleratedFailures(0)},
+			"1s; " + lost + ", after 1, " + lost + "; after 1; values []",
+		},
+		"fewer failures than too many": {
+			[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(1)}, "3s; 3, after 1, 2; good; values [3 2]",
+		},
+		"enough before too many": {
+			[]int{1, -2},
+			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)},
+			"1s; 1, " + lost + "; good; values [1]",
+		},
+		"too many before enough": {
+			[]int{3, -2, 4},
+			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)},
+			"2s; " + lost + ", after 2, " + lost + "; after 2; values []",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,17 +121,20 @@ func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
 		late, cancel := perdure.WithTimeout(ctx, time.Second)
 		defer cancel()
 		undone := 0
-		results, err := perdure.Map(late, []int{7, 8, 9}, func(ctx *perdure.OrchestrationContext, seconds int) (n int, err error) {
-			defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-				undone++
-				return perdure.Sleep(ctx, 2*time.Second)
-			})
-			return nap(ctx, seconds)
-		}, perdure.MaxConcurrency(2))
+		results, err := perdure.Map(late, []int{7, 8, 9},
+			func(ctx *perdure.OrchestrationContext, seconds int) (n int, err error) {
+				defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+					undone++
+					return perdure.Sleep(ctx, 2*time.Second)
+				})
+				return nap(ctx, seconds)
+			}, perdure.MaxConcurrency(2))
 		timeout := &perdure.CancelledError{}
-		return fmt.Sprint(undone, " undone, ", errors.As(err, &timeout), timeout.Reason, ", ", results[0].Err, ", ", results[2].Err, " after ", ctx.Now().Sub(epoch)), nil
+		return fmt.Sprint(undone, " undone, ", errors.As(err, &timeout), timeout.Reason, ", ", results[0].Err, ", ",
+			results[2].Err, " after ", ctx.Now().Sub(epoch)), nil
 	})
-	if got := w.run().replayed().output(); got != `"2 undone, truetimeout, cancelled (timeout), cancelled (timeout) after 3s"` {
+	if got := w.run().replayed().
+		output(); got != `"2 undone, truetimeout, cancelled (timeout), cancelled (timeout) after 3s"` {
 		t.Error(got)
 	}
 }
@@ -110,7 +150,9 @@ func TestWhatAnItemLeavesIsCancelledWithIt(t *testing.T) {
 		return len(results.Values()), errors.Join(err, perdure.Sleep(ctx, time.Second))
 	})
 	w.replayed()
-	cancels := slices.DeleteFunc(slices.Clone(w.history), func(ev history.Event) bool { return ev.Kind != history.ActivityCancelRequested })
+	cancels := slices.DeleteFunc(slices.Clone(w.history), func(ev history.Event) bool {
+		return ev.Kind != history.ActivityCancelRequested
+	})
 	if len(cancels) != 2 || !strings.Contains(cancels[0].String(), "dropped_future") {
 		t.Errorf("%v", w.history)
 	}

@@ -45,7 +45,9 @@ func WithVersion(version string) VersionOption {
 //   - If fn returns the error of [ContinueAsNew], the instance continues as new.
 //   - If the instance was cancelled and fn returns its [CancelledError], even wrapped, the instance ends as Cancelled.
 //     A CancelledError that is joined with another error is a failure.
-func AddOrchestration[In, Out any](r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption) {
+func AddOrchestration[In, Out any](
+	r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption,
+) {
 	mustName("orchestration", name)
 	if fn == nil {
 		panic(fmt.Sprintf("perdure: orchestration %q: function is nil", name))
@@ -61,7 +63,9 @@ func AddOrchestration[In, Out any](r *Registry, name string, fn func(*Orchestrat
 	r.code().AddOrchestration(o, fn)
 }
 
-func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
+func runOrchestration[In, Out any](
+	ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage,
+) (json.RawMessage, error) {
 	var in In
 	if err := decode(payload{input, orchestration, ctx.name}, doc, &in); err != nil {
 		return nil, err

@@ -21,7 +21,10 @@ func TestAnEventForAnotherInstance(t *testing.T) {
 		return f.IsDone() && f.InstanceID() == "", err
 	}
 	w := orchestrate(t, tells)
-	want := history.Event{ID: 3, Kind: history.ExternalEventSent, Time: epoch, Name: "approved", InstanceID: "other", Data: history.Payload(`{"Instance":"a","Weight":1}`)}
+	want := history.Event{
+		ID: 3, Kind: history.ExternalEventSent, Time: epoch, Name: "approved", InstanceID: "other",
+		Data: history.Payload(`{"Instance":"a","Weight":1}`),
+	}
 	if !reflect.DeepEqual(w.history[2], want) {
 		t.Errorf("%+v", w.history[2])
 	}
@@ -37,24 +40,33 @@ func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
 		answer           history.Event
 		notFound, isOver bool
 	}{
-		"absent":  {history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeNotFound)}, true, false},
-		"over":    {history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeEnded)}, false, true},
-		"refused": {history.Event{Kind: history.OutputFailed, Error: failedWith(history.TypePayloadTooLarge)}, false, false},
+		"absent": {
+			history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeNotFound)}, true, false,
+		},
+		"over": {
+			history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeEnded)}, false, true,
+		},
+		"refused": {
+			history.Event{Kind: history.OutputFailed, Error: failedWith(history.TypePayloadTooLarge)}, false, false,
+		},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			_, err := perdure.RaiseEvent(ctx, "other", "approved", 7).Await(ctx)
 			var e *perdure.RaiseEventError
-			if !errors.As(err, &e) || e.Event != "approved" || e.InstanceID != "other" || e.Type != tt.answer.Error.Type || e.Message != tt.answer.Error.Message {
+			if !errors.As(err, &e) || e.Event != "approved" || e.InstanceID != "other" ||
+				e.Type != tt.answer.Error.Type || e.Message != tt.answer.Error.Message {
 				t.Errorf("%s: %#v", name, err)
 			}
-			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound || errors.Is(err, perdure.ErrInstanceEnded) != tt.isOver {
+			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound ||
+				errors.Is(err, perdure.ErrInstanceEnded) != tt.isOver {
 				t.Errorf("%s: %v", name, err)
 			}
 			return 0, err
 		})
 		tt.answer.SourceEventID = 3
 		w.turn(tt.answer)
-		if f := w.replayed().failure(); f.Type != "RaiseEventError" || !strings.HasPrefix(f.Message, `external event "approved" for instance "other" was not delivered: `) {
+		if f := w.replayed().failure(); f.Type != "RaiseEventError" ||
+			!strings.HasPrefix(f.Message, `external event "approved" for instance "other" was not delivered: `) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -68,7 +80,9 @@ func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 		alone, inScope := perdure.RaiseEvent(ctx, "other", "a", 1), perdure.RaiseEvent(scope, "other", "b", 2)
 		alone.Cancel("no matter")
 		leave()
-		for f, want := range map[*perdure.Future[struct{}]]perdure.CancelReason{alone: perdure.ReasonRequested, inScope: perdure.ReasonScopeEnded} {
+		for f, want := range map[*perdure.Future[struct{}]]perdure.CancelReason{
+			alone: perdure.ReasonRequested, inScope: perdure.ReasonScopeEnded,
+		} {
 			_, err := f.Await(ctx)
 			var cancelled *perdure.CancelledError
 			if !errors.As(err, &cancelled) || cancelled.Reason != want {
@@ -83,9 +97,14 @@ func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 		return 1, perdure.Sleep(ctx, time.Hour)
 	})
 	// The answer is recorded, as an outcome of what is cancelled always is.
-	answers := []history.Event{{Kind: history.ExternalEventDelivered, SourceEventID: 3}, {Kind: history.ExternalEventDelivered, SourceEventID: 4}}
+	answers := []history.Event{
+		{Kind: history.ExternalEventDelivered, SourceEventID: 3},
+		{Kind: history.ExternalEventDelivered, SourceEventID: 4},
+	}
 	w.turn(answers...).run()
-	if got := kinds(w.replayed().history[2:]); got != strings.Repeat("ExternalEventSent ", 3)+"TimerCreated TurnStarted "+strings.Repeat("ExternalEventDelivered ", 2)+"TurnStarted TimerFired OrchestrationCompleted" {
+	if got := kinds(w.replayed().history[2:]); got != strings.Repeat("ExternalEventSent ", 3)+
+		"TimerCreated TurnStarted "+strings.Repeat("ExternalEventDelivered ", 2)+
+		"TurnStarted TimerFired OrchestrationCompleted" {
 		t.Error(got)
 	}
 }
@@ -116,12 +135,18 @@ func TestAnEventThatCannotBeRaised(t *testing.T) {
 		to, name string
 		data     any
 	}{
-		`perdure: RaiseEvent "n": instance ID is empty`:                              {"", "n", 1},
-		`perdure: RaiseEvent "n": instance ID has 1025 bytes; use 1 to 1024 bytes`:   {strings.Repeat("i", 1025), "n", 1},
-		`name has 257 bytes; use 1 to 256 bytes of UTF-8 without control characters`: {"i", strings.Repeat("n", 257), 1},
-		`name has 2 bytes; use 1 to 256 bytes of UTF-8 without control characters`:   {"i", "n\n", 1},
-		`perdure: encode data of external event "n"`:                                 {"i", "n", math.NaN()},
-		`payload too large: 204801 bytes, limit 204800: data of external event "n"`:  {"i", "n", strings.Repeat("x", perdure.MaxPayloadBytes-1)},
+		`perdure: RaiseEvent "n": instance ID is empty`: {"", "n", 1},
+		`perdure: RaiseEvent "n": instance ID has 1025 bytes; use 1 to 1024 bytes`: {
+			strings.Repeat("i", 1025), "n", 1,
+		},
+		`name has 257 bytes; use 1 to 256 bytes of UTF-8 without control characters`: {
+			"i", strings.Repeat("n", 257), 1,
+		},
+		`name has 2 bytes; use 1 to 256 bytes of UTF-8 without control characters`: {"i", "n\n", 1},
+		`perdure: encode data of external event "n"`:                               {"i", "n", math.NaN()},
+		`payload too large: 204801 bytes, limit 204800: data of external event "n"`: {
+			"i", "n", strings.Repeat("x", perdure.MaxPayloadBytes-1),
+		},
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.RaiseEvent(ctx, tt.to, tt.name, tt.data).Await(ctx)

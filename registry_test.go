@@ -17,21 +17,47 @@ func TestRegistryPanicsOnMistakes(t *testing.T) {
 	var none func(context.Context, int) (int, error)
 	var noBody func(*perdure.OrchestrationContext, int) (int, error)
 	for want, mistake := range map[string]func(*perdure.Registry){
-		`activity "a" registered twice`:                     func(r *perdure.Registry) { perdure.AddActivity(r, "a", inc) },
-		`orchestration "o" version "0" registered twice`:    func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing) },
-		`orchestration "o" version "1.0" registered twice`:  func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.0")) },
-		"activity: name is empty":                           func(r *perdure.Registry) { perdure.AddActivity(r, "", inc) },
-		"orchestration: name is empty":                      func(r *perdure.Registry) { perdure.AddOrchestration(r, "", nothing) },
-		"activity: name is empty (a reference)":             func(*perdure.Registry) { perdure.DefineActivity[int, int]("") },
-		"activity: name is empty (no reference)":            func(r *perdure.Registry) { perdure.ActivityRef[int, int]{}.Register(r, inc) },
-		"activity: name is empty (a call by none)":          func(*perdure.Registry) { perdure.ActivityRef[int, int]{}.Call(nil, 1) },
-		`activity: name "\xff" is not valid UTF-8`:          func(r *perdure.Registry) { perdure.AddActivity(r, "\xff", inc) },
-		"OnQueue: name is empty":                            func(*perdure.Registry) { perdure.OnQueue("") },
-		"WithVersion: version is empty":                     func(*perdure.Registry) { perdure.WithVersion("") },
-		`activity "b": function is nil`:                     func(r *perdure.Registry) { perdure.AddActivity(r, "b", none) },
-		`orchestration "p": function is nil`:                func(r *perdure.Registry) { perdure.AddOrchestration(r, "p", noBody) },
-		`activity "a" registered twice (through reference)`: func(r *perdure.Registry) { perdure.DefineActivity[int, int]("a").Register(r, inc) },
-		`orchestration "o" version "01.0" registered twice`: func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("01.0")) },
+		`activity "a" registered twice`: func(r *perdure.Registry) {
+			perdure.AddActivity(r, "a", inc)
+		},
+		`orchestration "o" version "0" registered twice`: func(r *perdure.Registry) {
+			perdure.AddOrchestration(r, "o", nothing)
+		},
+		`orchestration "o" version "1.0" registered twice`: func(r *perdure.Registry) {
+			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.0"))
+		},
+		"activity: name is empty": func(r *perdure.Registry) {
+			perdure.AddActivity(r, "", inc)
+		},
+		"orchestration: name is empty": func(r *perdure.Registry) {
+			perdure.AddOrchestration(r, "", nothing)
+		},
+		"activity: name is empty (a reference)": func(*perdure.Registry) {
+			perdure.DefineActivity[int, int]("")
+		},
+		"activity: name is empty (no reference)": func(r *perdure.Registry) {
+			perdure.ActivityRef[int, int]{}.Register(r, inc)
+		},
+		"activity: name is empty (a call by none)": func(*perdure.Registry) {
+			perdure.ActivityRef[int, int]{}.Call(nil, 1)
+		},
+		`activity: name "\xff" is not valid UTF-8`: func(r *perdure.Registry) {
+			perdure.AddActivity(r, "\xff", inc)
+		},
+		"OnQueue: name is empty":        func(*perdure.Registry) { perdure.OnQueue("") },
+		"WithVersion: version is empty": func(*perdure.Registry) { perdure.WithVersion("") },
+		`activity "b": function is nil`: func(r *perdure.Registry) {
+			perdure.AddActivity(r, "b", none)
+		},
+		`orchestration "p": function is nil`: func(r *perdure.Registry) {
+			perdure.AddOrchestration(r, "p", noBody)
+		},
+		`activity "a" registered twice (through reference)`: func(r *perdure.Registry) {
+			perdure.DefineActivity[int, int]("a").Register(r, inc)
+		},
+		`orchestration "o" version "01.0" registered twice`: func(r *perdure.Registry) {
+			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("01.0"))
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -41,8 +41,8 @@ type RetryPolicy struct {
 	// The random choice depends only on the execution, the call and the attempt. In perduretest there is no jitter
 	// unless the test enables it.
 	Jitter float64
-	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type), whether the error has the type
-	// itself or wraps or joins an error that has it.
+	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type), whether the error has
+	// the type itself or wraps or joins an error that has it.
 	NonRetryableErrorTypes []string
 }
 
@@ -74,7 +74,8 @@ func WithRetry(p RetryPolicy) CallOption {
 	if wrong := p.wrong(); wrong != "" {
 		panic("perdure: WithRetry: " + wrong)
 	}
-	initial := cmp.Or(p.InitialInterval, min(replay.DefaultInitialInterval, cmp.Or(p.MaxInterval, replay.DefaultInitialInterval)))
+	initial := cmp.Or(p.InitialInterval,
+		min(replay.DefaultInitialInterval, cmp.Or(p.MaxInterval, replay.DefaultInitialInterval)))
 	return retryOption{&history.RetryPolicy{
 		MaxAttempts:        p.MaxAttempts,
 		InitialIntervalMs:  replay.Milliseconds(initial),

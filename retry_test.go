@@ -22,16 +22,30 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 		policy perdure.RetryPolicy
 		want   history.RetryPolicy
 	}{
-		"nothing said": {perdure.RetryPolicy{}, history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2}},
+		"nothing said": {
+			perdure.RetryPolicy{},
+			history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2},
+		},
 		"everything said": {
-			perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5, NonRetryableErrorTypes: []string{"E"}, Jitter: 1},
-			history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 60_000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}, Jitter: 1},
+			perdure.RetryPolicy{
+				MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5,
+				NonRetryableErrorTypes: []string{"E"}, Jitter: 1,
+			},
+			history.RetryPolicy{
+				MaxAttempts: 3, InitialIntervalMs: 60_000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 1.5,
+				NonRetryable: []string{"E"}, Jitter: 1,
+			},
 		},
 		"rounded up": {
-			perdure.RetryPolicy{InitialInterval: 1, MaxInterval: time.Millisecond + 1, BackoffCoefficient: 1, Jitter: 0.5},
+			perdure.RetryPolicy{
+				InitialInterval: 1, MaxInterval: time.Millisecond + 1, BackoffCoefficient: 1, Jitter: 0.5,
+			},
 			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 2, BackoffCoefficient: 1, Jitter: 0.5},
 		},
-		"long": {perdure.RetryPolicy{InitialInterval: 2 * time.Hour, Jitter: perdure.NoJitter}, history.RetryPolicy{InitialIntervalMs: 7_200_000, MaxIntervalMs: 7_200_000, BackoffCoefficient: 2}},
+		"long": {
+			perdure.RetryPolicy{InitialInterval: 2 * time.Hour, Jitter: perdure.NoJitter},
+			history.RetryPolicy{InitialIntervalMs: 7_200_000, MaxIntervalMs: 7_200_000, BackoffCoefficient: 2},
+		},
 		"capped below the default": {
 			perdure.RetryPolicy{MaxInterval: time.Millisecond},
 			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 1, BackoffCoefficient: 2, Jitter: 0.2},
@@ -53,10 +67,12 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 func TestRetryPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]perdure.RetryPolicy{
-		"MaxAttempts -1 is negative":                                     {MaxAttempts: -1},
-		"InitialInterval -1ns is negative":                               {InitialInterval: -1},
-		"MaxInterval -1ns is negative":                                   {MaxInterval: -1},
-		"MaxInterval 1s is less than InitialInterval 1m0s":               {InitialInterval: time.Minute, MaxInterval: time.Second},
+		"MaxAttempts -1 is negative":       {MaxAttempts: -1},
+		"InitialInterval -1ns is negative": {InitialInterval: -1},
+		"MaxInterval -1ns is negative":     {MaxInterval: -1},
+		"MaxInterval 1s is less than InitialInterval 1m0s": {
+			InitialInterval: time.Minute, MaxInterval: time.Second,
+		},
 		"BackoffCoefficient 0.5 is invalid; use a number of at least 1":  {BackoffCoefficient: 0.5},
 		"BackoffCoefficient NaN is invalid; use a number of at least 1":  {BackoffCoefficient: math.NaN()},
 		"BackoffCoefficient +Inf is invalid; use a number of at least 1": {BackoffCoefficient: math.Inf(1)},
@@ -79,7 +95,10 @@ func TestRetryPolicyThatCannotBe(t *testing.T) {
 func TestNextRetry(t *testing.T) {
 	t.Parallel()
 	failed := &history.Failure{Type: "E", Message: "m"}
-	three := &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 100, MaxIntervalMs: 250, BackoffCoefficient: 2, NonRetryable: []string{"Declined"}}
+	three := &history.RetryPolicy{
+		MaxAttempts: 3, InitialIntervalMs: 100, MaxIntervalMs: 250, BackoffCoefficient: 2,
+		NonRetryable: []string{"Declined"},
+	}
 	endless := &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: math.MaxInt64, BackoffCoefficient: 10}
 	const never = -1
 	for name, tt := range map[string]struct {
@@ -88,15 +107,20 @@ func TestNextRetry(t *testing.T) {
 		failure *history.Failure
 		want    time.Duration
 	}{
-		"no policy":              {nil, 1, failed, never},
-		"no failure":             {three, 1, nil, never},
-		"first":                  {three, 1, failed, 100 * time.Millisecond},
-		"second":                 {three, 2, failed, 200 * time.Millisecond},
-		"the last":               {three, 3, failed, never},
-		"capped":                 {&history.RetryPolicy{InitialIntervalMs: 100, MaxIntervalMs: 250, BackoffCoefficient: 2}, 3, failed, 250 * time.Millisecond},
-		"marked":                 {three, 1, &history.Failure{Type: "E", NonRetryable: true}, never},
-		"named":                  {three, 1, &history.Failure{Type: "Declined"}, never},
-		"named inside":           {three, 1, &history.Failure{Type: "ActivityError", Cause: failedWith("Declined")}, never},
+		"no policy":  {nil, 1, failed, never},
+		"no failure": {three, 1, nil, never},
+		"first":      {three, 1, failed, 100 * time.Millisecond},
+		"second":     {three, 2, failed, 200 * time.Millisecond},
+		"the last":   {three, 3, failed, never},
+		"capped": {
+			&history.RetryPolicy{InitialIntervalMs: 100, MaxIntervalMs: 250, BackoffCoefficient: 2}, 3, failed,
+			250 * time.Millisecond,
+		},
+		"marked": {three, 1, &history.Failure{Type: "E", NonRetryable: true}, never},
+		"named":  {three, 1, &history.Failure{Type: "Declined"}, never},
+		"named inside": {
+			three, 1, &history.Failure{Type: "ActivityError", Cause: failedWith("Declined")}, never,
+		},
 		"another name":           {three, 1, &history.Failure{Type: "DeclinedError"}, 100 * time.Millisecond},
 		"cancelled":              {three, 1, failedWith(history.TypeCancelled), never},
 		"timed out":              {three, 1, failedWith(history.TypeTimeout), 100 * time.Millisecond},
@@ -119,12 +143,15 @@ func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 	t.Parallel()
 	const calls, interval, bins = 10_000, time.Minute, 12
 	for _, jitter := range []float64{0.2, 0.5, 1} {
-		policy := &history.RetryPolicy{InitialIntervalMs: interval.Milliseconds(), BackoffCoefficient: 2, Jitter: jitter}
+		policy := &history.RetryPolicy{
+			InitialIntervalMs: interval.Milliseconds(), BackoffCoefficient: 2, Jitter: jitter,
+		}
 		share := time.Duration(jitter * float64(interval))
 		var counts [bins]int
 		for id := range int64(calls) {
 			delay, again := replay.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E"))
-			if repeated, _ := replay.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E")); !again || repeated != delay {
+			if repeated, _ := replay.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E")); !again ||
+				repeated != delay {
 				t.Fatalf("activity %d: %v, then %v", id, delay, repeated)
 			}
 			if delay <= interval-share || delay > interval {
@@ -132,7 +159,8 @@ func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 			}
 			counts[(interval-delay)*bins/share]++
 		}
-		if least, most := slices.Min(counts[:]), slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
+		if least, most := slices.Min(counts[:]),
+			slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
 			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v", jitter, least, most, calls, counts)
 		}
 	}
@@ -153,23 +181,28 @@ func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
 	}
 }
 
-// The jitter of what runs must not change with a release: a redelivered outcome would then ask for another time than the first.
+// The jitter of what runs must not change with a release: a redelivered outcome would then ask for another time than
+// the first.
 func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{InitialIntervalMs: 100_000, BackoffCoefficient: 2, Jitter: 0.2}
-	for attempt, want := range []time.Duration{83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond} {
+	for attempt, want := range []time.Duration{
+		83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond,
+	} {
 		if got, _ := replay.NextRetry(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
 			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
 		}
 	}
 	for _, forged := range []float64{7, math.Inf(1)} { // is all of the interval
-		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1, failedWith("E"))
+		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
+			failedWith("E"))
 		if delay != time.Millisecond {
 			t.Errorf("jitter %v: %v", forged, delay)
 		}
 	}
 	for _, forged := range []float64{-1, math.NaN()} { // is none
-		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3, 1, failedWith("E"))
+		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
+			1, failedWith("E"))
 		if delay != time.Second {
 			t.Errorf("jitter %v: %v", forged, delay)
 		}
@@ -182,7 +215,10 @@ func TestScheduledRetryIsRecordedAndSettlesNothing(t *testing.T) {
 	t.Parallel()
 	due := epoch.Add(time.Minute)
 	retry := func(attempt int) history.Event {
-		return history.Event{Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: attempt, FireAt: &due, Error: failedWith("E")}
+		return history.Event{
+			Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: attempt, FireAt: &due,
+			Error: failedWith("E"),
+		}
 	}
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
@@ -192,13 +228,16 @@ func TestScheduledRetryIsRecordedAndSettlesNothing(t *testing.T) {
 	for _, ev := range w.history[3:] {
 		kinds = append(kinds, ev.String())
 	}
-	if got := strings.Join(kinds, ", "); got != "TurnStarted #4, ActivityRetryScheduled #5 of #3, TurnStarted #6, ActivityRetryScheduled #7 of #3" {
+	if got := strings.Join(kinds,
+		", "); got != "TurnStarted #4, ActivityRetryScheduled #5 of #3, TurnStarted #6, ActivityRetryScheduled #7 of #3" {
 		t.Error(got)
 	}
 	if got := w.history[4]; got.Attempt != 2 || !got.FireAt.Equal(due) || got.Error.Type != "E" {
 		t.Errorf("%+v", got)
 	}
-	w.replayed().turn(history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("7"), Attempt: 3})
+	w.replayed().turn(history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("7"), Attempt: 3,
+	})
 	if got := w.replayed().output(); got != "7" {
 		t.Error(got)
 	}
@@ -211,7 +250,9 @@ func TestCancelledActivityIsNotTriedAgain(t *testing.T) {
 		return 1, perdure.Sleep(ctx, time.Hour)
 	})
 	before := len(w.history)
-	if w.turn(history.Event{Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: 2}); len(w.history) != before {
+	if w.turn(history.Event{
+		Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: 2,
+	}); len(w.history) != before {
 		t.Errorf("%v", w.history[before:])
 	}
 }

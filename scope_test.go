@@ -41,7 +41,9 @@ func (w *world) wantLines(from int, want ...string) {
 }
 
 func outcome(id int64, result string) history.Event {
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload(result), Attempt: 1}
+	return history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload(result), Attempt: 1,
+	}
 }
 
 func TestEverythingThroughACancelledScopeHasItsOneError(t *testing.T) {
@@ -88,7 +90,8 @@ func TestEverythingThroughACancelledScopeHasItsOneError(t *testing.T) {
 	if got := w.replayed().cancelled(); got != "requested: enough" {
 		t.Error(got)
 	}
-	w.wantLines(5, "TurnStarted #5", "CancelRequested #6 (requested)", "ActivityCancelRequested #7 of #3 (requested)", "TimerCancelled #8 of #4 (requested)",
+	w.wantLines(5, "TurnStarted #5", "CancelRequested #6 (requested)", "ActivityCancelRequested #7 of #3 (requested)",
+		"TimerCancelled #8 of #4 (requested)",
 		"OrchestrationCancelled #9 (requested)")
 }
 
@@ -101,10 +104,13 @@ func TestErrOfAScope(t *testing.T) {
 		stop()
 		late, _ := perdure.WithTimeout(ctx, -1)
 		dropped, timeout := scope.Err(), late.Err()
-		return fmt.Sprint(before, ", ", dropped, " ", errors.Is(dropped, context.Canceled), errors.Is(dropped, context.DeadlineExceeded),
-			", ", timeout, " ", errors.Is(timeout, context.Canceled), errors.Is(timeout, context.DeadlineExceeded), ", ", ctx.Err()), nil
+		return fmt.Sprint(before, ", ", dropped, " ", errors.Is(dropped, context.Canceled),
+			errors.Is(dropped, context.DeadlineExceeded),
+			", ", timeout, " ", errors.Is(timeout, context.Canceled), errors.Is(timeout, context.DeadlineExceeded),
+			", ", ctx.Err()), nil
 	})
-	if got := w.replayed().output(); got != `"\u003cnil\u003e, cancelled (dropped_future) true false, cancelled (timeout) false true, \u003cnil\u003e"` {
+	if got := w.replayed().
+		output(); got != `"\u003cnil\u003e, cancelled (dropped_future) true false, cancelled (timeout) false true, \u003cnil\u003e"` {
 		t.Error(got)
 	}
 	w.wantLines(2, "TurnStarted #2", "OrchestrationCompleted #3")
@@ -125,17 +131,21 @@ func TestScopesNest(t *testing.T) {
 		stopInner()
 		first := inner.Err()
 		stopOuter()
-		if inner.Err() != first || sibling.Err() != outer.Err() || sibling.Err() == first || apart.Err() != nil || underApart.Err() != nil { //nolint:errorlint // the very errors
+		if inner.Err() != first || sibling.Err() != outer.Err() || sibling.Err() == first || apart.Err() != nil ||
+			underApart.Err() != nil { //nolint:errorlint // the very errors
 			return "", errors.New("the errors of scopes are mixed up")
 		}
 		_, err := perdure.WhenAny(ctx, fs[0], fs[4], fs[5])
 		return "", err
 	})
-	w.wantLines(9, "ActivityCancelRequested #9 of #5 (dropped_future)", "ActivityCancelRequested #10 (dropped_future) [{4 4} {6 6}]")
+	w.wantLines(9, "ActivityCancelRequested #9 of #5 (dropped_future)",
+		"ActivityCancelRequested #10 (dropped_future) [{4 4} {6 6}]")
 	w.turn(cancel(""))
 	w.replayed().cancelled()
-	w.wantLines(11, "TurnStarted #11", "CancelRequested #12 (requested)", "ActivityCancelRequested #13 of #3 (requested)",
-		"ActivityCancelRequested #14 (orchestration_terminal_cancelled) [{7 8}]", "OrchestrationCancelled #15 (requested)")
+	w.wantLines(11, "TurnStarted #11", "CancelRequested #12 (requested)",
+		"ActivityCancelRequested #13 of #3 (requested)",
+		"ActivityCancelRequested #14 (orchestration_terminal_cancelled) [{7 8}]",
+		"OrchestrationCancelled #15 (requested)")
 }
 
 func TestTimeoutEndsItsScope(t *testing.T) {
@@ -168,7 +178,8 @@ func TestTimeoutThatIsNotNeededIsCancelled(t *testing.T) {
 	if got := w.run().replayed().output(); got != "2" {
 		t.Error(got)
 	}
-	w.wantLines(5, "TurnStarted #5", "ActivityCompleted #6 of #4", "TimerCancelled #7 of #3 (dropped_future)", "OrchestrationCompleted #8")
+	w.wantLines(5, "TurnStarted #5", "ActivityCompleted #6 of #4", "TimerCancelled #7 of #3 (dropped_future)",
+		"OrchestrationCompleted #8")
 	if w.now != epoch {
 		t.Errorf("it took %v", w.now.Sub(epoch))
 	}
@@ -185,7 +196,9 @@ func TestTimeoutThatFiresLateIsDropped(t *testing.T) {
 	})
 	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 3})
 	w.wantLines(5, "TimerCreated #5", `ExternalEventSubscribed #6 "never"`)
-	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 5}).turn(history.Event{Kind: history.TimerFired, SourceEventID: 5})
+	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 5}).turn(history.Event{
+		Kind: history.TimerFired, SourceEventID: 5,
+	})
 	w.replayed().wantLines(7, "TurnStarted #7", "TimerFired #8 of #5")
 }
 
@@ -195,8 +208,11 @@ func TestTimeoutThatCannotBeSetEndsItsScope(t *testing.T) {
 		scope, _ := perdure.WithTimeout(ctx, time.Minute)
 		return 0, forever(scope)
 	})
-	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Message: "no schedules left"}})
-	if f := w.replayed().failure(); f.Reason != "timeout" || f.Message != "its timer could not be set: no schedules left" {
+	w.turn(history.Event{
+		Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Message: "no schedules left"},
+	})
+	if f := w.replayed().failure(); f.Reason != "timeout" ||
+		f.Message != "its timer could not be set: no schedules left" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -210,7 +226,8 @@ func TestCancelOfTheInstanceReachesTimeouts(t *testing.T) {
 	})
 	w.turn(cancel("enough"))
 	w.replayed().cancelled()
-	w.wantLines(5, "TurnStarted #5", "CancelRequested #6 (requested)", "TimerCancelled #7 (requested) [{3 4}]", "OrchestrationCancelled #8 (requested)")
+	w.wantLines(5, "TurnStarted #5", "CancelRequested #6 (requested)", "TimerCancelled #7 (requested) [{3 4}]",
+		"OrchestrationCancelled #8 (requested)")
 }
 
 func TestSelectInAScope(t *testing.T) {
@@ -218,25 +235,32 @@ func TestSelectInAScope(t *testing.T) {
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		scope, stop := perdure.WithTimeout(ctx, time.Minute)
 		defer stop()
-		outside, inside := perdure.CallActivityByName[int](ctx, "slow", 1), perdure.CallActivityByName[int](scope, "slow", 1)
+		outside, inside := perdure.CallActivityByName[int](ctx, "slow", 1),
+			perdure.CallActivityByName[int](scope, "slow", 1)
 		i, err := perdure.Select(scope, outside, inside)
 		if i != -1 || !errors.Is(err, context.DeadlineExceeded) || outside.IsDone() || !inside.IsDone() {
 			return "", fmt.Errorf("%d, %w", i, err)
 		}
-		return fmt.Sprint(perdure.Select(ctx, outside, perdure.CallActivity(ctx, inc, 1))), nil // what was left alone can lose
+		// what was left alone can lose
+		return fmt.Sprint(perdure.Select(ctx, outside, perdure.CallActivity(ctx, inc, 1))), nil
 	})
 	if got := w.run().replayed().output(); got != `"1 \u003cnil\u003e"` {
 		t.Error(got)
 	}
-	w.wantLines(6, "TurnStarted #6", "TimerFired #7 of #3", "ActivityCancelRequested #8 of #5 (timeout)", `ActivityScheduled #9 "inc"`,
-		"TurnStarted #10", "ActivityCompleted #11 of #9", "ActivityCancelRequested #12 of #4 (select_loser)", "OrchestrationCompleted #13")
+	w.wantLines(6, "TurnStarted #6", "TimerFired #7 of #3", "ActivityCancelRequested #8 of #5 (timeout)",
+		`ActivityScheduled #9 "inc"`,
+		"TurnStarted #10", "ActivityCompleted #11 of #9", "ActivityCancelRequested #12 of #4 (select_loser)",
+		"OrchestrationCompleted #13")
 }
 
 func TestWhenAllEndsWithItsScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
 		scope, stop := perdure.WithCancel(ctx)
-		fs := []perdure.Awaitable{perdure.CallActivity(scope, inc, 1), perdure.CallActivityByName[int](scope, "slow", 1), perdure.CallActivityByName[int](scope, "slow", 1)}
+		fs := []perdure.Awaitable{
+			perdure.CallActivity(scope, inc, 1), perdure.CallActivityByName[int](scope, "slow", 1),
+			perdure.CallActivityByName[int](scope, "slow", 1),
+		}
 		perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) {
 			_ = perdure.Sleep(ctx, time.Second)
 			stop()
@@ -277,7 +301,10 @@ func TestEventsOfACancelledScopeGoBack(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		scope, stop := perdure.WithCancel(ctx)
-		waits := []*perdure.Future[int]{perdure.WaitForExternalEvent[int](scope, "e"), perdure.WaitForExternalEvent[int](scope, "e"), perdure.WaitForExternalEvent[int](scope, "e")}
+		waits := []*perdure.Future[int]{
+			perdure.WaitForExternalEvent[int](scope, "e"), perdure.WaitForExternalEvent[int](scope, "e"),
+			perdure.WaitForExternalEvent[int](scope, "e"),
+		}
 		first, err := waits[0].Await(ctx)
 		if err != nil {
 			return nil, err
@@ -323,7 +350,8 @@ func TestCompensationAfterACancel(t *testing.T) {
 		return 0, perdure.Sleep(ctx, time.Hour)
 	})
 	w.turn(cancel("changed my mind"), cancel("again"))
-	w.replayed().wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)", "TimerCancelled #6 of #3 (requested)", `ActivityScheduled #7 "refund"`)
+	w.replayed().wantLines(4, "TurnStarted #4", "CancelRequested #5 (requested)", "TimerCancelled #6 of #3 (requested)",
+		`ActivityScheduled #7 "refund"`)
 	failing := *w
 	w.turn(outcome(7, "1"), cancel("still")).run()
 	if got := w.replayed().cancelled(); got != "requested: changed my mind" {
@@ -335,8 +363,11 @@ func TestCompensationAfterACancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing.due = nil
-	failing.turn(history.Event{Kind: history.ActivityFailed, SourceEventID: 7, Error: &history.Failure{Type: "NoFunds", Message: "empty"}}).run()
-	if f := failing.replayed().failure(); !strings.Contains(f.Message, "NoFunds") || !strings.Contains(f.Message, "changed my mind") {
+	failing.turn(history.Event{
+		Kind: history.ActivityFailed, SourceEventID: 7, Error: &history.Failure{Type: "NoFunds", Message: "empty"},
+	}).run()
+	if f := failing.replayed().failure(); !strings.Contains(f.Message, "NoFunds") ||
+		!strings.Contains(f.Message, "changed my mind") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -349,21 +380,35 @@ func TestEndOfACancelledInstance(t *testing.T) {
 		end  func(ctx *perdure.OrchestrationContext, err error) (int, error)
 		want history.Kind
 	}{
-		"its error": {func(_ *perdure.OrchestrationContext, err error) (int, error) { return 1, err }, history.OrchestrationCancelled},
-		"ctx.Err":   {func(ctx *perdure.OrchestrationContext, _ error) (int, error) { return 1, ctx.Err() }, history.OrchestrationCancelled},
+		"its error": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
+			return 1, err
+		}, history.OrchestrationCancelled},
+		"ctx.Err": {func(ctx *perdure.OrchestrationContext, _ error) (int, error) {
+			return 1, ctx.Err()
+		}, history.OrchestrationCancelled},
 		"wrapped and joined": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
 			return 1, errors.Join(fmt.Errorf("x: %w", err), perdure.NonRetryable(err))
 		}, history.OrchestrationCancelled},
-		"with another": {func(_ *perdure.OrchestrationContext, err error) (int, error) { return 1, errors.Join(err, other) }, history.OrchestrationFailed},
-		"another":      {func(*perdure.OrchestrationContext, error) (int, error) { return 1, other }, history.OrchestrationFailed},
+		"with another": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
+			return 1, errors.Join(err, other)
+		}, history.OrchestrationFailed},
+		"another": {func(*perdure.OrchestrationContext, error) (int, error) {
+			return 1, other
+		}, history.OrchestrationFailed},
 		"one that looks like it": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
 			e, _ := errors.AsType[*perdure.CancelledError](err)
 			same := *e
 			return 1, &same
 		}, history.OrchestrationFailed},
-		"only its text":   {func(_ *perdure.OrchestrationContext, err error) (int, error) { return 1, errors.New(err.Error()) }, history.OrchestrationFailed},
-		"none":            {func(*perdure.OrchestrationContext, error) (int, error) { return 1, nil }, history.OrchestrationCompleted},
-		"a panic with it": {func(_ *perdure.OrchestrationContext, err error) (int, error) { panic(err) }, history.OrchestrationFailed},
+		"only its text": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
+			return 1, errors.New(err.Error())
+		}, history.OrchestrationFailed},
+		"none": {func(*perdure.OrchestrationContext, error) (int, error) {
+			return 1, nil
+		}, history.OrchestrationCompleted},
+		"a panic with it": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
+			panic(err)
+		}, history.OrchestrationFailed},
 		"panics while unwinding": {func(ctx *perdure.OrchestrationContext, err error) (int, error) {
 			defer func() {
 				_ = perdure.Sleep(perdure.WithoutCancel(ctx), time.Second)
@@ -389,9 +434,12 @@ func TestEndOfACancelledInstance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return tt.end(ctx, forever(ctx)) })
+			w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+				return tt.end(ctx, forever(ctx))
+			})
 			w.turn(cancel("enough")).run().replayed()
-			if got := w.end(); got.Kind != tt.want || got.Kind == history.OrchestrationCancelled && (got.Reason != "requested" || got.Message != "enough") {
+			if got := w.end(); got.Kind != tt.want ||
+				got.Kind == history.OrchestrationCancelled && (got.Reason != "requested" || got.Message != "enough") {
 				t.Errorf("%s: %+v", got.String(), got.Error)
 			}
 		})
@@ -440,7 +488,8 @@ func TestContinueAsNewThroughAScopeIsTheSameOrder(t *testing.T) {
 	}
 }
 
-// The end of a scope reaches all under it, and wakes who waits through them in the order of their starts: a replay must find the same.
+// The end of a scope reaches all under it, and wakes who waits through them in the order of their starts: a replay must
+// find the same.
 func TestEndOfAScopeWakesInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -471,7 +520,8 @@ func TestEndOfAScopeWakesInOrder(t *testing.T) {
 		t.Error(got)
 	}
 	w.wantLines(n+5, fmt.Sprint("TurnStarted #", n+5), fmt.Sprint("TimerFired #", n+6, " of #4"),
-		fmt.Sprintf("ActivityCancelRequested #%d (dropped_future) [{5 %d}]", n+7, n+4), fmt.Sprint("OrchestrationCompleted #", n+8))
+		fmt.Sprintf("ActivityCancelRequested #%d (dropped_future) [{5 %d}]", n+7, n+4),
+		fmt.Sprint("OrchestrationCompleted #", n+8))
 }
 
 func TestCancelOfTheInstanceLeavesShieldedWaits(t *testing.T) {
@@ -535,15 +585,18 @@ func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
 	}
 }
 
-// The scope of a WhenAll is over while one of its futures is pending: the code was told of none, so an event that has come for another
-// future stays for who waits next, wherever it stands among them.
+// The scope of a WhenAll is over while one of its futures is pending: the code was told of none, so an event that has
+// come for another future stays for who waits next, wherever it stands among them.
 func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 			limited, stop := perdure.WithTimeout(ctx, time.Hour)
 			defer stop()
-			fs := []perdure.Awaitable{perdure.WaitForExternalEvent[string](limited, "e"), perdure.CallActivityByName[int](limited, "nobody", 1)}
+			fs := []perdure.Awaitable{
+				perdure.WaitForExternalEvent[string](limited, "e"),
+				perdure.CallActivityByName[int](limited, "nobody", 1),
+			}
 			if !first {
 				fs[0], fs[1] = fs[1], fs[0]
 			}

@@ -35,7 +35,8 @@ func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if winner < 0 {
 		return -1, ctx.Err()
 	}
-	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...) // the winner is done and known to the code, which no cancel changes
+	// the winner is done and known to the code, which no cancel changes
+	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
 	return winner, nil
 }
 

@@ -15,7 +15,8 @@ import (
 func TestSelectCancelsTheLosers(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		slow, timer, quick := perdure.CallActivity(ctx, inc, 1), perdure.CreateTimer(ctx, time.Hour), perdure.CallActivity(ctx, inc, 2)
+		slow, timer, quick := perdure.CallActivity(ctx, inc, 1), perdure.CreateTimer(ctx, time.Hour),
+			perdure.CallActivity(ctx, inc, 2)
 		winner, err := perdure.Select(ctx, slow, timer, quick)
 		if err != nil {
 			return "", err
@@ -29,7 +30,8 @@ func TestSelectCancelsTheLosers(t *testing.T) {
 		t.Error(got)
 	}
 	activity, timer := w.history[7], w.history[8]
-	if activity.String() != "ActivityCancelRequested #8 of #3 (select_loser)" || activity.RequestedBy != history.RequestedByOrchestration {
+	if activity.String() != "ActivityCancelRequested #8 of #3 (select_loser)" ||
+		activity.RequestedBy != history.RequestedByOrchestration {
 		t.Errorf("%+v", activity)
 	}
 	if timer.String() != "TimerCancelled #9 of #4 (select_loser)" {
@@ -39,7 +41,9 @@ func TestSelectCancelsTheLosers(t *testing.T) {
 
 func TestTiesGoToTheFirstArgument(t *testing.T) {
 	t.Parallel()
-	for name, pick := range map[string]func(*perdure.OrchestrationContext, ...perdure.Awaitable) (int, error){"Select": perdure.Select, "WhenAny": perdure.WhenAny} {
+	for name, pick := range map[string]func(*perdure.OrchestrationContext, ...perdure.Awaitable) (int, error){
+		"Select": perdure.Select, "WhenAny": perdure.WhenAny,
+	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			a, b := perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2)
 			if err := perdure.WhenAll(ctx, b, a); err != nil {
@@ -72,7 +76,8 @@ func TestWaitingForNothing(t *testing.T) {
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		i, noneFirst := perdure.WhenAny(ctx)
 		j, noneWon := perdure.Select(ctx)
-		return fmt.Sprintf("%d %d, all: %v", i, j, errors.Join(perdure.WhenAll(ctx)) == nil && noneFirst != nil && noneWon != nil), nil
+		return fmt.Sprintf("%d %d, all: %v", i, j,
+			errors.Join(perdure.WhenAll(ctx)) == nil && noneFirst != nil && noneWon != nil), nil
 	})
 	if got := w.replayed().output(); got != `"-1 -1, all: true"` {
 		t.Error(got)
@@ -120,7 +125,8 @@ func TestCancelSettlesAtOnce(t *testing.T) {
 		t.Error(got)
 	}
 	cancel := w.history[3]
-	if cancel.Kind != history.ActivityCancelRequested || cancel.SourceEventID != 3 || cancel.Reason != "requested" || cancel.Message != "no need" {
+	if cancel.Kind != history.ActivityCancelRequested || cancel.SourceEventID != 3 || cancel.Reason != "requested" ||
+		cancel.Message != "no need" {
 		t.Errorf("%+v", cancel)
 	}
 }

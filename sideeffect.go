@@ -30,7 +30,9 @@ func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 }
 
 // produce sets value to what a replay will find.
-func produce[T any](ctx *OrchestrationContext, of payload, fn func() T, value *T) (doc json.RawMessage, f *history.Failure) {
+func produce[T any](ctx *OrchestrationContext, of payload, fn func() T, value *T) (
+	doc json.RawMessage, f *history.Failure,
+) {
 	defer func() {
 		if r := recover(); r != nil {
 			doc, f = nil, panicFailure(r)
@@ -48,11 +50,13 @@ func produce[T any](ctx *OrchestrationContext, of payload, fn func() T, value *T
 
 // panicFailure is called while recovering, so that the stack is that of the panic.
 func panicFailure(r any) *history.Failure {
-	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Sprint(r)) + "\n\n" + bounded(string(debug.Stack()))}
+	return &history.Failure{
+		Type: history.TypePanic, Message: bounded(fmt.Sprint(r)) + "\n\n" + bounded(string(debug.Stack())),
+	}
 }
 
-// fatal is what calls without an error to return panic with: unless the code recovers, the orchestration fails with this very
-// failure.
+// fatal is what calls without an error to return panic with: unless the code recovers, the orchestration fails with
+// this very failure.
 type fatal struct{ failure *history.Failure }
 
 // Error implements error, for code that recovers.

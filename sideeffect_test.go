@@ -49,14 +49,22 @@ func TestSideEffectThatFails(t *testing.T) {
 		effect     func(*perdure.OrchestrationContext) any
 		kind, says string
 	}{
-		"panics":          {func(*perdure.OrchestrationContext) any { panic("boom") }, history.TypePanic, "TestSideEffectThatFails"},
-		"does not encode": {func(*perdure.OrchestrationContext) any { return math.NaN() }, history.TypeEncode, "encode value of a side effect"},
+		"panics": {func(*perdure.OrchestrationContext) any {
+			panic("boom")
+		}, history.TypePanic, "TestSideEffectThatFails"},
+		"does not encode": {func(*perdure.OrchestrationContext) any {
+			return math.NaN()
+		}, history.TypeEncode, "encode value of a side effect"},
 		"too large": {
 			func(*perdure.OrchestrationContext) any { return strings.Repeat("x", perdure.MaxPayloadBytes) },
 			history.TypePayloadTooLarge, "value of a side effect",
 		},
-		"uses the context": {func(ctx *perdure.OrchestrationContext) any { return perdure.CallActivity(ctx, inc, 1) }, history.TypePanic, "context"},
-		"waits":            {func(ctx *perdure.OrchestrationContext) any { return perdure.Sleep(ctx, time.Hour) }, history.TypePanic, "context"},
+		"uses the context": {func(ctx *perdure.OrchestrationContext) any {
+			return perdure.CallActivity(ctx, inc, 1)
+		}, history.TypePanic, "context"},
+		"waits": {func(ctx *perdure.OrchestrationContext) any {
+			return perdure.Sleep(ctx, time.Hour)
+		}, history.TypePanic, "context"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,19 +99,27 @@ func TestFailureOfASideEffectIsRecordedToo(t *testing.T) {
 func TestSideEffectOfAnotherTypeIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	asks := func(effect func(*perdure.OrchestrationContext)) *world {
-		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { effect(ctx); return 1, nil })
+		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			effect(ctx)
+			return 1, nil
+		})
 	}
-	recorded := asks(func(ctx *perdure.OrchestrationContext) { perdure.SideEffect(ctx, func() string { return "text" }) }).history
+	recorded := asks(func(ctx *perdure.OrchestrationContext) {
+		perdure.SideEffect(ctx, func() string { return "text" })
+	}).history
 	for name, tt := range map[string]struct {
 		effect func(*perdure.OrchestrationContext)
 		got    string
 	}{
-		"type": {func(ctx *perdure.OrchestrationContext) { perdure.SideEffect(ctx, func() int { return 1 }) }, "SideEffectRecorded of another type"},
+		"type": {func(ctx *perdure.OrchestrationContext) {
+			perdure.SideEffect(ctx, func() int { return 1 })
+		}, "SideEffectRecorded of another type"},
 		"none": {func(*perdure.OrchestrationContext) {}, "OrchestrationCompleted"},
 	} {
 		err := asks(tt.effect).open().Replay(recorded)
 		var e *perdure.NondeterminismError
-		if !errors.As(err, &e) || e.EventID != 3 || e.Expected != "SideEffectRecorded" || !strings.HasPrefix(e.Got, tt.got) {
+		if !errors.As(err, &e) || e.EventID != 3 || e.Expected != "SideEffectRecorded" ||
+			!strings.HasPrefix(e.Got, tt.got) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -112,7 +128,9 @@ func TestSideEffectOfAnotherTypeIsNondeterminism(t *testing.T) {
 func TestCustomStatusIsRecordedWhenItChanges(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		for _, s := range []any{"packing", "packing", map[string]int{"packed": 1}, map[string]int{"packed": 1}, "packing", nil} {
+		for _, s := range []any{
+			"packing", "packing", map[string]int{"packed": 1}, map[string]int{"packed": 1}, "packing", nil,
+		} {
 			ctx.SetCustomStatus(s)
 		}
 		return 1, nil
@@ -135,10 +153,14 @@ func TestCustomStatusThatDoesNotFit(t *testing.T) {
 		want   history.Failure
 	}{
 		"too large": {strings.Repeat("x", perdure.MaxCustomStatusBytes-1), history.Failure{
-			Type: history.TypePayloadTooLarge, Message: `payload too large: 16385 bytes, limit 16384: custom status of orchestration "o"`, NonRetryable: true,
+			Type:         history.TypePayloadTooLarge,
+			Message:      `payload too large: 16385 bytes, limit 16384: custom status of orchestration "o"`,
+			NonRetryable: true,
 		}},
 		"no JSON": {math.NaN(), history.Failure{
-			Type: history.TypeEncode, Message: `perdure: encode custom status of orchestration "o": json: unsupported value: NaN`, NonRetryable: true,
+			Type:         history.TypeEncode,
+			Message:      `perdure: encode custom status of orchestration "o": json: unsupported value: NaN`,
+			NonRetryable: true,
 		}},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

@@ -20,8 +20,9 @@ func TestDetachedOrchestrationGoesOnByItself(t *testing.T) {
 		return first + " " + second, errors.Join(err, again, perdure.Sleep(ctx, time.Second))
 	})
 	want := history.Event{
-		ID: 3, Kind: history.DetachedOrchestrationScheduled, Time: epoch, Name: "pack", InstanceID: "order-17:01JEXECUTION:3",
-		StartID: "01JEXECUTION:3", Input: history.Payload("7"),
+		ID: 3, Kind: history.DetachedOrchestrationScheduled, Time: epoch, Name: "pack",
+		InstanceID: "order-17:01JEXECUTION:3",
+		StartID:    "01JEXECUTION:3", Input: history.Payload("7"),
 	}
 	if !reflect.DeepEqual(w.history[2], want) {
 		t.Errorf("%+v", w.history[2])
@@ -31,7 +32,10 @@ func TestDetachedOrchestrationGoesOnByItself(t *testing.T) {
 	if got := w.run().replayed().output(); got != `"order-17:01JEXECUTION:3 mine"` {
 		t.Error(got)
 	}
-	for id, want := range map[string]string{"order-17:01JEXECUTION:3": `{"Instance":"order-17:01JEXECUTION:3","Weight":8}`, "mine": `{"Instance":"mine","Weight":9}`} {
+	for id, want := range map[string]string{
+		"order-17:01JEXECUTION:3": `{"Instance":"order-17:01JEXECUTION:3","Weight":8}`,
+		"mine":                    `{"Instance":"mine","Weight":9}`,
+	} {
 		if got := string(w.detached[id].Result); got != want {
 			t.Errorf("%s: %s", id, got)
 		}
@@ -62,7 +66,8 @@ func TestInstanceIDOfASubOrchestration(t *testing.T) {
 		"longest of retry": {id: strings.Repeat("i", 1008), opts: []perdure.SubOrchestrationCallOption{retry}},
 	} {
 		w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
-			p, err := perdure.CallSubOrchestration(ctx, pack, 7, append(tt.opts, perdure.WithInstanceID(tt.id))...).Await(ctx)
+			p, err := perdure.CallSubOrchestration(ctx, pack, 7,
+				append(tt.opts, perdure.WithInstanceID(tt.id))...).Await(ctx)
 			return p.Instance == tt.id, err
 		})
 		if got := w.run().replayed().output(); got != "true" || w.history[2].InstanceID != tt.id {
@@ -71,7 +76,8 @@ func TestInstanceIDOfASubOrchestration(t *testing.T) {
 	}
 }
 
-// nothingScheduled checks that a call came to an error alone, with and without somebody who waits, and returns its text.
+// nothingScheduled checks that a call came to an error alone, with and without somebody who waits, and returns its
+// text.
 func nothingScheduled(t *testing.T, call func(*perdure.OrchestrationContext) error) string {
 	t.Helper()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, call(ctx) })
@@ -88,10 +94,12 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 	for want, opts := range map[string][]perdure.SubOrchestrationCallOption{
 		"instance ID is empty":                            {perdure.WithInstanceID("")},
 		"instance ID has 1025 bytes; use 1 to 1024 bytes": {perdure.WithInstanceID(strings.Repeat("i", 1025))},
-		"instance ID has 1009 bytes; use 1 to 1008 bytes (WithRetry reserves 16 bytes for the attempt number)": {perdure.WithInstanceID(strings.Repeat("i", 1009)), retry},
-		"instance ID \"ok\\xff\" is not valid UTF-8":                                                           {perdure.WithInstanceID("ok\xff")},
-		"instance ID \"ok\\n\" has a control character at byte 2":                                              {perdure.WithInstanceID("ok\n")},
-		"instance ID \"\\u0085\" has a control character at byte 0":                                            {perdure.WithInstanceID("\u0085")},
+		"instance ID has 1009 bytes; use 1 to 1008 bytes (WithRetry reserves 16 bytes for the attempt number)": {
+			perdure.WithInstanceID(strings.Repeat("i", 1009)), retry,
+		},
+		"instance ID \"ok\\xff\" is not valid UTF-8":                {perdure.WithInstanceID("ok\xff")},
+		"instance ID \"ok\\n\" has a control character at byte 2":   {perdure.WithInstanceID("ok\n")},
+		"instance ID \"\\u0085\" has a control character at byte 0": {perdure.WithInstanceID("\u0085")},
 	} {
 		want = `perdure: WithInstanceID: orchestration "pack": ` + want
 		waits := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
@@ -123,8 +131,9 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 func TestInputOfAnOrchestrationThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for want, in := range map[string]any{
-		`perdure: encode input of orchestration "pack": json: unsupported value: NaN`:  math.NaN(),
-		`payload too large: 204801 bytes, limit 204800: input of orchestration "pack"`: strings.Repeat("x", perdure.MaxPayloadBytes-1),
+		`perdure: encode input of orchestration "pack": json: unsupported value: NaN`: math.NaN(),
+		`payload too large: 204801 bytes, limit 204800: input of orchestration "pack"`: strings.Repeat("x",
+			perdure.MaxPayloadBytes-1),
 	} {
 		waits := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.CallSubOrchestrationByName[parcel](ctx, "pack", in).Await(ctx)

@@ -56,7 +56,10 @@ const maxDelay = 3653 * 24 * time.Hour
 // If the other orchestration fails, the future has a *SubOrchestrationError. If the input cannot be encoded or is
 // larger than MaxPayloadBytes, the future fails and nothing is scheduled. When the caller ends, the instance is
 // cancelled. To start an instance that outlives its caller, use StartOrchestration.
-func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In, opts ...SubOrchestrationCallOption) *Future[Out] {
+func CallSubOrchestration[In, Out any](
+	ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In,
+	opts ...SubOrchestrationCallOption,
+) *Future[Out] {
 	name, why := ctx.registry.OrchestrationOf(fn)
 	if why != "" {
 		ctx.replay.Refuse(why)
@@ -66,12 +69,16 @@ func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orche
 
 // CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration need
 // not be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
-func CallSubOrchestrationByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) *Future[Out] {
+func CallSubOrchestrationByName[Out any](
+	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
+) *Future[Out] {
 	mustName("orchestration", name)
 	return callSubOrchestration[Out](ctx, name, in, opts)
 }
 
-func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in any, opts []SubOrchestrationCallOption) *Future[Out] {
+func callSubOrchestration[Out any](
+	ctx *OrchestrationContext, name string, in any, opts []SubOrchestrationCallOption,
+) *Future[Out] {
 	c := newSubOrchestrationCall(name, opts)
 	if err := c.complete(ctx, in); err != nil {
 		return failed[Out](ctx, name, err)
@@ -85,7 +92,9 @@ func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in an
 //
 // StartOrchestration returns an error, and schedules nothing, if the scope of ctx is cancelled (ctx.Err), the input or
 // an option is invalid, or WithRetry is used. It panics if name is empty or not valid UTF-8.
-func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) (instanceID string, err error) {
+func StartOrchestration(
+	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
+) (instanceID string, err error) {
 	mustName("orchestration", name)
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -56,7 +56,9 @@ func parent[Out any](tb testing.TB, fn func(*perdure.OrchestrationContext, int) 
 	tb.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
-	perdure.AddActivity(r, "late", func(context.Context, int) (int, error) { return 0, &perdure.TimeoutError{Message: "late"} })
+	perdure.AddActivity(r, "late", func(context.Context, int) (int, error) {
+		return 0, &perdure.TimeoutError{Message: "late"}
+	})
 	perdure.AddOrchestration(r, "pack", pack)
 	perdure.AddOrchestration(r, "decline", decline)
 	perdure.AddOrchestration(r, "third", third)
@@ -88,8 +90,9 @@ func TestSubOrchestrationByFunctionAndByName(t *testing.T) {
 			t.Errorf("by %s: %s", name, got)
 		}
 		want := history.Event{
-			ID: 3, Kind: history.SubOrchestrationScheduled, Time: epoch, Name: "pack", InstanceID: "order-17:01JEXECUTION:3",
-			StartID: "01JEXECUTION:3", Input: history.Payload("7"), Attempt: 1,
+			ID: 3, Kind: history.SubOrchestrationScheduled, Time: epoch, Name: "pack",
+			InstanceID: "order-17:01JEXECUTION:3",
+			StartID:    "01JEXECUTION:3", Input: history.Payload("7"), Attempt: 1,
 		}
 		if !reflect.DeepEqual(w.history[2], want) {
 			t.Errorf("by %s: %+v", name, w.history[2])
@@ -150,7 +153,9 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 		finds func(error) bool
 	}{
 		"cause": {
-			perdure.SubOrchestrationError{Type: "declinedError", Message: "order 1: declined", NonRetryable: true, Cause: cause},
+			perdure.SubOrchestrationError{
+				Type: "declinedError", Message: "order 1: declined", NonRetryable: true, Cause: cause,
+			},
 			"declinedError: order 1: declined", func(err error) bool { return errors.Unwrap(err) == nil },
 		},
 		"timeout": {perdure.SubOrchestrationError{Type: "timeout", Message: "after 1s"}, "timeout: after 1s", timedOut},
@@ -163,7 +168,9 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 			},
 		},
 		"activity": {
-			perdure.SubOrchestrationError{Type: "ActivityError", Message: `activity "late" (#3): timeout: late`, Cause: late},
+			perdure.SubOrchestrationError{
+				Type: "ActivityError", Message: `activity "late" (#3): timeout: late`, Cause: late,
+			},
 			`ActivityError: activity "late" (#3): timeout: late`, timedOut,
 		},
 	} {
@@ -179,7 +186,8 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 		if !ok || !reflect.DeepEqual(*se, tt.want) || !tt.finds(seen) {
 			t.Errorf("%s: %#v", how, seen)
 		}
-		if text := fmt.Sprintf("orchestration %q (instance %q): %s", "decline", id, tt.text); end.Type != "SubOrchestrationError" || end.Message != text || end.Cause.Type != tt.want.Type {
+		if text := fmt.Sprintf("orchestration %q (instance %q): %s", "decline", id,
+			tt.text); end.Type != "SubOrchestrationError" || end.Message != text || end.Cause.Type != tt.want.Type {
 			t.Errorf("%s: %+v, want %q", how, end, text)
 		}
 	}
@@ -221,7 +229,8 @@ func TestResultOfASubOrchestrationThatDoesNotFit(t *testing.T) {
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.CallSubOrchestrationByName[string](ctx, "pack", 1).Await(ctx)
 	})
-	if f := w.run().replayed().failure(); f.Type != history.TypeDecode || !strings.Contains(f.Message, `decode result of orchestration "pack"`) {
+	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
+		!strings.Contains(f.Message, `decode result of orchestration "pack"`) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -230,13 +239,15 @@ func TestEachAttemptOfASubOrchestrationIsAnInstance(t *testing.T) {
 	t.Parallel()
 	policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		return perdure.CallSubOrchestration(ctx, third, 7, policy, perdure.WithInstanceID("t"), perdure.WithVersion("0")).Await(ctx)
+		return perdure.CallSubOrchestration(ctx, third, 7, policy, perdure.WithInstanceID("t"),
+			perdure.WithVersion("0")).Await(ctx)
 	})
 	if got := w.run().replayed().output(); got != `"t~3"` {
 		t.Error(got)
 	}
 	const attempt = "TurnStarted SubOrchestrationFailed TimerCreated TurnStarted TimerFired SubOrchestrationScheduled "
-	if got := kinds(w.history[3:]); got != attempt+attempt+"TurnStarted SubOrchestrationCompleted OrchestrationCompleted" {
+	if got := kinds(w.history[3:]); got != attempt+attempt+
+		"TurnStarted SubOrchestrationCompleted OrchestrationCompleted" {
 		t.Error(got)
 	}
 	if !w.now.Equal(epoch.Add(3 * time.Minute)) {
@@ -252,7 +263,9 @@ func TestEachAttemptOfASubOrchestrationIsAnInstance(t *testing.T) {
 
 func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
 	t.Parallel()
-	policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, BackoffCoefficient: 1})
+	policy := perdure.WithRetry(perdure.RetryPolicy{
+		MaxAttempts: 3, InitialInterval: time.Minute, BackoffCoefficient: 1,
+	})
 	var waits [2][2]time.Duration
 	for again := range waits { // a turn whose commit was lost is run again
 		r := perdure.NewRegistry()
@@ -270,7 +283,8 @@ func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
 		}
 	}
 	first, second := waits[0][0], waits[0][1]
-	if least := 48 * time.Second; first < least || first >= time.Minute || second < least || second >= time.Minute || first == second {
+	if least := 48 * time.Second; first < least || first >= time.Minute || second < least || second >= time.Minute ||
+		first == second {
 		t.Errorf("waits of %v and %v", first, second)
 	}
 	if waits[0] != waits[1] {
@@ -292,7 +306,8 @@ func TestSubOrchestrationThatFailsForGood(t *testing.T) {
 		"not retried":    {retry(perdure.RetryPolicy{NonRetryableErrorTypes: []string{"error"}}), "t"},
 	} {
 		w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-			_, err := perdure.CallSubOrchestration(ctx, third, 1, append(tt.opts, perdure.WithInstanceID("t"))...).Await(ctx)
+			_, err := perdure.CallSubOrchestration(ctx, third, 1,
+				append(tt.opts, perdure.WithInstanceID("t"))...).Await(ctx)
 			se, ok := errors.AsType[*perdure.SubOrchestrationError](err)
 			if !ok {
 				return "", err
@@ -308,11 +323,16 @@ func TestSubOrchestrationThatFailsForGood(t *testing.T) {
 func TestRetryWhoseTimerCouldNotBeSetIsTheSubOrchestrationsFailure(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}), perdure.WithInstanceID("t")).Await(ctx)
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}),
+			perdure.WithInstanceID("t")).Await(ctx)
 		return "", err
 	})
-	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "t", Error: failedWith("E")})
-	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 6, Error: &history.Failure{Type: "error", Message: "quota"}})
+	w.turn(history.Event{
+		Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "t", Error: failedWith("E"),
+	})
+	w.turn(history.Event{
+		Kind: history.OutputFailed, SourceEventID: 6, Error: &history.Failure{Type: "error", Message: "quota"},
+	})
 	if f := w.replayed().failure(); f.Message != `orchestration "elsewhere" (instance "t"): quota` {
 		t.Errorf("%+v", f)
 	}
@@ -321,16 +341,20 @@ func TestRetryWhoseTimerCouldNotBeSetIsTheSubOrchestrationsFailure(t *testing.T)
 func TestCancelledSubOrchestrationSettlesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		f := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}), perdure.WithInstanceID("t"))
+		f := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}),
+			perdure.WithInstanceID("t"))
 		f.Cancel("no need")
 		_, err := f.Await(ctx)
 		return fmt.Sprint(err), perdure.Sleep(ctx, time.Second)
 	})
-	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "t", Error: failedWith("E")})
+	w.turn(history.Event{
+		Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "t", Error: failedWith("E"),
+	})
 	if got := w.run().replayed().output(); got != `"cancelled (requested): no need"` {
 		t.Error(got)
 	}
-	if ev := w.history[3]; ev.Kind != history.SubOrchestrationCancelRequested || ev.InstanceID != "t" || ev.Reason != "requested" {
+	if ev := w.history[3]; ev.Kind != history.SubOrchestrationCancelRequested || ev.InstanceID != "t" ||
+		ev.Reason != "requested" {
 		t.Errorf("%+v", ev)
 	}
 }
@@ -381,7 +405,9 @@ func TestSubOrchestrationOfAnotherIDIsNondeterminism(t *testing.T) {
 	}
 	err := calls("other").open().Replay(calls("one").history)
 	var e *perdure.NondeterminismError
-	if !errors.As(err, &e) || e.EventID != 3 || !strings.Contains(err.Error(), `"pack" as instance "one", the code asked for SubOrchestrationScheduled "pack" as instance "other"`) {
+	if !errors.As(err, &e) || e.EventID != 3 ||
+		!strings.Contains(err.Error(),
+			`"pack" as instance "one", the code asked for SubOrchestrationScheduled "pack" as instance "other"`) {
 		t.Error(err)
 	}
 }

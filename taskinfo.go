@@ -30,8 +30,8 @@ type TaskInfo struct {
 	Name string
 	// InstanceID is the instance of the other orchestration, or the receiver of an event or update.
 	InstanceID string
-	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn its Sequence. ScheduledInTurn is 0 if a restart from
-	// an event copied the task.
+	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn its Sequence. ScheduledInTurn is
+	// 0 if a restart from an event copied the task.
 	ScheduledAt     time.Time
 	ScheduledInTurn int64
 	// TraceParent is the trace context of the turn that scheduled the task, in the form of TraceParentFrom. It is empty
@@ -40,8 +40,8 @@ type TaskInfo struct {
 	// DueAt is when a timer fires.
 	DueAt time.Time
 
-	// Outcome is how the task ended. It is empty in TurnTasks.Scheduled. EndedAt is the time of the turn that processed the
-	// end, or for an inline activity the time of its outcome.
+	// Outcome is how the task ended. It is empty in TurnTasks.Scheduled. EndedAt is the time of the turn that processed
+	// the end, or for an inline activity the time of its outcome.
 	Outcome TaskOutcome
 	EndedAt time.Time
 	// Attempt is the number of attempts that an activity had. For another orchestration that is scheduled, it is the

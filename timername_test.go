@@ -56,8 +56,8 @@ func TestATimerHasItsNameInHistory(t *testing.T) {
 	}
 }
 
-// A name is for people: code of today that names its timers otherwise, or not at all, goes on with a history of yesterday, whose names stay. Code
-// without names is all that a build of before there were any could have.
+// A name is for people: code of today that names its timers otherwise, or not at all, goes on with a history of
+// yesterday, whose names stay. Code without names is all that a build of before there were any could have.
 func TestAReplayDoesNotCompareTheNamesOfTimers(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"", "payment window"} {
@@ -98,7 +98,9 @@ func TestANameIsWhereNoReleaseComparesIt(t *testing.T) {
 
 func TestANameThatDoesNotFitIsMended(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"": "", "a\xffb": "a\ufffdb", "über": "über", strings.Repeat("ü", 128): strings.Repeat("ü", 128)} {
+	for name, want := range map[string]string{
+		"": "", "a\xffb": "a\ufffdb", "über": "über", strings.Repeat("ü", 128): strings.Repeat("ü", 128),
+	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return 0, perdure.Sleep(ctx, time.Second, perdure.WithTimerName(name))
 		})
@@ -111,7 +113,8 @@ func TestANameThatDoesNotFitIsMended(t *testing.T) {
 		return 0, perdure.Sleep(ctx, time.Second, perdure.WithTimerName(long))
 	})
 	got := timers(w.run().replayed().history)[0]
-	if len(got) > history.MaxTimerNameBytes || !utf8.ValidString(got) || !strings.HasPrefix(got, strings.Repeat("ü", 100)) || !strings.Contains(got, "cut") {
+	if len(got) > history.MaxTimerNameBytes || !utf8.ValidString(got) ||
+		!strings.HasPrefix(got, strings.Repeat("ü", 100)) || !strings.Contains(got, "cut") {
 		t.Errorf("%d bytes became %q", len(long), got)
 	}
 }

@@ -49,10 +49,10 @@ func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime =
 // 1,000 updates run or wait at a time; further updates are rejected.
 func Serialized() UpdateHandlerOption { return oneAtATime{} }
 
-// SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with CallUpdate.
-// A later call for the same name replaces the handler. Set handlers at the start of the orchestration, before it waits,
-// so that they handle an update that is sent with the start. An update without a handler is rejected. After a
-// continue-as-new, the next execution sets its own handlers.
+// SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
+// CallUpdate. A later call for the same name replaces the handler. Set handlers at the start of the orchestration,
+// before it waits, so that they handle an update that is sent with the start. An update without a handler is rejected.
+// After a continue-as-new, the next execution sets its own handlers.
 //
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
@@ -65,10 +65,13 @@ func Serialized() UpdateHandlerOption { return oneAtATime{} }
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
 //
-// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or if a
-// validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do not
-// remove a handler while histories of running instances contain its updates.
-func SetUpdateHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
+// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or
+// if a validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do
+// not remove a handler while histories of running instances contain its updates.
+func SetUpdateHandler[In, Out any](
+	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
+	opts ...UpdateHandlerOption,
+) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
 		return fmt.Errorf("perdure: SetUpdateHandler: invalid name %q; use 1 to %d bytes of UTF-8",
@@ -76,11 +79,16 @@ func SetUpdateHandler[In, Out any](ctx *OrchestrationContext, name string, handl
 	case handler == nil:
 		return fmt.Errorf("perdure: SetUpdateHandler %q: handler is nil", name)
 	}
-	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) { return handler(ctx, in) }, opts...)
+	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) {
+		return handler(ctx, in)
+	}, opts...)
 }
 
 // handleUpdate is SetUpdateHandler, whose handler gets how many bytes its input has, too.
-func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error), opts ...UpdateHandlerOption) error {
+func handleUpdate[In, Out any](
+	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
+	opts ...UpdateHandlerOption,
+) error {
 	var o updateHandlerOptions
 	for _, opt := range opts {
 		opt.applyToUpdateHandler(&o)
@@ -123,7 +131,10 @@ func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawM
 	return nil
 }
 
-func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
+func runUpdate[In, Out any](
+	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
+	doc json.RawMessage,
+) (json.RawMessage, error) {
 	var in In
 	if err := decode(payload{input, update, name}, doc, &in); err != nil {
 		return nil, err
@@ -135,9 +146,9 @@ func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func
 	return ctx.encode(payload{output, update, name}, out)
 }
 
-// AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as new. If
-// ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite a
-// cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
+// AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as
+// new. If ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite
+// a cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
 func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)

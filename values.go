@@ -23,8 +23,8 @@ func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	return values, nil
 }
 
-// FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser, like
-// Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
+// FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser,
+// like Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
 // arguments. First returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
 //
 // To wait for the first future that settles, with a value or an error, use Select or WhenAny.

@@ -27,7 +27,9 @@ func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
 		return append(all, again...), err
 	})
 	for i := range 3 { // the last comes first
-		w.turn(history.Event{Kind: history.ActivityCompleted, SourceEventID: int64(5 - i), Result: history.Payload(fmt.Sprint(3 - i))})
+		w.turn(history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: int64(5 - i), Result: history.Payload(fmt.Sprint(3 - i)),
+		})
 	}
 	if got := w.replayed().output(); got != "[1,2,3,1,2]" {
 		t.Error(got)
@@ -40,7 +42,9 @@ func TestValuesJoinsWhatFailed(t *testing.T) {
 		bad := func(says string) *perdure.Future[int] {
 			return perdure.Async(ctx, func(*perdure.OrchestrationContext) (int, error) { return 1, errors.New(says) })
 		}
-		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two")})
+		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{
+			bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two"),
+		})
 		none, noErr := perdure.AwaitAll[int](ctx, nil)
 		return fmt.Sprint(values, " ", strings.ReplaceAll(err.Error(), "\n", " and "), " ", none, noErr), nil
 	})
@@ -52,7 +56,9 @@ func TestValuesJoinsWhatFailed(t *testing.T) {
 func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		fs := []*perdure.Future[int]{perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2), perdure.CallActivity(ctx, inc, 3)}
+		fs := []*perdure.Future[int]{
+			perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2), perdure.CallActivity(ctx, inc, 3),
+		}
 		n, err := perdure.FirstSuccess(ctx, fs)
 		if err != nil {
 			return "", err
@@ -61,7 +67,9 @@ func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
 		_, failed := fs[1].Await(ctx)
 		return fmt.Sprint(n, ": ", lost, ", ", failed), nil
 	})
-	w.turn(history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Error: &history.Failure{Type: "full", Message: "full"}})
+	w.turn(history.Event{
+		Kind: history.ActivityFailed, SourceEventID: 4, Error: &history.Failure{Type: "full", Message: "full"},
+	})
 	w.turn(history.Event{Kind: history.ActivityCompleted, SourceEventID: 5, Result: history.Payload("4")})
 	got := w.replayed().output()
 	if !strings.HasPrefix(got, `"4: cancelled (select_loser), `) || !strings.Contains(got, "full") {
@@ -104,7 +112,9 @@ func TestFirstEndsWithItsScope(t *testing.T) {
 func TestFirstLosesNoExternalEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		first, err := perdure.FirstSuccess(ctx, []*perdure.Future[string]{perdure.WaitForExternalEvent[string](ctx, "a"), perdure.WaitForExternalEvent[string](ctx, "b")})
+		first, err := perdure.FirstSuccess(ctx, []*perdure.Future[string]{
+			perdure.WaitForExternalEvent[string](ctx, "a"), perdure.WaitForExternalEvent[string](ctx, "b"),
+		})
 		if err != nil {
 			return "", err
 		}
@@ -123,7 +133,9 @@ func TestFirstLosesNoExternalEvent(t *testing.T) {
 func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		fs := []*perdure.Future[int]{perdure.CallActivityByName[int](ctx, "far", 1), perdure.CallActivityByName[int](ctx, "far", 2)}
+		fs := []*perdure.Future[int]{
+			perdure.CallActivityByName[int](ctx, "far", 1), perdure.CallActivityByName[int](ctx, "far", 2),
+		}
 		values, err := perdure.AwaitAll(ctx, fs)
 		_, awaited := fs[1].Await(ctx)
 		return fmt.Sprint(values, " ", err != nil, " ", awaited != nil), nil
@@ -177,7 +189,8 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
 			err := func() error {
 				in, cancel := perdure.WithCancel(ctx)
 				defer cancel()
-				_, err := perdure.FirstSuccess(in, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](in, "amount")})
+				_, err := perdure.FirstSuccess(in,
+					[]*perdure.Future[int]{perdure.WaitForExternalEvent[int](in, "amount")})
 				return err
 			}()
 			if err == nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// CancelOutcome is how cancelled work ended, if the call used [WaitForCancellation]. Histories store these strings, so they
-// never change.
+// CancelOutcome is how cancelled work ended, if the call used [WaitForCancellation]. Histories store these strings, so
+// they never change.
 type CancelOutcome string
 
 // The values of CancelOutcome.
@@ -14,14 +14,14 @@ const (
 	// OutcomeReturned means that the code of the activity returned, before or after the cancel, and no attempt was
 	// abandoned. Its work is done; the history has its result, if it returned one.
 	OutcomeReturned CancelOutcome = history.OutcomeReturned
-	// OutcomeAbandoned means that the activity was abandoned: its code did not return within the worker's grace period or its
-	// own timeout (start-to-close or heartbeat). The code may still run. The value stays even if a later attempt
+	// OutcomeAbandoned means that the activity was abandoned: its code did not return within the worker's grace period
+	// or its own timeout (start-to-close or heartbeat). The code may still run. The value stays even if a later attempt
 	// returns.
 	OutcomeAbandoned CancelOutcome = history.OutcomeAbandoned
 	// OutcomeNeverStarted means that no code of the activity or sub-orchestration has run or will run.
 	OutcomeNeverStarted CancelOutcome = history.OutcomeNeverStarted
-	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not started
-	// again. Its code may have run partly or completely.
+	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not
+	// started again. Its code may have run partly or completely.
 	OutcomeWorkerLost CancelOutcome = history.OutcomeWorkerLost
 	// OutcomeTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
 	OutcomeTimedOut CancelOutcome = history.OutcomeTimedOut

@@ -33,13 +33,17 @@ func ended(err error) string {
 }
 
 func done(id int64) history.Event {
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Attempt: 1, Result: history.Payload(`"done"`)}
+	return history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: id, Attempt: 1, Result: history.Payload(`"done"`),
+	}
 }
 
 func TestACancelledCallSettlesWhenItHasEnded(t *testing.T) {
 	t.Parallel()
 	failed := func(attempt int, ended string) history.Event {
-		e := history.Event{Kind: history.ActivityFailed, SourceEventID: 3, Attempt: attempt, Error: &history.Failure{Type: "E"}}
+		e := history.Event{
+			Kind: history.ActivityFailed, SourceEventID: 3, Attempt: attempt, Error: &history.Failure{Type: "E"},
+		}
 		if ended != "" {
 			e.Cancel = &history.CancelDetails{Outcome: ended}
 		}
@@ -116,7 +120,10 @@ func TestWaysToBeCancelledAndWaitedFor(t *testing.T) {
 			perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) { ctx.SetCustomStatus("goes on") })
 			_, err := f.Await(ctx)
 			return ended(err), nil
-		}, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "one", RequestedBy: history.RequestedByClient}, "goes on"},
+		}, history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "one",
+			RequestedBy: history.RequestedByClient,
+		}, "goes on"},
 	} {
 		w := awaited(t, c.body).turn(c.input)
 		if w.instance.Ended() {
@@ -167,34 +174,50 @@ func TestAnInstanceWhoseCallsEndedIsCancelled(t *testing.T) {
 // A sub-orchestration is waited for until it is over, and between two of its attempts it is.
 func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	failed := history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeCancelled}}
+	failed := history.Event{
+		Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
+		Error: &history.Failure{Type: history.TypeCancelled},
+	}
 	for name, c := range map[string]struct {
 		before []history.Event
 		end    []history.Event
 		want   string
 	}{
-		"completed":                      {nil, []history.Event{{Kind: history.SubOrchestrationCompleted, SourceEventID: 3, Result: history.Payload(`"x"`)}}, "over"},
+		"completed": {
+			nil,
+			[]history.Event{
+				{Kind: history.SubOrchestrationCompleted, SourceEventID: 3, Result: history.Payload(`"x"`)},
+			},
+			"over",
+		},
 		"cancelled, and not tried again": {nil, []history.Event{failed}, "over"},
 		"not found": {nil, []history.Event{{
-			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeNotFound},
+			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid",
+			Error: &history.Failure{Type: history.TypeNotFound},
 		}}, "not_found"},
 		"over": {nil, []history.Event{{
-			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeEnded},
+			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid",
+			Error: &history.Failure{Type: history.TypeEnded},
 		}}, "over"},
 		"between two attempts": {[]history.Event{{
-			Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: "E"},
+			Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
+			Error: &history.Failure{Type: "E"},
 		}}, nil, "over"},
 		"it could not be started": {nil, []history.Event{{
 			Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"},
 		}}, "never_began"},
 		"its next attempt could not be started": {[]history.Event{
-			{Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: "E"}},
+			{
+				Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
+				Error: &history.Failure{Type: "E"},
+			},
 			{Kind: history.TimerFired, SourceEventID: 7},
 		}, []history.Event{{Kind: history.OutputFailed, SourceEventID: 9, Error: &history.Failure{Type: "E"}}}, "over"},
 	} {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-			f := perdure.CallSubOrchestrationByName[string](ctx, "kid", 1, perdure.WithInstanceID("kid"), perdure.WaitForCancellation(),
+			f := perdure.CallSubOrchestrationByName[string](ctx, "kid", 1, perdure.WithInstanceID("kid"),
+				perdure.WaitForCancellation(),
 				perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour}))
 			if _, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx); err != nil {
 				return "", err
@@ -204,7 +227,9 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 			return ended(err), nil
 		})
 		w := newWorld(t, r).start("o", 1)
-		w.turn(c.before...).turn(history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: "1", Data: history.Payload("1")})
+		w.turn(c.before...).turn(history.Event{
+			Kind: history.ExternalEventRaised, Name: "e", EventID: "1", Data: history.Payload("1"),
+		})
 		if len(c.end) > 0 && w.instance.Ended() {
 			t.Fatalf("%s: it does not wait", name)
 		}
@@ -214,8 +239,8 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Compensate waits for the calls of its scope, and of those under it, that asked for it; what is outstanding beside a failure, or a
-// panic, is cancelled first.
+// Compensate waits for the calls of its scope, and of those under it, that asked for it; what is outstanding beside a
+// failure, or a panic, is cancelled first.
 func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]func() error{
@@ -256,14 +281,18 @@ func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 				}
 			}
 		}
-		want := map[int64]string{3: "dropped_future", 4: "dropped_future", 7: "requested", 5: "orchestration_terminal_failed", 6: "orchestration_terminal_failed"}
+		want := map[int64]string{
+			3: "dropped_future", 4: "dropped_future", 7: "requested", 5: "orchestration_terminal_failed",
+			6: "orchestration_terminal_failed",
+		}
 		if fmt.Sprint(reasons) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", name, reasons, want)
 		}
 	}
 }
 
-// What a coroutine asks for while it is compensated is waited for, too: it went on, since it was told that its call is cancelled.
+// What a coroutine asks for while it is compensated is waited for, too: it went on, since it was told that its call is
+// cancelled.
 func TestCompensateWaitsForWhatComesToBeAskedForMeanwhile(t *testing.T) {
 	t.Parallel()
 	undone := false
@@ -347,10 +376,14 @@ func TestHowACallEndedTravels(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "kid", func(*perdure.OrchestrationContext, int) (string, error) {
-		return "", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeAbandoned}
+		return "", &perdure.CancelledError{
+			Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeAbandoned,
+		}
 	})
 	perdure.AddActivity(r, "act", func(context.Context, int) (string, error) {
-		return "", fmt.Errorf("w: %w", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeReturned})
+		return "", fmt.Errorf("w: %w", &perdure.CancelledError{
+			Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeReturned,
+		})
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", 1).Await(ctx)

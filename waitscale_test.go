@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Ten thousand coroutines of one instance each do something that is to be undone, and are cancelled at once: in scopes of their own, and all
-// in the one of the instance, where each waits for the ends of all. A turn that took longer than its ten seconds would block the instance.
+// Ten thousand coroutines of one instance each do something that is to be undone, and are cancelled at once: in scopes
+// of their own, and all in the one of the instance, where each waits for the ends of all. A turn that took longer than
+// its ten seconds would block the instance.
 func TestTenThousandCoroutinesCompensateAtOnce(t *testing.T) {
 	t.Parallel()
 	const n, batch = 10_000, 1000
@@ -24,7 +25,10 @@ func TestTenThousandCoroutinesCompensateAtOnce(t *testing.T) {
 						if own {
 							ctx, _ = perdure.WithCancel(ctx)
 						}
-						defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
+						defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
+							undone++
+							return nil
+						})
 						return charge(ctx).Await(ctx)
 					})
 				}

@@ -54,7 +54,10 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	return &world{
 		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
 		// The limit is for machines that do much else, with the race detector.
-		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test", TurnLimit: 2 * time.Minute},
+		options: replay.Options{
+			InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test",
+			TurnLimit: 2 * time.Minute,
+		},
 	}
 }
 
@@ -73,7 +76,12 @@ func (w *world) start(name string, input any) *world {
 		}
 	}
 	w.code = code
-	w.history = []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: w.now, Name: name, Input: history.NewInlinePayload(doc), StartID: "s", Number: 1}}
+	w.history = []history.Event{
+		{
+			ID: 1, Kind: history.OrchestrationStarted, Time: w.now, Name: name, Input: history.NewInlinePayload(doc),
+			StartID: "s", Number: 1,
+		},
+	}
 	w.instance = w.open()
 	if err := w.instance.Replay(w.history); err != nil {
 		w.t.Fatal(err)
@@ -102,7 +110,9 @@ func (w *world) tryTurn(inputs ...history.Event) error {
 	for i := range inputs {
 		messages[i] = lent[i : i+1]
 	}
-	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages, Room: make([]history.Event, 0, 8)})
+	out, err := w.instance.Turn(replay.Turn{
+		Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages, Room: make([]history.Event, 0, 8),
+	})
 	if err != nil {
 		return err
 	}
@@ -124,7 +134,8 @@ func (w *world) next(c *replay.Continuation, rest []history.Event) {
 	w.t.Helper()
 	w.replayed()
 	first := w.history[0]
-	first.Time, first.Input, first.CarriedEvents, first.EventIDs, first.Number = w.now, c.Input, c.Events, c.EventIDs, first.Number+1
+	first.Time, first.Input, first.CarriedEvents, first.EventIDs, first.Number = w.now, c.Input, c.Events, c.EventIDs,
+		first.Number+1
 	if first.Number > 1000 {
 		w.t.Fatal("the instance continues as new without end")
 	}
@@ -159,16 +170,24 @@ func (w *world) child(ev *history.Event) history.Event {
 	w.t.Helper()
 	input, _ := ev.Input.Document()
 	c := newWorld(w.t, w.registry)
-	c.options.InstanceID, c.options.ExecutionID, c.version, c.now, c.took = ev.InstanceID, "01JCHILD"+ev.StartID, ev.Version, w.now, w.took
+	c.options.InstanceID, c.options.ExecutionID, c.version, c.now, c.took = ev.InstanceID, "01JCHILD"+ev.StartID,
+		ev.Version, w.now, w.took
 	end := c.start(ev.Name, input).run().replayed().end()
 	c.instance.Close()
 	if end.Kind == history.OrchestrationCancelled {
-		end.Kind, end.Error = history.OrchestrationFailed, &history.Failure{Type: history.TypeCancelled, Reason: end.Reason, Message: end.Message}
+		end.Kind, end.Error = history.OrchestrationFailed, &history.Failure{
+			Type: history.TypeCancelled, Reason: end.Reason, Message: end.Message,
+		}
 	}
 	if end.Kind == history.OrchestrationFailed {
-		return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: ev.ID, InstanceID: ev.InstanceID, Error: end.Error, FireAt: &c.now}
+		return history.Event{
+			Kind: history.SubOrchestrationFailed, SourceEventID: ev.ID, InstanceID: ev.InstanceID, Error: end.Error,
+			FireAt: &c.now,
+		}
 	}
-	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: ev.ID, Result: end.Output, FireAt: &c.now}
+	return history.Event{
+		Kind: history.SubOrchestrationCompleted, SourceEventID: ev.ID, Result: end.Output, FireAt: &c.now,
+	}
 }
 
 func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) history.Event {
@@ -185,7 +204,10 @@ func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) h
 	if failure != nil {
 		return history.Event{Kind: history.ActivityFailed, SourceEventID: ev.ID, Error: failure, Attempt: 1, FireAt: at}
 	}
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: ev.ID, Result: history.NewInlinePayload(result), Attempt: 1, FireAt: at}
+	return history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: ev.ID, Result: history.NewInlinePayload(result), Attempt: 1,
+		FireAt: at,
+	}
 }
 
 // run goes on until the instance has ended or nothing more can happen.
@@ -249,7 +271,9 @@ func (w *world) cancelled() string {
 
 // cancel is somebody's request to cancel the instance.
 func cancel(message string) history.Event {
-	return history.Event{Kind: history.CancelRequested, Reason: "requested", Message: message, RequestedBy: history.RequestedByClient}
+	return history.Event{
+		Kind: history.CancelRequested, Reason: "requested", Message: message, RequestedBy: history.RequestedByClient,
+	}
 }
 
 // replayed checks that the history replays, as a cold function would read it.

@@ -36,9 +36,11 @@ func TestStartJob_caller_isRecorded(t *testing.T) {
 		ctx    context.Context //nolint:containedctx // of the table
 		want   string
 	}{
-		"credentials":         {admin.New(identified{p}), t.Context(), alice},
-		"option":              {admin.New(identified{p}, admin.WithCaller(bob)), t.Context(), bob},
-		"context":             {admin.New(identified{p}, admin.WithCaller(bob)), client.ContextWithCaller(t.Context(), "carol"), "carol"},
+		"credentials": {admin.New(identified{p}), t.Context(), alice},
+		"option":      {admin.New(identified{p}, admin.WithCaller(bob)), t.Context(), bob},
+		"context": {
+			admin.New(identified{p}, admin.WithCaller(bob)), client.ContextWithCaller(t.Context(), "carol"), "carol",
+		},
 		"empty name":          {admin.New(identified{p}, admin.WithCaller("")), t.Context(), ""},
 		"empty context":       {admin.New(identified{p}), client.ContextWithCaller(t.Context(), ""), ""},
 		"unknown credentials": {admin.New(p), t.Context(), ""},
@@ -54,7 +56,9 @@ func TestJobs_interceptors_runAroundChanges(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
 	var errs []error
-	watch := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+	watch := perdure.Interceptor{ClientCall: func(
+		ctx context.Context, c perdure.ClientCall, next func(context.Context) error,
+	) {
 		calls, errs = append(calls, c), append(errs, next(ctx))
 	}}
 	c := admin.New(fakeprovider.New(clock, "hello"), admin.WithClock(clock), admin.WithInterceptors(watch))

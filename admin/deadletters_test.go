@@ -26,7 +26,8 @@ import (
 )
 
 // Interleavings of people who deal with dead letters, each of which a test below has:
-//   - the process dies, or a call fails, between the send of a redrive and its delete: the letter is there, and was sent;
+//   - the process dies, or a call fails, between the send of a redrive and its delete: the letter is there, and was
+//     sent;
 //   - the letter was sent first less than five minutes ago, so that SQS takes its redrive for a repeat;
 //   - two redrives at once;
 //   - the watch looks while they are listed, and a list that dies hides them;
@@ -61,12 +62,15 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 			return sum, nil
 		})
 		h := &lettered{t: t}
-		hub, err := simhub.New(simhub.Options{Registry: r, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
-			if h.fault != nil {
-				return h.fault(ctx, c, next)
-			}
-			return next()
-		}})
+		hub, err := simhub.New(simhub.Options{
+			Registry: r,
+			Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
+				if h.fault != nil {
+					return h.fault(ctx, c, next)
+				}
+				return next()
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +102,8 @@ func (h *lettered) buryAll(ctx context.Context, reason string) {
 	url := h.Provider.Config().InboxURL
 	for {
 		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+			QueueUrl: &url, MaxNumberOfMessages: 10,
+			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
 		})
 		if err != nil {
 			h.t.Fatal(err)
@@ -107,7 +112,9 @@ func (h *lettered) buryAll(ctx context.Context, reason string) {
 			return
 		}
 		for _, r := range simhub.Records(out.Messages) {
-			err := h.Provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{Record: r, Err: errors.New(reason)})
+			err := h.Provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{
+				Record: r, Err: errors.New(reason),
+			})
 			if err == nil {
 				err = h.Provider.DeleteRecords(ctx, provider.QueueInbox, r)
 			}
@@ -141,7 +148,8 @@ func (h *lettered) wantSum(ctx context.Context, want int) {
 	}
 }
 
-// A redrive that fails at any of its calls, or whose call's answer is lost, loses nothing; repeated soon, it sends nothing twice.
+// A redrive that fails at any of its calls, or whose call's answer is lost, loses nothing; repeated soon, it sends
+// nothing twice.
 func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -188,7 +196,8 @@ func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 	}
 }
 
-// What is redriven moments after it was sent first arrives all the same, and so does what two people redrive at once: once.
+// What is redriven moments after it was sent first arrives all the same, and so does what two people redrive at once:
+// once.
 func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 25, func(ctx context.Context, h *lettered) {
@@ -222,20 +231,26 @@ func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 				t.Fatalf("listed are %d, %v", len(found.Items), err)
 			}
 			d := found.Items[0]
-			if d.Queue != provider.QueueInbox || d.Subject.Kind != provider.MessageEventRaised || d.Subject.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
+			if d.Queue != provider.QueueInbox || d.Subject.Kind != provider.MessageEventRaised ||
+				d.Subject.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
 				t.Errorf("listed is %+v", d)
 			}
 		}
-		for q, want := range map[*admin.DeadLetterQuery]int{{InstanceID: "j"}: 0, {ReasonPrefix: "corrupt:"}: 0, {Queue: "timers"}: 0, {Queue: "inbox", ReasonPrefix: "poison:"}: 4} {
+		for q, want := range map[*admin.DeadLetterQuery]int{
+			{InstanceID: "j"}: 0, {ReasonPrefix: "corrupt:"}: 0, {Queue: "timers"}: 0,
+			{Queue: "inbox", ReasonPrefix: "poison:"}: 4,
+		} {
 			if found, err := h.DeadLetters(ctx, *q, 0); err != nil || len(found.Items) != want {
 				t.Errorf("%+v selects %d, %v", q, len(found.Items), err)
 			}
 		}
-		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{}, 2); err != nil || len(found.Items) != 2 || found.Complete {
+		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{}, 2); err != nil || len(found.Items) != 2 ||
+			found.Complete {
 			t.Errorf("limited to 2 are %+v, %v", found, err)
 		}
 		var wrong *provider.FieldError
-		if _, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "nowhere"}, 0); !errors.As(err, &wrong) || wrong.Field != "queue" {
+		if _, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "nowhere"}, 0); !errors.As(err, &wrong) ||
+			wrong.Field != "queue" {
 			t.Errorf("of no queue: %v", err)
 		}
 	})
@@ -256,10 +271,12 @@ func TestPoisonIsKeptAndDropped(t *testing.T) {
 		if err != nil || len(found.Items) != 1 {
 			t.Fatal(found, err)
 		}
-		if r, err := h.DropDeadLetters(ctx, admin.DeadLetterQuery{IDs: []string{found.Items[0].Record.ID}}); err != nil || r.Done != 1 {
+		if r, err := h.DropDeadLetters(ctx,
+			admin.DeadLetterQuery{IDs: []string{found.Items[0].Record.ID}}); err != nil || r.Done != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}, admin.ForceRedrive()); err != nil || r.Done != 1 {
+		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}, admin.ForceRedrive()); err != nil ||
+			r.Done != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if left := h.left(ctx); left != 0 {
@@ -275,8 +292,15 @@ func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 		h.bury(ctx, 3, "corrupt: for now")
 		foreign := provider.Record{ID: "r", Group: "g", Body: `{"v":1,"kind":"wake","instanceId":"i","hub":"another"}`}
 		later := provider.Record{ID: "s", Body: `{"v":99,"activityId":7,"name":"inc","instanceId":"i"}`}
-		for queue, r := range map[string]provider.Record{provider.QueueInbox: foreign, "default": later, provider.QueueTimers: {ID: "t", Body: `{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"timerId":3,"fireAt":"2030-01-01T00:00:00Z"}`}} {
-			if err := h.Provider.DeadLetter(ctx, queue, provider.Unreadable{Record: r, Err: errors.New("it cannot be read")}); err != nil {
+		for queue, r := range map[string]provider.Record{
+			provider.QueueInbox: foreign, "default": later,
+			provider.QueueTimers: {
+				ID:   "t",
+				Body: `{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"timerId":3,"fireAt":"2030-01-01T00:00:00Z"}`,
+			},
+		} {
+			if err := h.Provider.DeadLetter(ctx, queue,
+				provider.Unreadable{Record: r, Err: errors.New("it cannot be read")}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -284,9 +308,16 @@ func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "another") || r.Done != 5 || r.Failed != 1 || !r.Complete {
 			t.Errorf("%+v, %v", r, err)
 		}
-		for queue, url := range map[string]string{"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL} {
-			out, err := h.Cloud.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-			if err != nil || !slices.Contains([]string{out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesDelayed"]}, "1") {
+		for queue, url := range map[string]string{
+			"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL,
+		} {
+			out, err := h.Cloud.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+				QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"},
+			})
+			if err != nil ||
+				!slices.Contains([]string{
+					out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesDelayed"],
+				}, "1") {
 				t.Errorf("%s has %v, %v", queue, out.Attributes, err)
 			}
 		}
@@ -307,7 +338,8 @@ func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 				var refused atomic.Bool
 				count := h.fault
 				h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
-					if _, deletes := c.Input.(*sqs.DeleteMessageBatchInput); deletes && (!refused.Swap(true) || permits == 0) {
+					if _, deletes := c.Input.(*sqs.DeleteMessageBatchInput); deletes &&
+						(!refused.Swap(true) || permits == 0) {
 						return &smithy.GenericAPIError{Code: "AccessDenied"}
 					}
 					return count(ctx, c, next)
@@ -334,8 +366,15 @@ func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
 	h.t.Helper()
 	for n := range items {
-		r := provider.Record{ID: fmt.Sprint(n), Body: fmt.Sprintf(`{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"activityId":%d,"name":"inc","queue":"default","attempt":1}`, n+2)}
-		if err := h.Provider.DeadLetter(ctx, "default", provider.Unreadable{Record: r, Err: errors.New(reason)}); err != nil {
+		r := provider.Record{
+			ID: fmt.Sprint(n),
+			Body: fmt.Sprintf(
+				`{"v":1,"hub":"test","instanceId":"i","executionId":"x","seq":1,"activityId":%d,"name":"inc","queue":"default","attempt":1}`,
+				n+2,
+			),
+		}
+		if err := h.Provider.DeadLetter(ctx, "default",
+			provider.Unreadable{Record: r, Err: errors.New(reason)}); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -353,7 +392,8 @@ func (h *lettered) countSent() *atomic.Int64 {
 	return &sent
 }
 
-// What fails again at once comes back to the dead letters while the redrive is under way: it is redriven once, and told of.
+// What fails again at once comes back to the dead letters while the redrive is under way: it is redriven once, and told
+// of.
 func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
@@ -367,7 +407,8 @@ func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 		if left := h.left(ctx); left != 3 {
 			t.Errorf("%d are left", left)
 		}
-		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil || r.Done != 3 {
+		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil ||
+			r.Done != 3 {
 			t.Errorf("the next redrive: %+v, %v", r, err)
 		}
 	})
@@ -393,7 +434,8 @@ func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, let
 	return nil
 }
 
-// A redrive that is bounded in time says that there may be more, and calls in a row get through, also past what they keep.
+// A redrive that is bounded in time says that there may be more, and calls in a row get through, also past what they
+// keep.
 func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 	t.Parallel()
 	const letters = 800
@@ -410,7 +452,9 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 		}
 		began := time.Now()
 		for calls, complete := 1, false; !complete && calls < 7; calls++ {
-			r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second})
+			r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{
+				Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second,
+			})
 			if err != nil || r.Complete && calls < 3 {
 				t.Errorf("call %d: %+v, %v", calls, r, err)
 			}
@@ -422,10 +466,13 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 			t.Errorf("%d of %d are redriven", sent.Load(), letters)
 		}
 		time.Sleep(3 * time.Minute) // of virtual time: what was looked at and left is visible again
-		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"}, 1000); err != nil || len(found.Items) != letters || !found.Complete {
+		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"}, 1000); err != nil ||
+			len(found.Items) != letters || !found.Complete {
 			t.Errorf("%d are left, %v", len(found.Items), err)
 		}
-		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", ReasonPrefix: "corrupt:", TimeLimit: 2 * time.Second}, 0); err != nil || found.Complete {
+		if found, err := h.DeadLetters(ctx,
+			admin.DeadLetterQuery{Queue: "default", ReasonPrefix: "corrupt:", TimeLimit: 2 * time.Second},
+			0); err != nil || found.Complete {
 			t.Errorf("a look of two seconds: %+v, %v", found, err)
 		}
 		_, err := h.DropDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", TimeLimit: -time.Second})
@@ -435,8 +482,8 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 	})
 }
 
-// What looks at many dead letters, and selects none, has no bodies of them in the end. It measures the heap, so it runs beside
-// no other test.
+// What looks at many dead letters, and selects none, has no bodies of them in the end. It measures the heap, so it runs
+// beside no other test.
 //
 //nolint:paralleltest // the heap is that of all tests that run
 func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
@@ -448,7 +495,8 @@ func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
 			t.Fatal(len(found.Items), many.left, err)
 		}
 		if many.held > letters*size/10 || many.released != letters {
-			t.Errorf("at the end of a look at %d dead letters of %d KB %d MB are held, and %d are released", letters, size>>10, many.held>>20, many.released)
+			t.Errorf("at the end of a look at %d dead letters of %d KB %d MB are held, and %d are released", letters,
+				size>>10, many.held>>20, many.released)
 		}
 	})
 }
@@ -467,7 +515,10 @@ func (p *manyLetters) ReceiveDeadLetters(context.Context, string, time.Duration)
 	for range min(10, p.left) {
 		p.left--
 		id := fmt.Sprint(p.left)
-		some = append(some, provider.DeadLetter{Queue: provider.QueueInbox, Record: provider.Record{ID: id, ReceiptHandle: id, Body: strings.Repeat("x", p.size)}})
+		some = append(some, provider.DeadLetter{
+			Queue:  provider.QueueInbox,
+			Record: provider.Record{ID: id, ReceiptHandle: id, Body: strings.Repeat("x", p.size)},
+		})
 	}
 	return some, nil
 }

@@ -41,8 +41,8 @@ func (c *Client) deadLetterBackend() (provider.DeadLetters, error) {
 	return hub, nil
 }
 
-// deadLetterScan receives the dead letters of queues, one queue after another, and processes the selected ones. It hides
-// each dead letter while it runs.
+// deadLetterScan receives the dead letters of queues, one queue after another, and processes the selected ones. It
+// hides each dead letter while it runs.
 type deadLetterScan struct {
 	hub         provider.DeadLetters
 	query       DeadLetterQuery
@@ -147,8 +147,8 @@ func (s *deadLetterScan) scan(ctx context.Context, queue string) {
 	}
 }
 
-// processAll processes dead letters together and, if that fails, one by one: a dead letter that fails must not block the
-// others. Dead letters that were already sent are only deleted.
+// processAll processes dead letters together and, if that fails, one by one: a dead letter that fails must not block
+// the others. Dead letters that were already sent are only deleted.
 func (s *deadLetterScan) processAll(ctx context.Context, queue string, selected []DeadLetter) {
 	err := s.process(ctx, queue, selected...)
 	if err == nil {

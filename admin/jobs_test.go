@@ -12,7 +12,9 @@ import (
 
 func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	t.Parallel()
-	c := admin.New(fakeprovider.New(func() time.Time { return began }, "hello"), admin.WithClock(func() time.Time { return began }))
+	c := admin.New(fakeprovider.New(func() time.Time {
+		return began
+	}, "hello"), admin.WithClock(func() time.Time { return began }))
 	b := admin.JobRequest{Operation: admin.OperationCancel, All: true}
 	var running admin.Job
 	for i := range 100 {

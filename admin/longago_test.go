@@ -27,7 +27,8 @@ func addHolder(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// aged makes an instance "i" that has started "loose-old" 40 days ago, which was over, purged, and whose tombstone's TTL is over.
+// aged makes an instance "i" that has started "loose-old" 40 days ago, which was over, purged, and whose tombstone's
+// TTL is over.
 func (h *lost) aged() {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "holder", 0, client.WithInstanceID("i")); err != nil {
@@ -45,7 +46,9 @@ func (h *lost) aged() {
 func (h *lost) expire(id string) {
 	h.t.Helper()
 	table := h.Provider.Config().Table
-	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"}}
+	key := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"},
+	}
 	out, err := h.Cloud.Table.GetItem(h.ctx, &dynamodb.GetItemInput{TableName: &table, Key: key})
 	if err != nil {
 		h.t.Fatal(err)
@@ -62,7 +65,8 @@ func (h *lost) expire(id string) {
 	}
 }
 
-// A reconciliation leaves out starts of more than MaxReconcileLookback ago, and so does the redispatch to which its wake leads.
+// A reconciliation leaves out starts of more than MaxReconcileLookback ago, and so does the redispatch to which its
+// wake leads.
 func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
@@ -97,8 +101,8 @@ func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
 	})
 }
 
-// Nor does the start of a child, however old, which its parent still waits for: the child was over, and its outcome is lost. A reconciliation tells
-// the parent.
+// Nor does the start of a child, however old, which its parent still waits for: the child was over, and its outcome is
+// lost. A reconciliation tells the parent.
 func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {

@@ -76,8 +76,8 @@ func onHub(t *testing.T, o simhub.Options, fill func(h *lost, r *perdure.Registr
 	})
 }
 
-// lose runs instances of all kinds, so many of each, until a moment within a time of all that clients do, and then on: that future is lost.
-// One call of a hundred fails meanwhile.
+// lose runs instances of all kinds, so many of each, until a moment within a time of all that clients do, and then on:
+// that future is lost. One call of a hundred fails meanwhile.
 func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *lost)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,8 @@ func (h *lost) disturb(each int) {
 	h.t.Helper()
 	for i := range each {
 		id := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i) }
-		err := errors.Join(h.RaiseEvent(h.ctx, id("event-early"), "e", 1), h.Cancel(h.ctx, id("saga-cancelled"), "by the test"))
+		err := errors.Join(h.RaiseEvent(h.ctx, id("event-early"), "e", 1),
+			h.Cancel(h.ctx, id("saga-cancelled"), "by the test"))
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -208,7 +209,9 @@ func (h *lost) begin(newQueues string) {
 	h.mu.Lock()
 	h.back = true
 	h.mu.Unlock()
-	hub, err := simhub.New(simhub.Options{Registry: h.registry(true), Environments: 2, On: h.Hub, NewQueues: newQueues, BuildID: "mended"})
+	hub, err := simhub.New(simhub.Options{
+		Registry: h.registry(true), Environments: 2, On: h.Hub, NewQueues: newQueues, BuildID: "mended",
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func (h *lost) there() (instances []client.Status, settled map[string]bool) {
 					break
 				}
 				scheduled[e.ID] = e.Kind == history.ActivityScheduled
-				if done := e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed; done && scheduled[e.SourceEventID] {
+				if done := e.Kind == history.ActivityCompleted ||
+					e.Kind == history.ActivityFailed; done && scheduled[e.SourceEventID] {
 					settled[fmt.Sprintf("%s #%d", x.ExecutionID, e.SourceEventID)] = true
 				}
 			}
@@ -44,7 +45,8 @@ func (h *lost) finish(instances []client.Status) {
 		switch kind := in.Orchestration; {
 		case in.Status.Terminal() || in.Status == client.StatusDeleting:
 		case kind == "event" || kind == "event-early":
-			if err := h.RaiseEvent(h.ctx, in.InstanceID, "e", 1, client.WithEventID("again")); err != nil && !errors.Is(err, client.ErrEnded) {
+			if err := h.RaiseEvent(h.ctx, in.InstanceID, "e", 1, client.WithEventID("again")); err != nil &&
+				!errors.Is(err, client.ErrEnded) {
 				h.t.Error(err)
 			}
 		default:
@@ -77,7 +79,8 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 			if s.Status != client.StatusCancelled {
 				h.t.Errorf("%s, whose parent has left it, is %s", in.InstanceID, s.Status)
 			}
-		case s.Status == client.StatusTerminated && in.Orchestration == "terminated", s.Status == client.StatusCancelled && in.Orchestration == "saga-cancelled":
+		case s.Status == client.StatusTerminated && in.Orchestration == "terminated",
+			s.Status == client.StatusCancelled && in.Orchestration == "saga-cancelled":
 		case s.Status != client.StatusCompleted || string(s.Output) != "1":
 			h.t.Errorf("%s, which was %s, is %s with %s %v", in.InstanceID, in.Status, s.Status, s.Output, s.Failure)
 		}

@@ -11,8 +11,10 @@ import (
 
 // kinds are orchestrations, and the input with which each is started.
 var kinds = map[string]any{
-	"chain": 4, "near": 10 * time.Minute, "far": 3 * time.Hour, "event": 0, "event-early": 0, "parent": 3, "leaves": 20 * time.Minute, "eternal": 6,
-	"flaky": 10 * time.Minute, "flaky-far": 40 * time.Minute, "fan": 12, "saga": 0, "saga-cancelled": 0, "closes": 50 * time.Minute, "delayed": 1,
+	"chain": 4, "near": 10 * time.Minute, "far": 3 * time.Hour, "event": 0, "event-early": 0, "parent": 3,
+	"leaves": 20 * time.Minute, "eternal": 6,
+	"flaky": 10 * time.Minute, "flaky-far": 40 * time.Minute, "fan": 12, "saga": 0, "saga-cancelled": 0,
+	"closes": 50 * time.Minute, "delayed": 1,
 	"blocked": 0, "terminated": 0, "detaches": 2, "over": 0, "purged": 0,
 }
 
@@ -57,10 +59,13 @@ func (h *lost) registry(mended bool) *perdure.Registry {
 	event := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
 	}
-	retried := func(attempts int, opts ...perdure.ActivityCallOption) func(ctx *perdure.OrchestrationContext, wait int) (int, error) {
+	retried := func(attempts int, opts ...perdure.ActivityCallOption) func(
+		ctx *perdure.OrchestrationContext, wait int,
+	) (int, error) {
 		return func(ctx *perdure.OrchestrationContext, wait int) (int, error) {
 			policy := perdure.RetryPolicy{InitialInterval: time.Duration(wait), BackoffCoefficient: 1, MaxAttempts: 4}
-			return perdure.CallActivityByName[int](ctx, "flaky", attempts, append(opts, perdure.WithRetry(policy))...).Await(ctx)
+			return perdure.CallActivityByName[int](ctx, "flaky", attempts,
+				append(opts, perdure.WithRetry(policy))...).Await(ctx)
 		}
 	}
 	saga := func(ctx *perdure.OrchestrationContext, _ int) (n int, err error) {
@@ -84,11 +89,13 @@ func (h *lost) registry(mended bool) *perdure.Registry {
 		return perdure.CallSubOrchestrationByName[int](ctx, "chain", n).Await(ctx)
 	})
 	add("leaves", func(ctx *perdure.OrchestrationContext, d int) (int, error) {
-		_ = perdure.CallSubOrchestrationByName[int](ctx, "forever", 0, perdure.WithInstanceID("left-by-"+ctx.InstanceID()))
+		_ = perdure.CallSubOrchestrationByName[int](ctx, "forever", 0,
+			perdure.WithInstanceID("left-by-"+ctx.InstanceID()))
 		return 1, perdure.Sleep(ctx, time.Duration(d))
 	})
 	add("eternal", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		if _, err := perdure.StartOrchestration(ctx, "chain", 1, perdure.WithInstanceID(fmt.Sprintf("loose-%d-of-%s", n, ctx.InstanceID()))); err != nil {
+		if _, err := perdure.StartOrchestration(ctx, "chain", 1,
+			perdure.WithInstanceID(fmt.Sprintf("loose-%d-of-%s", n, ctx.InstanceID()))); err != nil {
 			return 0, err
 		}
 		if _, err := perdure.CallActivityByName[int](ctx, "inc", n).Await(ctx); err != nil || n == 0 {

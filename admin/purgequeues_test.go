@@ -38,7 +38,8 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "1 dead letters") {
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) ||
+			!strings.Contains(err.Error(), "1 dead letters") {
 			t.Errorf("with a dead letter: %v", err)
 		}
 		if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
@@ -48,7 +49,8 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 		if err != nil || len(records) == 0 {
 			t.Fatal(records, err)
 		}
-		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "queue inbox") {
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) ||
+			!strings.Contains(err.Error(), "queue inbox") {
 			t.Errorf("with a message in hand: %v", err)
 		}
 		_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
@@ -56,8 +58,8 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 	})
 }
 
-// Schedules are deleted before the queues are emptied: one that fires meanwhile is of a history that is gone, and its timer has the number of a
-// timer of the new one.
+// Schedules are deleted before the queues are emptied: one that fires meanwhile is of a history that is gone, and its
+// timer has the number of a timer of the new one.
 func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -84,7 +86,11 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		h.Close()
 		time.Sleep(20 * time.Minute)
 		h.Cloud.Table.Restore(backup)
-		hub, err := simhub.New(simhub.Options{Registry: func() *perdure.Registry { r := h.registry(true); fill(h, r); return r }(), On: h.Hub, BuildID: "mended"})
+		hub, err := simhub.New(simhub.Options{Registry: func() *perdure.Registry {
+			r := h.registry(true)
+			fill(h, r)
+			return r
+		}(), On: h.Hub, BuildID: "mended"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +143,9 @@ func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
-		if err := h.Provider.HoldTimers(h.ctx, provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()}); err != nil { // a schedule fires
+		// a schedule fires
+		if err := h.Provider.HoldTimers(h.ctx,
+			provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.PurgeQueues(h.ctx); err != nil {
@@ -151,8 +159,11 @@ func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 func (h *lost) wantNoTimers() {
 	h.t.Helper()
 	url := h.Provider.Config().TimersURL
-	out, err := h.Cloud.Queues.GetQueueAttributes(h.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	out, err := h.Cloud.Queues.GetQueueAttributes(h.ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"},
+	})
 	if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" {
-		h.t.Errorf("the timers queue, which was emptied, has %s messages, %v; want 0", out.Attributes["ApproximateNumberOfMessages"], err)
+		h.t.Errorf("the timers queue, which was emptied, has %s messages, %v; want 0",
+			out.Attributes["ApproximateNumberOfMessages"], err)
 	}
 }

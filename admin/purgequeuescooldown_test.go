@@ -17,7 +17,8 @@ import (
 // ofPurge marks the calls by which a purge of a queue goes on.
 type ofPurge struct{}
 
-// purgesLast lets each purge of a queue delete once more after a time, as SQS may for a minute. It returns what the test waits for.
+// purgesLast lets each purge of a queue delete once more after a time, as SQS may for a minute. It returns what the
+// test waits for.
 func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 	var purging sync.WaitGroup
 	fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -34,7 +35,8 @@ func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 	return &purging
 }
 
-// Two people bring the hub back, the second five minutes after the first: what one sends is not taken for what the purge of the other deletes.
+// Two people bring the hub back, the second five minutes after the first: what one sends is not taken for what the
+// purge of the other deletes.
 func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -72,7 +74,8 @@ func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 	})
 }
 
-// A client sends while queues are emptied, and its message is deleted. What it sends again afterwards, with the same id, arrives.
+// A client sends while queues are emptied, and its message is deleted. What it sends again afterwards, with the same
+// id, arrives.
 func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -100,7 +103,8 @@ func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 		h.fault.Store(nil)
 		h.ServeFor(h.ctx, time.Hour)
 		if s, err := h.Status(h.ctx, "i-0"); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("the event was sent twice with the same id, once after all was emptied and sent, and the instance is %s, %v", s.Status, err)
+			t.Errorf("the event was sent twice with the same id, once after all was emptied and sent, and the "+
+				"instance is %s, %v", s.Status, err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ var ErrReconcileUnsupported = errors.New("hub does not support reconcile")
 
 // ReconcileOptions holds the options of Reconcile.
 type ReconcileOptions struct {
-	// Lookback is how far back, counted from now, detached starts are sent again: 14 days if 0, at most 28 days. After a
-	// restore, use 14 days, the time that a queue keeps a message, plus the age of the restored second. Older starts
+	// Lookback is how far back, counted from now, detached starts are sent again: 14 days if 0, at most 28 days. After
+	// a restore, use 14 days, the time that a queue keeps a message, plus the age of the restored second. Older starts
 	// are skipped, because their instances may have been purged and would run again. Instances that have not ended send
 	// all their detached starts of the last 28 days.
 	Lookback time.Duration

@@ -17,8 +17,8 @@ import (
 
 // Interleavings of a way back, each of which a test below has:
 //   - an old copy of the table, cut between any two writes, with queues that are empty, and schedules that are gone;
-//   - the same with the old queues: what they and the schedules carry is of a history that is gone. An outcome in them would
-//     settle whatever has its number by now, and a schedule of the same name would fire at another time;
+//   - the same with the old queues: what they and the schedules carry is of a history that is gone. An outcome in them
+//     would settle whatever has its number by now, and a schedule of the same name would fire at another time;
 //   - notes and cursors that say SQS has taken what is in no queue any more;
 //   - activities at a later attempt than the first, whose current attempt was in a queue, or in a schedule;
 //   - ends whose status was never written, or whose outcome never reached the parent; detached starts of what is over;
@@ -31,8 +31,8 @@ var cuts = flag.Int("cuts", 8, "moments at which a table is cut before it is res
 // thousand has the table hold a thousand instances, beside their children.
 var thousand = flag.Bool("thousand", false, "reconcile a table of a thousand instances")
 
-// An old copy of a table of instances in every state (a thousand with -thousand), beside queues that are new, or that were emptied: none is lost, and
-// nothing that is settled runs again.
+// An old copy of a table of instances in every state (a thousand with -thousand), beside queues that are new, or that
+// were emptied: none is lost, and nothing that is settled runs again.
 func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 	t.Parallel()
 	for name, newQueues := range map[string]string{"new queues": "new-", "the old queues": ""} {
@@ -64,7 +64,8 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 				for _, in := range before {
 					states[in.Status]++
 				}
-				t.Logf("%d instances (%v): %+v; %v with calls of 10 ms: %v", len(before), states, so, time.Since(began), h.Cloud.Counts())
+				t.Logf("%d instances (%v): %+v; %v with calls of 10 ms: %v", len(before), states, so, time.Since(began),
+					h.Cloud.Counts())
 				h.finish(before)
 				h.check(before, settled)
 			})
@@ -110,7 +111,10 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 func TestAReconciliationIsChecked(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		for field, r := range map[string]admin.ReconcileOptions{"lookback": {Lookback: 29 * 24 * time.Hour}, "concurrency": {Concurrency: 1000}, "cursor": {Cursor: "nonsense"}} {
+		for field, r := range map[string]admin.ReconcileOptions{
+			"lookback": {Lookback: 29 * 24 * time.Hour}, "concurrency": {Concurrency: 1000},
+			"cursor": {Cursor: "nonsense"},
+		} {
 			if _, err := h.Reconcile(ctx, r); !hasField(err, field) {
 				t.Errorf("%s: %v", field, err)
 			}

@@ -39,7 +39,9 @@ func (h *lost) many(n int, slow ...int) {
 // throttleSlow throttles what reads the items of slow instances, until a time.
 func (h *lost) throttleSlow(until time.Time) {
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
-		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#slow-") && time.Now().Before(until) {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok &&
+			strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#slow-") &&
+			time.Now().Before(until) {
 			return simaws.Throttled()
 		}
 		return next()
@@ -47,7 +49,8 @@ func (h *lost) throttleSlow(until time.Time) {
 	h.fault.Store(&fault)
 }
 
-// One instance of each page of 500 fails. The others are done at once; what fails is tried again for an hour in all, and is named.
+// One instance of each page of 500 fails. The others are done at once; what fails is tried again for an hour in all,
+// and is named.
 func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -63,7 +66,8 @@ func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 		}})
 		took := time.Since(began)
 		t.Logf("the others are done after %v, all of it after %v", othersDone, took)
-		if err == nil || so.Failed != 3 || so.Active != 1097 || so.Deferred != 0 || !slices.Equal(so.RemainingInstances, []string{"slow-1050", "slow-3", "slow-600"}) {
+		if err == nil || so.Failed != 3 || so.Active != 1097 || so.Deferred != 0 ||
+			!slices.Equal(so.RemainingInstances, []string{"slow-1050", "slow-3", "slow-600"}) {
 			t.Errorf("%+v, %v", so, err)
 		}
 		if othersDone > time.Minute || took > 70*time.Minute {
@@ -89,7 +93,8 @@ func TestAnInstanceThatFailsForAWhileIsDoneAtTheEnd(t *testing.T) {
 		began := time.Now()
 		h.throttleSlow(began.Add(30 * time.Minute))
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 || len(so.RemainingInstances) > 0 || took > 32*time.Minute {
+		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 ||
+			len(so.RemainingInstances) > 0 || took > 32*time.Minute {
 			t.Errorf("after %v: %+v, %v", took, so, err)
 		}
 	})
@@ -114,8 +119,9 @@ func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
 	return last
 }
 
-// A process dies after the third page, and an instance of the second is set aside, or of the first. The cursor names it, so that it is not lost, and
-// leads on: a hub has a million instances, of which one may fail from the first page on, and nobody is to do all of them again for it.
+// A process dies after the third page, and an instance of the second is set aside, or of the first. The cursor names
+// it, so that it is not lost, and leads on: a hub has a million instances, of which one may fail from the first page
+// on, and nobody is to do all of them again for it.
 func TestACursorNamesWhatIsSetAside(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]int{"of the second page": 1000, "of the first page": 1599} {
@@ -130,7 +136,8 @@ func TestACursorNamesWhatIsSetAside(t *testing.T) {
 				}
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 				if err != nil || so.Failed != 0 || so.Active != 101 || so.Cursor != "" {
-					t.Errorf("from the cursor on it reconciles %d, %v; want the 100 of the last page, and the one that was set aside", so.Active, err)
+					t.Errorf("from the cursor on it reconciles %d, %v; want the 100 of the last page, and the one "+
+						"that was set aside", so.Active, err)
 				}
 			})
 		})
@@ -150,7 +157,8 @@ func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
 		last := h.diesAtThePage(3)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 		if err != nil || so.Active != 1102 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1102: the second page and all behind, and two of the first", so.Active, err)
+			t.Errorf("from the cursor on it reconciles %d, %v; want 1102: the second page and all behind, and two "+
+				"of the first", so.Active, err)
 		}
 	})
 }
@@ -175,7 +183,8 @@ func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		h.fault.Store(nil)
-		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: at}); err != nil || so.Active != 1 || so.Instances != 1 {
+		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: at}); err != nil || so.Active != 1 ||
+			so.Instances != 1 {
 			t.Errorf("all pages are done but for one instance, and it reconciles %+v, %v", so, err)
 		}
 	})
@@ -188,14 +197,19 @@ type refusing struct {
 	well atomic.Bool
 }
 
-func (r *refusing) ReconcileInstance(ctx context.Context, instanceID string, how provider.ReconcileOptions) (provider.ReconcileResult, error) {
+func (r *refusing) ReconcileInstance(
+	ctx context.Context, instanceID string, how provider.ReconcileOptions,
+) (provider.ReconcileResult, error) {
 	if r.well.Load() {
 		return r.Provider.ReconcileInstance(ctx, instanceID, how)
 	}
-	return provider.ReconcileResult{}, &provider.Error{Op: "DynamoDB.GetItem", InstanceID: instanceID, Retryable: true, Err: errors.New("throttled")}
+	return provider.ReconcileResult{}, &provider.Error{
+		Op: "DynamoDB.GetItem", InstanceID: instanceID, Retryable: true, Err: errors.New("throttled"),
+	}
 }
 
-// All fails that is about instances, and lists do not: it stops when that has lasted for an hour, and goes on when all is well.
+// All fails that is about instances, and lists do not: it stops when that has lasted for an hour, and goes on when all
+// is well.
 func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -204,7 +218,8 @@ func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 		c := admin.New(hub)
 		began := time.Now()
 		so, err := c.Reconcile(h.ctx, admin.ReconcileOptions{})
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") || took > 70*time.Minute || len(so.RemainingInstances) != 1000 || so.Instances != 0 {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") ||
+			took > 70*time.Minute || len(so.RemainingInstances) != 1000 || so.Instances != 0 {
 			t.Errorf("after %v: %d of %d, %v", took, len(so.RemainingInstances), so.Instances, err)
 		}
 		hub.well.Store(true)

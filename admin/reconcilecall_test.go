@@ -29,7 +29,8 @@ func addCalls(_ *lost, r *perdure.Registry) {
 	})
 	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, last int) (string, error) {
 		sum, taken := 0, 0
-		enough := perdure.CreateTimer(ctx, 365*24*time.Hour) // it ends with the last call, before whoever made that can make another
+		// it ends with the last call, before whoever made that can make another
+		enough := perdure.CreateTimer(ctx, 365*24*time.Hour)
 		err := perdure.SetUpdateHandler(ctx, "add", func(_ *perdure.OrchestrationContext, n int) (int, error) {
 			sum += n
 			if taken++; taken == last {
@@ -44,7 +45,8 @@ func addCalls(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// All queues are lost while a call is on its way, or its answer is: who has called is answered, and the call counts once.
+// All queues are lost while a call is on its way, or its answer is: who has called is answered, and the call counts
+// once.
 func TestWhatOneInstanceCallsSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"updateSent", "updateAnswered"} {
@@ -59,7 +61,9 @@ func TestWhatOneInstanceCallsSurvivesItsQueues(t *testing.T) {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
 					t.Parallel()
-					onHub(t, simhub.Options{BatchSize: 1}, addCalls, func(h *lost) { h.overLoss(kind, "asks", "adds", tt.last, tt.said, tt.heard, ago) })
+					onHub(t, simhub.Options{BatchSize: 1}, addCalls, func(h *lost) {
+						h.overLoss(kind, "asks", "adds", tt.last, tt.said, tt.heard, ago)
+					})
 				})
 			}
 		}

@@ -33,8 +33,8 @@ func textIn(it record, name string) string {
 	return s.Value
 }
 
-// forgottenTurn starts "i", of which a turn cancels an activity. In the table of the hub that begins then its cancel record is there, and its segment,
-// which is returned, is not.
+// forgottenTurn starts "i", of which a turn cancels an activity. In the table of the hub that begins then its cancel
+// record is there, and its segment, which is returned, is not.
 func (h *lost) forgottenTurn() (segment record) {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "gives-up", 0, client.WithInstanceID("i")); err != nil {
@@ -64,8 +64,9 @@ func (h *lost) forgottenTurn() (segment record) {
 	return segment
 }
 
-// A turn that cancels activities is one transaction of its segment and its cancel record. In a copy that is made item by item the record is there, and
-// the segment is not: the turn is forgotten, and what it had decided is not decided. The activity runs.
+// A turn that cancels activities is one transaction of its segment and its cancel record. In a copy that is made item
+// by item the record is there, and the segment is not: the turn is forgotten, and what it had decided is not decided.
+// The activity runs.
 func TestACancelWhoseTurnIsForgottenKeepsNoActivityFromRunning(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {

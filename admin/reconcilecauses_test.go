@@ -68,7 +68,8 @@ func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
 			return ok && strings.Contains(*batch[0].Body, `"kind":"start"`)
 		})
 		for n := range 4 {
-			if s, err := h.Status(h.ctx, fmt.Sprintf("loose-%d-of-i", n)); err != nil || s.Status != client.StatusCompleted {
+			if s, err := h.Status(h.ctx, fmt.Sprintf("loose-%d-of-i", n)); err != nil ||
+				s.Status != client.StatusCompleted {
 				t.Errorf("%d: %s, %v", n, s.Status, err)
 			}
 		}
@@ -91,7 +92,8 @@ func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
-			if update, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*update.UpdateExpression, ":wm") {
+			if update, ok := c.Input.(*dynamodb.UpdateItemInput); ok &&
+				strings.Contains(*update.UpdateExpression, ":wm") {
 				return errors.New("it failed")
 			}
 			return next()
@@ -114,7 +116,8 @@ func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 	})
 }
 
-// A child's deletion has told the parent, and the message is lost: the parent has its answer once the deletion is finished.
+// A child's deletion has told the parent, and the message is lost: the parent has its answer once the deletion is
+// finished.
 func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -190,14 +193,15 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
-		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "does not exist in hub") {
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed ||
+			!strings.Contains(s.Failure.Message, "does not exist in hub") {
 			t.Errorf("it is %s, %+v, %v", s.Status, s.Failure, err)
 		}
 	})
 }
 
-// New queues, and the stack's one schedule group: a schedule of before has the name of a timer's own, and sends to the queue of before. It is
-// replaced.
+// New queues, and the stack's one schedule group: a schedule of before has the name of a timer's own, and sends to the
+// queue of before. It is replaced.
 func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -209,7 +213,9 @@ func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
 		h.Close()
 		time.Sleep(20 * time.Minute)
 		h.Cloud.Table.Restore(backup)
-		hub, err := simhub.New(simhub.Options{Registry: h.registry(true), On: h.Hub, NewQueues: "new-", SameGroup: true, BuildID: "mended"})
+		hub, err := simhub.New(simhub.Options{
+			Registry: h.registry(true), On: h.Hub, NewQueues: "new-", SameGroup: true, BuildID: "mended",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,8 +23,8 @@ type position struct {
 }
 
 const (
-	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. If there are more, the
-	// position points to an earlier page instead.
+	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. If there are more,
+	// the position points to an earlier page instead.
 	maxPositionInstances = 20
 	// positionPrefix marks a position that is more than the cursor of a list, which has no dot.
 	positionPrefix = "reconcile."

@@ -25,8 +25,8 @@ func looksAt(c simaws.Call) bool {
 	return ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#")
 }
 
-// The operator's session expires in the middle of a page: the rest of the page fails, and then the list. Going on from the cursor reaches every
-// instance, and those that have failed are left.
+// The operator's session expires in the middle of a page: the rest of the page fails, and then the list. Going on from
+// the cursor reaches every instance, and those that have failed are left.
 func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -37,14 +37,18 @@ func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 				looked.Add(1)
 			}
 			if looked.Load() > 700 {
-				return &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "The security token included in the request is expired"}
+				return &smithy.GenericAPIError{
+					Code: "ExpiredTokenException", Message: "The security token included in the request is expired",
+				}
 			}
 			return next()
 		})
 		h.fault.Store(&fault)
 		first, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-		if err == nil || first.Failed == 0 || first.Failed != int64(len(first.RemainingInstances)) || first.Active+first.Failed != 1000 {
-			t.Fatalf("%d live, %d have failed, %d are left, %v", first.Active, first.Failed, len(first.RemainingInstances), err)
+		if err == nil || first.Failed == 0 || first.Failed != int64(len(first.RemainingInstances)) ||
+			first.Active+first.Failed != 1000 {
+			t.Fatalf("%d live, %d have failed, %d are left, %v", first.Active, first.Failed,
+				len(first.RemainingInstances), err)
 		}
 
 		h.fault.Store(nil)
@@ -54,27 +58,33 @@ func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 		}
 		onward, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: first.Cursor})
 		if err != nil || onward.Active != 1100 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1100, of the page that has failed on", onward.Active, err)
+			t.Errorf("from the cursor on it reconciles %d, %v; want 1100, of the page that has failed on",
+				onward.Active, err)
 		}
 	})
 }
 
-// The operator may not send to the new inbox. What has failed is left, and Reconcile does not go through all of the hub to say so.
+// The operator may not send to the new inbox. What has failed is left, and Reconcile does not go through all of the hub
+// to say so.
 func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(3000)
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "SendMessageBatch" || c.Operation == "SendMessage" {
-				return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized to perform sqs:SendMessage"}
+				return &smithy.GenericAPIError{
+					Code: "AccessDeniedException", Message: "not authorized to perform sqs:SendMessage",
+				}
 			}
 			return next()
 		})
 		h.fault.Store(&fault)
 		began := time.Now()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-		if err == nil || so.Failed == 0 || so.Failed != int64(len(so.RemainingInstances)) || so.Failed > 1000 || so.Cursor != "" || time.Since(began) > time.Minute {
-			t.Errorf("after %v %d of 3000 have failed, %d are left, the cursor is %q, %v", time.Since(began), so.Failed, len(so.RemainingInstances), so.Cursor, err)
+		if err == nil || so.Failed == 0 || so.Failed != int64(len(so.RemainingInstances)) || so.Failed > 1000 ||
+			so.Cursor != "" || time.Since(began) > time.Minute {
+			t.Errorf("after %v %d of 3000 have failed, %d are left, the cursor is %q, %v", time.Since(began), so.Failed,
+				len(so.RemainingInstances), so.Cursor, err)
 		}
 	})
 }
@@ -120,7 +130,8 @@ func TestNamedInstancesAreLeftWhenTheCallIsInterrupted(t *testing.T) {
 		})
 		h.fault.Store(&fault)
 		so, err := h.Reconcile(dying, admin.ReconcileOptions{Instances: ids})
-		if !errors.Is(err, context.Canceled) || so.Instances == 0 || so.Instances+int64(len(so.RemainingInstances)) != 600 {
+		if !errors.Is(err, context.Canceled) || so.Instances == 0 ||
+			so.Instances+int64(len(so.RemainingInstances)) != 600 {
 			t.Errorf("of 600 named %d are done and %d are left, %v", so.Instances, len(so.RemainingInstances), err)
 		}
 	})

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A reconciliation has sent a part of an instance's work, and an ordinary dispatch is repeated meanwhile, which writes the same note. The next try
-// of the reconciliation knows its own note, and sends only what is missing.
+// A reconciliation has sent a part of an instance's work, and an ordinary dispatch is repeated meanwhile, which writes
+// the same note. The next try of the reconciliation knows its own note, and sends only what is missing.
 func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"a note": 60, "a cursor": 2600} {
@@ -41,7 +41,8 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 				if err := reconcile(int64(n / 2)); err == nil {
 					t.Fatal("no call failed")
 				}
-				o, err := h.Provider.ReadOrchestration(h.ctx, &provider.OrchestrationItem{InstanceID: "i"}, provider.Strong)
+				o, err := h.Provider.ReadOrchestration(h.ctx, &provider.OrchestrationItem{InstanceID: "i"},
+					provider.Strong)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +56,8 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 				total, twice := sent.sum()
 				t.Logf("%d activities: %d work items", n, total)
 				if total < n || twice > 0 {
-					t.Errorf("%d work items of %d activities, %d of them twice or more; want each once", total, n, twice)
+					t.Errorf("%d work items of %d activities, %d of them twice or more; want each once", total, n,
+						twice)
 				}
 			})
 		})

@@ -40,7 +40,8 @@ func (h *lost) aged20() {
 	h.emptied()
 }
 
-// A child ended before the second that was restored, three weeks ago, and its outcome was in the queue: the parent has it.
+// A child ended before the second that was restored, three weeks ago, and its outcome was in the queue: the parent has
+// it.
 func TestAParentHasTheOutcomeOfAChildThatEndedLongAgo(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -74,7 +75,8 @@ func TestAChildIsCancelledWhoseParentEndedLongAgo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
-		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 1 || so.EndedBeforeLookback != 1 {
+		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 1 ||
+			so.EndedBeforeLookback != 1 {
 			t.Errorf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
@@ -99,7 +101,8 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 		if err != nil || so.SkippedOutputs != 1 || so.Sent != 0 {
 			t.Errorf("%+v, %v", so, err)
 		}
-		if so, err = h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour}); err != nil || so.SkippedOutputs != 0 || so.Sent != 1 {
+		if so, err = h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour}); err != nil ||
+			so.SkippedOutputs != 0 || so.Sent != 1 {
 			t.Errorf("with 28 days: %+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
@@ -109,7 +112,8 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	})
 }
 
-// An instance has continued as new once a minute for three days: some hundred of its executions are looked at, and it says so.
+// An instance has continued as new once a minute for three days: some hundred of its executions are looked at, and it
+// says so.
 func TestAnEternalInstanceCostsNoMoreThanOthers(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

@@ -54,7 +54,8 @@ func (h *lost) wantCancelledFor(id, reason string) {
 	}
 }
 
-// A parent left its child, ended and was purged, and the cancel was in a queue that is gone. Nothing of the parent can send it again.
+// A parent left its child, ended and was purged, and the cancel was in a queue that is gone. Nothing of the parent can
+// send it again.
 func TestAChildIsCancelledWhoseParentWasPurged(t *testing.T) {
 	t.Parallel()
 	for name, days := range map[string]int{"lately": 1, "so long ago that its tombstone is gone": 40} {
@@ -116,8 +117,8 @@ func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
 	})
 }
 
-// A parent left its child when it continued as new, three weeks ago. --lookback does not reach the execution that has decided so, and the child is
-// cancelled.
+// A parent left its child when it continued as new, three weeks ago. --lookback does not reach the execution that has
+// decided so, and the child is cancelled.
 func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -206,11 +207,13 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 	})
 }
 
-// The same 40 days later, when the tombstone is gone: the child does not run again, also where two reconcile at once while the hub is at
-// work, each message comes twice, and where the answer was lost with another queue.
+// The same 40 days later, when the tombstone is gone: the child does not run again, also where two reconcile at once
+// while the hub is at work, each message comes twice, and where the answer was lost with another queue.
 func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ operators, times int }{"once": {1, 1}, "two at once": {2, 1}, "again, with queues that are emptied": {1, 2}} {
+	for name, c := range map[string]struct{ operators, times int }{
+		"once": {1, 1}, "two at once": {2, 1}, "again, with queues that are emptied": {1, 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -223,7 +226,8 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 					for range c.operators {
 						all.Go(func() {
 							so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-							if err != nil || so.LostChildren != 1 && c.operators == 1 { // the parent of the second may be over by then
+							// the parent of the second may be over by then
+							if err != nil || so.LostChildren != 1 && c.operators == 1 {
 								t.Errorf("%+v, %v", so, err)
 							}
 						})
@@ -249,7 +253,8 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "waits-for-it", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallSubOrchestrationByName[int](ctx, "event", 0, perdure.WithInstanceID("old-child")).Await(ctx)
+			return perdure.CallSubOrchestrationByName[int](ctx, "event", 0,
+				perdure.WithInstanceID("old-child")).Await(ctx)
 		})
 	}
 	onHub(t, simhub.Options{BatchSize: 1}, fill, func(h *lost) {
@@ -270,8 +275,8 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 	})
 }
 
-// A living instance has started something three weeks ago, which has not arrived: its wake leads to that, whatever --lookback says, so it is sent, and not
-// counted as left out.
+// A living instance has started something three weeks ago, which has not arrived: its wake leads to that, whatever
+// --lookback says, so it is sent, and not counted as left out.
 func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
@@ -294,7 +299,8 @@ func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 	})
 }
 
-// Of what is over nothing is started again, however far back one looks, once nothing is left that would keep it from that.
+// Of what is over nothing is started again, however far back one looks, once nothing is left that would keep it from
+// that.
 func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -324,7 +330,8 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 			t.Errorf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
-		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil || len(left) > 0 || len(h.runs) > 0 {
+		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil ||
+			len(left) > 0 || len(h.runs) > 0 {
 			t.Errorf("%d run again, %v, %v", len(left), h.runs, err)
 		}
 	})
@@ -351,7 +358,8 @@ func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 		h.Cloud.ResetCounts()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Concurrency: 1})
 		if reads := h.Cloud.Counts()["DynamoDB.GetItem"]; err != nil || so.Active != 201 || reads != 202 {
-			t.Errorf("%d reads of %d instances, %+v, %v; want one of each, and one of the parent for all its children", reads, so.Active, so, err)
+			t.Errorf("%d reads of %d instances, %+v, %v; want one of each, and one of the parent for all its children",
+				reads, so.Active, so, err)
 		}
 	})
 }
@@ -367,7 +375,8 @@ func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 		table := h.Provider.Config().Table
 		text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 		_, err := h.Cloud.Table.UpdateItem(h.ctx, &dynamodb.UpdateItemInput{
-			TableName: &table, Key: map[string]types.AttributeValue{"pk": text("i#i"), "sk": text("i")}, UpdateExpression: aws.String("SET updated = :no"),
+			TableName: &table, Key: map[string]types.AttributeValue{"pk": text("i#i"), "sk": text("i")},
+			UpdateExpression:          aws.String("SET updated = :no"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{":no": text("no time")},
 		})
 		if err != nil {

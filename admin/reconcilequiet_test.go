@@ -11,14 +11,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The inbox of a hub at work loses its messages. SQS takes what is sent again within five minutes for what was lost, and deletes it too: a
-// reconciliation that begins after the quiet time loses nothing of it.
+// The inbox of a hub at work loses its messages. SQS takes what is sent again within five minutes for what was lost,
+// and deletes it too: a reconciliation that begins after the quiet time loses nothing of it.
 func TestWhatTheInboxLostArrivesAfterTheQuietTime(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct {
 		orchestration string
 		input         any
-	}{"start": {"parent", 1}, "childOutcome": {"parent", 1}, "activityOutcomes": {"chain", 1}, "timerFired": {"near", time.Second}} {
+	}{
+		"start": {"parent", 1}, "childOutcome": {"parent", 1}, "activityOutcomes": {"chain", 1},
+		"timerFired": {"near", time.Second},
+	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {

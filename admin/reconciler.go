@@ -17,10 +17,11 @@ import (
 const (
 	// maxAttempts is the number of attempts before an instance is deferred, with delays of one and two seconds.
 	maxAttempts = 3
-	// maxDeferred limits the instances that are deferred or have failed. A page starts when there is room for all of it.
+	// maxDeferred limits the instances that are deferred or have failed. A page starts when there is room for all of
+	// it.
 	maxDeferred = 1000
-	// callTimeout limits the first attempt of an instance, and the read of a page. Each later attempt has twice as long,
-	// up to maxCallTimeout. A call that hangs therefore does not occupy its slot for longer.
+	// callTimeout limits the first attempt of an instance, and the read of a page. Each later attempt has twice as
+	// long, up to maxCallTimeout. A call that hangs therefore does not occupy its slot for longer.
 	callTimeout    = 2 * time.Minute
 	maxCallTimeout = 16 * time.Minute
 	// retryInterval is how often deferred instances are retried while pages are left.
@@ -80,8 +81,8 @@ func (r *reconciler) reconcileByID(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// reconcileFrom reconciles all instances from a position on. Deletions come first, because the parent of a child that is
-// being deleted receives its response when the deletion is complete. A deletion that fails is retried with its page.
+// reconcileFrom reconciles all instances from a position on. Deletions come first, because the parent of a child that
+// is being deleted receives its response when the deletion is complete. A deletion that fails is retried with its page.
 func (r *reconciler) reconcileFrom(ctx context.Context, p position) error {
 	r.pageCursor, r.pagesDone = p.Page, p.PagesDone
 	if err := r.reconcileByID(ctx, p.Instances); err != nil || p.PagesDone {
@@ -323,8 +324,8 @@ func (r *reconciler) progress() ReconcileResult {
 	return result
 }
 
-// finish returns the final result, and the error of the call: err if it stopped early. Instances that are still deferred
-// have failed.
+// finish returns the final result, and the error of the call: err if it stopped early. Instances that are still
+// deferred have failed.
 func (r *reconciler) finish(err error) (ReconcileResult, error) {
 	remaining := r.remaining()
 	if err != nil {
@@ -339,7 +340,8 @@ func (r *reconciler) finish(err error) (ReconcileResult, error) {
 	result := r.progress()
 	result.RemainingInstances, result.Cursor = remaining, ""
 	if result.Failed > 0 {
-		err = fmt.Errorf("%d of %d instances failed, first error: %s", result.Failed, result.Instances, result.Errors[0])
+		err = fmt.Errorf("%d of %d instances failed, first error: %s", result.Failed, result.Instances,
+			result.Errors[0])
 	}
 	return result, err
 }

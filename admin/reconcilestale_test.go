@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A reconciliation takes hours, and the hub is at work. A parent was looked at, for one of its children; it continued as new, and the next execution
-// has started a child with the id of one that was set aside, and purged. That child is of the parent's current execution, whatever was seen before.
+// A reconciliation takes hours, and the hub is at work. A parent was looked at, for one of its children; it continued
+// as new, and the next execution has started a child with the id of one that was set aside, and purged. That child is
+// of the parent's current execution, whatever was seen before.
 func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {

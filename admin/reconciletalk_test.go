@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addTalk adds an orchestration that tells another two words, and one that gathers words until it is told that this was the last.
+// addTalk adds an orchestration that tells another two words, and one that gathers words until it is told that this was
+// the last.
 func addTalk(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "says", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		answers := ""
@@ -39,7 +40,8 @@ func addTalk(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// All queues are lost while an event is on its way, or its answer is: the sender is told what has become of it, and it counts once.
+// All queues are lost while an event is on its way, or its answer is: the sender is told what has become of it, and it
+// counts once.
 func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
@@ -54,14 +56,17 @@ func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
 					t.Parallel()
-					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) { h.overLoss(kind, "says", "gathers", tt.last, tt.said, tt.heard, ago) })
+					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) {
+						h.overLoss(kind, "says", "gathers", tt.last, tt.said, tt.heard, ago)
+					})
 				})
 			}
 		}
 	}
 }
 
-// overLoss loses all queues while what a sender has for a receiver, or its answer, is on its way; without an input there is no receiver.
+// overLoss loses all queues while what a sender has for a receiver, or its answer, is on its way; without an input
+// there is no receiver.
 func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard string, ago time.Duration) {
 	h.t.Helper()
 	if last != nil {
@@ -86,7 +91,8 @@ func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard str
 		if want == "" {
 			continue
 		}
-		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprintf("%q", want) {
+		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted ||
+			string(s.Output) != fmt.Sprintf("%q", want) {
 			h.t.Errorf("%s is %s with %s, %v; want %q", id, s.Status, s.Output, err, want)
 		}
 	}

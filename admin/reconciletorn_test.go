@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A copy of a table in another region is made item by item: the last transaction of an instance may have arrived in part.
+// A copy of a table in another region is made item by item: the last transaction of an instance may have arrived in
+// part.
 
 type record = map[string]types.AttributeValue
 
@@ -42,7 +43,8 @@ func (h *lost) lacks(pk, sk string) {
 	h.t.Helper()
 	h.record(pk, sk)
 	table := h.Provider.Config().Table
-	if _, err := h.Cloud.Table.DeleteItem(h.ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: recordKey(pk, sk)}); err != nil {
+	if _, err := h.Cloud.Table.DeleteItem(h.ctx,
+		&dynamodb.DeleteItemInput{TableName: &table, Key: recordKey(pk, sk)}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -64,8 +66,8 @@ func addRenews(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// renewed starts "i", which continues as new. It returns its item before that, and the id of the next execution; the table is as it was right after
-// the transaction.
+// renewed starts "i", which continues as new. It returns its item before that, and the id of the next execution; the
+// table is as it was right after the transaction.
 func (h *lost) renewed() (before record, next string) {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "renews", 1, client.WithInstanceID("i")); err != nil {
@@ -97,8 +99,8 @@ func (h *lost) renewed() (before record, next string) {
 	return before, next
 }
 
-// An instance of which a transaction has arrived in part is neither gone nor silent: a reconciliation names it, and it is blocked, with what is wrong.
-// What is sent to it is kept as a dead letter, and it can be terminated.
+// An instance of which a transaction has arrived in part is neither gone nor silent: a reconciliation names it, and it
+// is blocked, with what is wrong. What is sent to it is kept as a dead letter, and it can be terminated.
 func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 	t.Parallel()
 	for name, torn := range map[string]func(h *lost){
@@ -129,7 +131,8 @@ func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 				torn(h)
 				h.begins(addRenews)
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 || !strings.Contains(so.Errors[0], `"i"`) {
+				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 ||
+					!strings.Contains(so.Errors[0], `"i"`) {
 					t.Errorf("it reconciles %+v, %v; want that it names i", so, err)
 				}
 				h.ServeFor(h.ctx, 2*time.Hour)
@@ -137,7 +140,8 @@ func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 				if s.Failure == nil || s.Failure.Type != history.TypeCorrupt {
 					t.Errorf("it is blocked with %+v; want %s", s.Failure, history.TypeCorrupt)
 				}
-				if visible, hidden, err := h.Provider.CountDeadLetters(h.ctx, provider.QueueInbox); err != nil || visible+hidden != 1 {
+				if visible, hidden, err := h.Provider.CountDeadLetters(h.ctx, provider.QueueInbox); err != nil ||
+					visible+hidden != 1 {
 					t.Errorf("%d dead letters, %v; want the message that it was sent", visible+hidden, err)
 				}
 				if err := h.Terminate(h.ctx, "i", "by the test"); err != nil {

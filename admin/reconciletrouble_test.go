@@ -20,7 +20,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A reconciliation dies at a call, and its calls are throttled for an hour: the next one loses nothing, and the throttled one waits.
+// A reconciliation dies at a call, and its calls are throttled for an hour: the next one loses nothing, and the
+// throttled one waits.
 func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []int64{1, 40, 111, 160} {
@@ -53,7 +54,8 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 					return next()
 				})
 				h.fault.Store(&throttled)
-				if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: so.Cursor}); err != nil || so.Failed > 0 {
+				if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: so.Cursor}); err != nil ||
+					so.Failed > 0 {
 					t.Fatalf("%+v, %v", so, err)
 				}
 				h.fault.Store(nil)
@@ -64,8 +66,9 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 	}
 }
 
-// A large turn, whose last windows cannot be sent for half an hour, and one of which half of all calls fail for an hour: each try goes on
-// where the one before was, and what one operator has noted another, who begins a little later, does not forget.
+// A large turn, whose last windows cannot be sent for half an hour, and one of which half of all calls fail for an
+// hour: each try goes on where the one before was, and what one operator has noted another, who begins a little later,
+// does not forget.
 func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,7 +111,8 @@ func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 					total += n
 					most = max(most, n)
 				}
-				t.Logf("%d activities, %d operators: %d work items, %d of one activity at most", c.activities, c.operators, total, most)
+				t.Logf("%d activities, %d operators: %d work items, %d of one activity at most", c.activities,
+					c.operators, total, most)
 				if most > 2*c.operators {
 					t.Errorf("%d work items of one activity, want at most 2 of each operator", most)
 				}
@@ -117,8 +121,8 @@ func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 	}
 }
 
-// failSends has half of all calls fail for an hour, or the work items of activities behind one for half an hour. It counts the work items
-// that are sent of each activity.
+// failSends has half of all calls fail for an hour, or the work items of activities behind one for half an hour. It
+// counts the work items that are sent of each activity.
 func (h *lost) failSends(chance bool, behind int64) (sent map[int64]int) {
 	var mu sync.Mutex
 	sent = map[int64]int{}

@@ -22,7 +22,9 @@ import (
 // hangSlow has calls hang that read the items of slow instances, until a time: they are not answered.
 func (h *lost) hangSlow(until time.Time) {
 	fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
-		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#slow-") && time.Now().Before(until) {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok &&
+			strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#slow-") &&
+			time.Now().Before(until) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
@@ -31,7 +33,8 @@ func (h *lost) hangSlow(until time.Time) {
 	h.fault.Store(&fault)
 }
 
-// A call is not answered: it holds its place for two minutes, and then its instance is set aside, and done when calls are answered again.
+// A call is not answered: it holds its place for two minutes, and then its instance is set aside, and done when calls
+// are answered again.
 func TestACallThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -39,7 +42,9 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 		began := time.Now()
 		h.hangSlow(began.Add(20 * time.Minute))
 		var othersDone time.Duration
-		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Concurrency: 1, OnProgress: func(admin.ReconcileResult) { othersDone = time.Since(began) }})
+		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Concurrency: 1, OnProgress: func(admin.ReconcileResult) {
+			othersDone = time.Since(began)
+		}})
 		if err != nil || so.Active != 1100 || so.Failed > 0 {
 			t.Errorf("%+v, %v", so, err)
 		}
@@ -83,8 +88,8 @@ func (h *lost) throttled(windows ...time.Duration) {
 	h.fault.Store(&fault)
 }
 
-// All is throttled for an hour, and a minute after that for another: each success gives patience for an hour more. The wait is told about
-// once a minute.
+// All is throttled for an hour, and a minute after that for another: each success gives patience for an hour more. The
+// wait is told about once a minute.
 func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -104,13 +109,15 @@ func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 		if err != nil || so.Active != 600 {
 			t.Errorf("%+v, %v", so, err)
 		}
-		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute || told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
+		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute ||
+			told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
 			t.Errorf("told %d times, first %+v", len(told), told[0])
 		}
 	})
 }
 
-// Queues are emptied while all is throttled for an hour, and for another when two of three schedules are deleted: all goes, and the wait is told.
+// Queues are emptied while all is throttled for an hour, and for another when two of three schedules are deleted: all
+// goes, and the wait is told.
 func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -157,7 +164,8 @@ func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 	})
 }
 
-// A process deletes the schedules and dies, and the next one finds none. What one of them has sent meanwhile is emptied, too.
+// A process deletes the schedules and dies, and the next one finds none. What one of them has sent meanwhile is
+// emptied, too.
 func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -175,7 +183,9 @@ func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
 			if c.Operation == "DeleteSchedule" {
 				firing.Go(func() { // it was on its way
 					time.Sleep(40 * time.Second)
-					_ = h.Provider.HoldTimers(h.ctx, provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()})
+					_ = h.Provider.HoldTimers(h.ctx, provider.Timer{
+						V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now(),
+					})
 				})
 				die()
 			}

@@ -15,7 +15,8 @@ func (*asking) AFact() {}
 // String implements fmt.Stringer, for tests and debugging.
 func (*asking) String() string { return "asks" }
 
-// asks reports whether a call asks for something: it is given a context, or is of a method that asks through the one in its struct.
+// asks reports whether a call asks for something: it is given a context, or is of a method that asks through the one in
+// its struct.
 func (p *program) asks(c *ast.CallExpr) bool {
 	return looks(p, func(a *asker) bool { return a.asks(c) })
 }
@@ -38,8 +39,8 @@ type asker struct {
 	seen map[*types.Func]bool
 }
 
-// looks lets a new asker look. Where it finds nothing, none of the methods that it has seen asks, which is kept: before the end that is known of none, since
-// methods may call each other.
+// looks lets a new asker look. Where it finds nothing, none of the methods that it has seen asks, which is kept: before
+// the end that is known of none, since methods may call each other.
 func looks(p *program, look func(*asker) bool) bool {
 	a := &asker{p, map[*types.Func]bool{}}
 	found := look(a)

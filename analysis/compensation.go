@@ -150,7 +150,8 @@ func (in *deferring) waitsIn(body ast.Node) (all []wait) {
 // mayBeCancelled reports whether an expression is a context that something may cancel.
 func (in *deferring) mayBeCancelled(e ast.Expr) bool { return in.mayBeCancelledIn(nil, e) }
 
-// mayBeCancelledIn reports the same in a function that is called with a context that may be cancelled, by its parameter.
+// mayBeCancelledIn reports the same in a function that is called with a context that may be cancelled, by its
+// parameter.
 func (in *deferring) mayBeCancelledIn(parameter *types.Var, e ast.Expr) bool {
 	return isContext(in.pass.TypesInfo.TypeOf(e)) && !newTracing(in.program, parameter).isSafe(e)
 }

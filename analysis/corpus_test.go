@@ -18,8 +18,9 @@ import (
 	"github.com/perdure/perdure/analysis"
 )
 
-// Every wrong program of the corpus is found, with the words that its comments ask for, and nothing else is; in the right ones nothing is. Those in missed are
-// wrong, and their rules say that they are not found: a rule that learns it takes its program to the wrong ones.
+// Every wrong program of the corpus is found, with the words that its comments ask for, and nothing else is; in the
+// right ones nothing is. Those in missed are wrong, and their rules say that they are not found: a rule that learns it
+// takes its program to the wrong ones.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0
@@ -29,7 +30,9 @@ func TestCorpus(t *testing.T) {
 		}
 		wants, lines = wants+len(p.wants), lines+1
 		for _, w := range p.wants {
-			i := slices.IndexFunc(p.found, func(f finding) bool { return f.file == w.file && f.line == w.line && w.text.MatchString(f.text) })
+			i := slices.IndexFunc(p.found, func(f finding) bool {
+				return f.file == w.file && f.line == w.line && w.text.MatchString(f.text)
+			})
 			if i < 0 {
 				t.Errorf("%s:%d: not found: %s", w.file, w.line, w.text)
 				continue
@@ -83,7 +86,8 @@ type looked struct {
 func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []looked {
 	t.Helper()
 	fset := token.NewFileSet()
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule, Fset: fset}, patterns...)
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule, Fset: fset},
+		patterns...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ func describe() string {
 		if r.warning {
 			b.WriteString("*Warning.* ")
 		}
-		fmt.Fprintf(&b, "%s\n\n%s.\n\n**Misses:** %s\n", r.finds, strings.ToUpper(r.instead[:1])+r.instead[1:], r.misses)
+		fmt.Fprintf(&b, "%s\n\n%s.\n\n**Misses:** %s\n", r.finds, strings.ToUpper(r.instead[:1])+r.instead[1:],
+			r.misses)
 	}
 	b.WriteString("\n")
 	return b.String()

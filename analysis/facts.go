@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// effects is the fact about a function or a package's variable: what comes of calling or reading it in orchestration code.
+// effects is the fact about a function or a package's variable: what comes of calling or reading it in orchestration
+// code.
 type effects struct{ List []effect }
 
 // AFact marks effects as a fact.

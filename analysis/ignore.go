@@ -41,7 +41,8 @@ func readIgnores(pass *analysis.Pass) *ignores {
 	for _, file := range pass.Files {
 		for _, group := range file.Comments {
 			for _, c := range group.List {
-				if rest, ok := strings.CutPrefix(c.Text, directive); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+				if rest, ok := strings.CutPrefix(c.Text, directive); ok &&
+					(rest == "" || rest[0] == ' ' || rest[0] == '\t') {
 					all.add(file, group, c, rest)
 				}
 			}
@@ -88,7 +89,8 @@ func codeOnLine(fset *token.FileSet, file *ast.File, line int) bool {
 	return found
 }
 
-// cover reports whether a finding is ignored, and remembers that the directive was of use. One without a reason ignores nothing.
+// cover reports whether a finding is ignored, and remembers that the directive was of use. One without a reason ignores
+// nothing.
 func (s *ignores) cover(r *rule, pos token.Pos) bool {
 	if r == ignoring {
 		return false

@@ -10,7 +10,8 @@ import (
 type keptFutures struct {
 	*program
 
-	// stored is where each is given futures, in order; read are those that anything reads; passed are mentions that read nothing.
+	// stored is where each is given futures, in order; read are those that anything reads; passed are mentions that
+	// read nothing.
 	stored []stored
 	read   map[*types.Var]bool
 	passed map[*ast.Ident]bool
@@ -99,7 +100,8 @@ func (k *keptFutures) ranges(n *ast.RangeStmt) {
 	}
 }
 
-// gives notes what a variable is given. To be assigned to, to grow and to be assigned to the blank identifier is not to be read.
+// gives notes what a variable is given. To be assigned to, to grow and to be assigned to the blank identifier is not to
+// be read.
 func (k *keptFutures) gives(left, right ast.Expr) {
 	if isBlank(left) {
 		k.leavesUnread(right)
@@ -125,7 +127,8 @@ func (k *keptFutures) gives(left, right ast.Expr) {
 	}
 }
 
-// givenBy are the values that a variable, or an element of it, is given by an expression: its elements, what it is grown by, or itself.
+// givenBy are the values that a variable, or an element of it, is given by an expression: its elements, what it is
+// grown by, or itself.
 func (k *keptFutures) givenBy(v *types.Var, right ast.Expr) []ast.Expr {
 	switch r := ast.Unparen(right).(type) {
 	case *ast.CompositeLit:
@@ -146,7 +149,8 @@ func (k *keptFutures) givenBy(v *types.Var, right ast.Expr) []ast.Expr {
 	return []ast.Expr{right}
 }
 
-// shares notes that something else has the slice or map of a variable too: whatever reads that, reads what is put into the variable.
+// shares notes that something else has the slice or map of a variable too: whatever reads that, reads what is put into
+// the variable.
 func (k *keptFutures) shares(v *types.Var) {
 	if v != nil && canBeShared(v) {
 		k.read[v] = true

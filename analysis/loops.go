@@ -120,7 +120,8 @@ func (w *wayOut) afterError(out ast.Node) bool {
 	return false
 }
 
-// isBehindSuccess reports whether a statement is reached with an error alone: where there is none, one before it goes elsewhere.
+// isBehindSuccess reports whether a statement is reached with an error alone: where there is none, one before it goes
+// elsewhere.
 func (w *wayOut) isBehindSuccess(list []ast.Stmt, out ast.Node) bool {
 	for _, s := range list {
 		if s == out {

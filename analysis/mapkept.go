@@ -62,7 +62,8 @@ func (r *mapRange) isUsedBehind(left ast.Expr) bool {
 	return r.isRead(base, r.node.body, r.loop.End())
 }
 
-// isRead reports whether an expression stands in a piece of code, behind a place, otherwise than as what is assigned to.
+// isRead reports whether an expression stands in a piece of code, behind a place, otherwise than as what is assigned
+// to.
 func (r *mapRange) isRead(e ast.Expr, body ast.Node, behind token.Pos) bool {
 	text, found := types.ExprString(e), false
 	targets := map[ast.Expr]bool{}

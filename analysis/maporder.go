@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// isMapIterator reports whether an expression is a call of maps.Keys, Values or All, or a variable that holds what they return.
+// isMapIterator reports whether an expression is a call of maps.Keys, Values or All, or a variable that holds what they
+// return.
 func (w *walk) isMapIterator(e ast.Expr) bool {
 	if makesMapIterator(w.pass.TypesInfo, e) {
 		return true
@@ -59,13 +60,15 @@ type mapRange struct {
 	loop *ast.RangeStmt
 	// tainted are the variables that say where the loop is.
 	tainted map[types.Object]bool
-	// around is what is around the part that is looked at, within the loop; literals how many functions that are called where they are written.
+	// around is what is around the part that is looked at, within the loop; literals how many functions that are called
+	// where they are written.
 	around   []ast.Node
 	literals int
 	// kept: an outer variable has been given such a value. last are those that each round gives one.
 	kept string
 	last []*ast.AssignStmt
-	// single: how many keys the map has is asked, and it may be one. stops: a break tells what is kept. skips: a round may be left before its end.
+	// single: how many keys the map has is asked, and it may be one. stops: a break tells what is kept. skips: a round
+	// may be left before its end.
 	single, stops, skips bool
 }
 
@@ -184,7 +187,8 @@ func (r *mapRange) addsText(tok token.Token, left, right ast.Expr) bool {
 		return false
 	}
 	sum, ok := ast.Unparen(right).(*ast.BinaryExpr)
-	return tok == token.ADD_ASSIGN || tok == token.ASSIGN && ok && sum.Op == token.ADD && mentions(right, types.ExprString(left))
+	return tok == token.ADD_ASSIGN ||
+		tok == token.ASSIGN && ok && sum.Op == token.ADD && mentions(right, types.ExprString(left))
 }
 
 // gives notes that something outside of the loop is given what the loop is at.
@@ -215,9 +219,11 @@ func (r *mapRange) calls(c *ast.CallExpr) string {
 	}
 	name := callee.Name()
 	switch {
-	case isOurs(callee, "OrchestrationContext.SetCustomStatus", "OrchestrationContext.NewUUID", "OrchestrationContext.Rand", "Future.Await", "Future.Cancel", "ActivityRef.Call"), r.asks(c):
+	case isOurs(callee, "OrchestrationContext.SetCustomStatus", "OrchestrationContext.NewUUID",
+		"OrchestrationContext.Rand", "Future.Await", "Future.Cancel", "ActivityRef.Call"), r.asks(c):
 		return "calls " + r.display(callee)
-	case callee.Pkg() != nil && callee.Pkg().Path() == "fmt" && strings.HasPrefix(name, "Fprint") && !r.inside(c.Args[0]):
+	case callee.Pkg() != nil && callee.Pkg().Path() == "fmt" && strings.HasPrefix(name, "Fprint") &&
+		!r.inside(c.Args[0]):
 		return "writes text"
 	case strings.HasPrefix(name, "Write") && callee.Signature().Recv() != nil:
 		if sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok && !r.inside(sel.X) {
@@ -257,7 +263,8 @@ func (r *mapRange) inside(e ast.Expr) bool {
 		switch x := ast.Unparen(e).(type) {
 		case *ast.Ident:
 			obj := r.pass.TypesInfo.ObjectOf(x)
-			return x.Name == "_" || obj != nil && r.loop.Pos() <= obj.Pos() && obj.Pos() < r.loop.End() || x != whole && r.tainted[obj]
+			return x.Name == "_" || obj != nil && r.loop.Pos() <= obj.Pos() && obj.Pos() < r.loop.End() ||
+				x != whole && r.tainted[obj]
 		case *ast.IndexExpr:
 			if r.depends(x.Index) {
 				return true // each key has its own
@@ -322,7 +329,9 @@ func (w *walk) sortedBehind(slice ast.Expr) bool {
 	text := types.ExprString(slice)
 	return isWithin(w.node.body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		return ok && c.Pos() >= slice.Pos() && w.sorts(c) && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return mentions(arg, text) })
+		return ok && c.Pos() >= slice.Pos() && w.sorts(c) && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool {
+			return mentions(arg, text)
+		})
 	})
 }
 

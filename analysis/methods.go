@@ -5,8 +5,8 @@ import (
 	"go/types"
 )
 
-// implementations are the functions that a call of f runs: f itself, or for a method of an interface those of the types that the value can
-// be known to have.
+// implementations are the functions that a call of f runs: f itself, or for a method of an interface those of the types
+// that the value can be known to have.
 func (w *walk) implementations(id *ast.Ident, f *types.Func) []types.Object {
 	recv := f.Signature().Recv()
 	if recv == nil || !types.IsInterface(recv.Type()) {

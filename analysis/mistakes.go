@@ -194,7 +194,8 @@ func (in *inside) decidesIn(reader *ast.FuncLit, what string) {
 		}
 		callee := calleeOf(in.pass.TypesInfo, c)
 		gives := slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(in.pass.TypesInfo.TypeOf(e)) })
-		if ours := callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == root; ours && (gives || isOurs(callee, "OrchestrationContext.SetCustomStatus")) {
+		if ours := callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == root; ours &&
+			(gives || isOurs(callee, "OrchestrationContext.SetCustomStatus")) {
 			in.tell(answering, c.Pos(), "", what+" in "+in.node.name+" calls "+in.display(callee))
 		}
 		return true
@@ -241,7 +242,8 @@ func isLiteral(e ast.Expr) bool {
 	return ok
 }
 
-// comesOf reports whether an expression is a call of one of perdure's functions, or a variable that may hold what one returned.
+// comesOf reports whether an expression is a call of one of perdure's functions, or a variable that may hold what one
+// returned.
 func (in *inside) comesOf(e ast.Expr, names ...string) bool {
 	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
 		return isOurs(calleeOf(in.pass.TypesInfo, c), names...)

@@ -15,7 +15,8 @@ var (
 		finds: "Activities, orchestrations, entities, operations and updates that the program calls but does not " +
 			"register. `DefineActivity` alone does not register. The finding is at the call of " +
 			"`lambdahandler.StartOrchestrator` and suggests a similar name.",
-		why:     "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
+		why: "a turn fails if a called function is not registered, and an activity waits until a worker has its " +
+			"name",
 		instead: "register it; if another program has it, ignore this at the call or at DefineActivity",
 		misses: "Names and functions outside the registering call; references in fields and parameters; " +
 			"activities with `OnQueue`; orchestrations that a client starts; updates of other orchestrations.",
@@ -57,7 +58,8 @@ type naming struct {
 	// In and Out are the shapes of input and result; empty is any.
 	In, Out string
 	At      string
-	// Ref is the variable that a definition is in. ByRef: a registration by a reference that is not known, of one that is defined.
+	// Ref is the variable that a definition is in. ByRef: a registration by a reference that is not known, of one that
+	// is defined.
 	Ref   string
 	ByRef bool
 	// Elsewhere: another program is known to have it.
@@ -114,11 +116,12 @@ func formOf(f *types.Func) (form, bool) {
 
 // forms are the functions of perdure that name something, in the order of their arguments.
 var forms = map[string]form{
-	"AddActivity":              {what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
-	"AddOrchestration":         {what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
-	"AddEntity":                {what: anEntity, registers: true, name: 2},
-	"SetUpdateHandler":         {what: anUpdate, registers: true, name: 2, inType: 1, outType: 2},
-	"Operation":                {what: anUpdate, registers: true, name: 1, inType: 2, outType: 3}, // of the entity's instances
+	"AddActivity":      {what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
+	"AddOrchestration": {what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
+	"AddEntity":        {what: anEntity, registers: true, name: 2},
+	"SetUpdateHandler": {what: anUpdate, registers: true, name: 2, inType: 1, outType: 2},
+	// of the entity's instances
+	"Operation":                {what: anUpdate, registers: true, name: 1, inType: 2, outType: 3},
 	callUpdate:                 {what: anUpdate, name: 3, in: 4, outType: 1},
 	"DefineActivity":           {what: anActivity, defines: true, name: 1, inType: 1, outType: 2},
 	"CallActivity":             {what: anActivity, fn: 2},
@@ -145,7 +148,10 @@ type directory struct {
 
 // newDirectory finds what the package names, adds what it knows from others, and leaves it to those that import it.
 func newDirectory(program *program) *directory {
-	d := &directory{program: program, known: map[naming]struct{}{}, read: map[*ast.Ident]struct{}{}, refs: map[*ast.CallExpr]string{}}
+	d := &directory{
+		program: program, known: map[naming]struct{}{}, read: map[*ast.Ident]struct{}{},
+		refs: map[*ast.CallExpr]string{},
+	}
 	for _, imported := range d.pass.Pkg.Imports() {
 		var theirs names
 		if d.pass.ImportPackageFact(imported, &theirs) {
@@ -275,8 +281,8 @@ func (d *directory) function(e ast.Expr) string {
 	return f.Origin().FullName()
 }
 
-// judge reports calls that do not fit what is registered, once: in the package that has one of the two, or where the orchestrator
-// starts. There all of its program is known: what is not registered there is not registered.
+// judge reports calls that do not fit what is registered, once: in the package that has one of the two, or where the
+// orchestrator starts. There all of its program is known: what is not registered there is not registered.
 func (d *directory) judge() {
 	starts, there := d.starts(), slices.Concat(d.names.Registered, d.names.Defined)
 	for _, c := range d.names.Calls {
@@ -295,7 +301,8 @@ func (d *directory) starts() (pos token.Pos) {
 	for _, file := range d.pass.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CallExpr); ok {
-				if f := calleeOf(d.pass.TypesInfo, c); f != nil && f.FullName() == root+"/lambdahandler.StartOrchestrator" {
+				if f := calleeOf(d.pass.TypesInfo, c); f != nil &&
+					f.FullName() == root+"/lambdahandler.StartOrchestrator" {
 					pos = c.Pos()
 				}
 			}
@@ -352,7 +359,8 @@ func (d *directory) judgeRegistered(pos token.Pos) {
 	}
 }
 
-// isRegistered reports whether something that is called is registered, or may be, by a registration that is not understood.
+// isRegistered reports whether something that is called is registered, or may be, by a registration that is not
+// understood.
 func (d *directory) isRegistered(c naming) bool {
 	if c.What == anOperation && d.mayHaveAny(c.Of) || c.What == anActivity && c.Name != "" && d.isElsewhere(c.Name) {
 		return true
@@ -373,7 +381,8 @@ func (d *directory) isRegistered(c naming) bool {
 // like is a registered name that a call may have meant.
 func (d *directory) like(c naming) string {
 	for _, r := range d.names.Registered {
-		if r.What == c.What && (r.Of == c.Of || !d.isEntity(c.Of)) && c.Name != "" && changes(c.Name, r.Name) <= 1+len(c.Name)/6 {
+		if r.What == c.What && (r.Of == c.Of || !d.isEntity(c.Of)) && c.Name != "" &&
+			changes(c.Name, r.Name) <= 1+len(c.Name)/6 {
 			return r.Name
 		}
 	}

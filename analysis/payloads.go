@@ -22,17 +22,23 @@ var payloads = &rule{
 
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.
 var withPayloads = []string{
-	"AddActivity", "AddOrchestration", "DefineActivity", "Operation", "WaitForExternalEvent", "ContinueAsNew", "SideEffect", "SetUpdateHandler", "SetQueryHandler",
-	callActivityByName, callSubOrchestrationByName, "StartOrchestration", "WithStart", callUpdate, callEntity, raiseEvent,
+	"AddActivity", "AddOrchestration", "DefineActivity", "Operation", "WaitForExternalEvent", "ContinueAsNew",
+	"SideEffect", "SetUpdateHandler", "SetQueryHandler",
+	callActivityByName, callSubOrchestrationByName, "StartOrchestration", "WithStart", callUpdate, callEntity,
+	raiseEvent,
 	"WithErrorDetails", "ErrorDetails", "Heartbeat", "HeartbeatDetails",
 }
 
 // clientsWithPayloads are the methods of the client that send what they are given as any.
-var clientsWithPayloads = []string{"Start", "PrepareStart", "StartOrRaiseEvent", "StartOrUpdate", raiseEvent, "Update", callEntity, "Query", "CompleteActivity", "HeartbeatActivity"}
+var clientsWithPayloads = []string{
+	"Start", "PrepareStart", "StartOrRaiseEvent", "StartOrUpdate", raiseEvent, "Update", callEntity, "Query",
+	"CompleteActivity", "HeartbeatActivity",
+}
 
 func hasPayloads(f *types.Func) bool {
 	recv := f.Signature().Recv()
-	return isOurs(f, withPayloads...) || recv != nil && isNamed(recv.Type(), root+"/client", "Client") && slices.Contains(clientsWithPayloads, f.Name())
+	return isOurs(f, withPayloads...) ||
+		recv != nil && isNamed(recv.Type(), root+"/client", "Client") && slices.Contains(clientsWithPayloads, f.Name())
 }
 
 // travelling is what of a package travels.
@@ -63,7 +69,8 @@ func (p *travelling) read() {
 func (p *travelling) readGiven(c *ast.CallExpr, params *types.Tuple) {
 	for i := range min(len(c.Args), params.Len()) {
 		t := p.pass.TypesInfo.TypeOf(c.Args[i])
-		if empty, ok := types.Unalias(params.At(i).Type()).(*types.Interface); ok && empty.Empty() && t != nil && !types.IsInterface(t) {
+		if empty, ok := types.Unalias(params.At(i).Type()).(*types.Interface); ok && empty.Empty() && t != nil &&
+			!types.IsInterface(t) {
 			p.travels(t, c.Args[i].Pos())
 		}
 	}
@@ -143,8 +150,8 @@ func (p *payload) losesField(s *types.Struct) string {
 	return ""
 }
 
-// methodOfPointer returns the method by which a pointer to t, or to a part of t, becomes JSON, while the value does not;
-// it is empty if there is none. Only an addressable value is encoded by it, as in internal/payloadjson.
+// methodOfPointer returns the method by which a pointer to t, or to a part of t, becomes JSON, while the value does
+// not; it is empty if there is none. Only an addressable value is encoded by it, as in internal/payloadjson.
 func methodOfPointer(t types.Type) string {
 	for _, name := range []string{"MarshalJSON", "MarshalText"} {
 		if obj, _, indirect := types.LookupFieldOrMethod(t, false, nil, name); obj != nil {

@@ -39,10 +39,13 @@ func isGoContext(t types.Type) bool { return t != nil && isNamed(t, "context", "
 // isFuture reports whether a type is *perdure.Future.
 func isFuture(t types.Type) bool { return t != nil && isNamed(t, root, "Future") }
 
-// waits are the functions that wait through a context. What raises and sends are asked for goes out, and need not be awaited, but through a context that is
-// cancelled; nor is an activity or a child scheduled through that.
+// waits are the functions that wait through a context. What raises and sends are asked for goes out, and need not be
+// awaited, but through a context that is cancelled; nor is an activity or a child scheduled through that.
 var (
-	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "AwaitAll", "FirstSuccess", "Map", "AwaitUpdateHandlers", "WaitForCondition"}
+	waits = []string{
+		"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "AwaitAll", "FirstSuccess", "Map",
+		"AwaitUpdateHandlers", "WaitForCondition",
+	}
 	raises = []string{raiseEvent}
 	sends  = []string{callUpdate, callEntity}
 
@@ -72,7 +75,8 @@ func contextParam(sig *types.Signature) *types.Var {
 	return nil
 }
 
-// isOrchestrationCode reports whether a function runs as orchestration code: it takes the context, or is a method of what holds one.
+// isOrchestrationCode reports whether a function runs as orchestration code: it takes the context, or is a method of
+// what holds one.
 func isOrchestrationCode(sig *types.Signature) bool {
 	if contextParam(sig) != nil {
 		return true

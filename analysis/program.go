@@ -70,7 +70,8 @@ type call struct {
 func newProgram(pass *analysis.Pass, s *settings) *program {
 	p := &program{
 		pass: pass, set: s, ignores: readIgnores(pass),
-		of: map[types.Object]*node{}, assigned: map[*types.Var][]ast.Expr{}, writers: map[*types.Var]token.Pos{}, called: map[*ast.Ident]*ast.CallExpr{},
+		of: map[types.Object]*node{}, assigned: map[*types.Var][]ast.Expr{}, writers: map[*types.Var]token.Pos{},
+		called:   map[*ast.Ident]*ast.CallExpr{},
 		declared: map[*types.Func]*ast.FuncDecl{}, askers: map[*types.Func]bool{},
 	}
 	p.foreign = pass.Module != nil && pass.Module.Version != ""
@@ -146,7 +147,9 @@ func (p *program) judgeVariable(n *node, v *types.Var) {
 		n.own = slices.DeleteFunc(n.own, func(f found) bool { return p.foreign || !lasts(f.Rule) })
 	}
 	if by, ok := p.writers[v]; ok && !p.ignores.cover(globalRead, v.Pos()) {
-		n.own = append(n.own, found{effect{Rule: globalRead.id, Does: "is written at " + p.at(by), At: p.at(v.Pos())}, v.Pos()})
+		n.own = append(n.own, found{
+			effect{Rule: globalRead.id, Does: "is written at " + p.at(by), At: p.at(v.Pos())}, v.Pos(),
+		})
 	}
 }
 
@@ -191,7 +194,9 @@ func isFunction(obj types.Object) bool {
 
 // take adds an effect that the node does not have.
 func (n *node) take(e effect) bool {
-	if len(n.all) >= mostEffects || slices.ContainsFunc(n.all, func(have effect) bool { return have.key() == e.key() }) {
+	if len(n.all) >= mostEffects || slices.ContainsFunc(n.all, func(have effect) bool {
+		return have.key() == e.key()
+	}) {
 		return false
 	}
 	n.all = append(n.all, e)
@@ -272,7 +277,8 @@ func (p *program) tell(r *rule, pos token.Pos, instead, what string) {
 	p.pass.Report(analysis.Diagnostic{Pos: pos, Category: r.id, Message: text})
 }
 
-// display names a function or variable for people: with its package where that is another, with its type where it is a method.
+// display names a function or variable for people: with its package where that is another, with its type where it is a
+// method.
 func (p *program) display(obj types.Object) string {
 	name := obj.Name()
 	if f, ok := obj.(*types.Func); ok {

@@ -59,7 +59,8 @@ func (d *directory) reference(e ast.Expr) string {
 	return ""
 }
 
-// ofAnotherProgram reports whether an activity is one of a worker of another program: it says so, or has a queue of its own.
+// ofAnotherProgram reports whether an activity is one of a worker of another program: it says so, or has a queue of its
+// own.
 func (d *directory) ofAnotherProgram(c *ast.CallExpr) bool {
 	queue := slices.ContainsFunc(c.Args[1:], func(e ast.Expr) bool {
 		opt, ok := ast.Unparen(e).(*ast.CallExpr)
@@ -68,7 +69,8 @@ func (d *directory) ofAnotherProgram(c *ast.CallExpr) bool {
 	return queue || d.ignores.cover(unregistered, c.Pos())
 }
 
-// byReference gives a naming what the reference has whose method is called: its name, where that is known, and its types.
+// byReference gives a naming what the reference has whose method is called: its name, where that is known, and its
+// types.
 func (d *directory) byReference(n *naming, c *ast.CallExpr) {
 	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
 	if !ok {
@@ -117,7 +119,9 @@ func (d *directory) isElsewhere(name string) bool {
 
 // mayHaveAny reports whether it is not known what an entity has, since its name, or that of another, is put together.
 func (d *directory) mayHaveAny(entity string) bool {
-	return entity == "" || slices.ContainsFunc(d.names.Registered, func(r naming) bool { return r.What == anEntity && r.Name == "" })
+	return entity == "" || slices.ContainsFunc(d.names.Registered, func(r naming) bool {
+		return r.What == anEntity && r.Name == ""
+	})
 }
 
 // isEntity reports whether an entity is registered by a name.

@@ -9,7 +9,8 @@ type rule struct {
 	misses string
 	// warning: the code may be right.
 	warning bool
-	// foreign: an effect that counts inside of modules of others as well. What they lock or start on their own is theirs.
+	// foreign: an effect that counts inside of modules of others as well. What they lock or start on their own is
+	// theirs.
 	foreign bool
 }
 
@@ -77,8 +78,9 @@ var (
 		misses:  "Readers and writers behind interfaces.",
 	}
 	logging = &rule{
-		id:      "log",
-		finds:   "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, zerolog.",
+		id: "log",
+		finds: "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, " +
+			"zerolog.",
 		why:     "it writes the line again at each replay",
 		instead: "use ctx.Logger()",
 		misses:  "Loggers in your own variables: a `*slog.Logger` may be the context's.",
@@ -125,8 +127,10 @@ var (
 // rules lists them all, as docs/reference/linter.md does.
 func rules() []*rule {
 	return []*rule{
-		clock, random, environment, goroutine, channel, selecting, syncing, inputOutput, logging, mapOrder, globals, globalRead, contexts,
-		scope, compensation, unawaited, unidentified, continuing, changing, answering, endless, replaying, payloads, misfit, unregistered,
+		clock, random, environment, goroutine, channel, selecting, syncing, inputOutput, logging, mapOrder, globals,
+		globalRead, contexts,
+		scope, compensation, unawaited, unidentified, continuing, changing, answering, endless, replaying, payloads,
+		misfit, unregistered,
 		ignoring,
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// tracing follows a context back to where it comes from, through variables, fields, parameters and functions of the package.
+// tracing follows a context back to where it comes from, through variables, fields, parameters and functions of the
+// package.
 type tracing struct {
 	*program
 
@@ -20,8 +21,8 @@ func newTracing(p *program, given *types.Var) *tracing {
 	return &tracing{program: p, given: given, seen: map[types.Object]bool{}}
 }
 
-// isSafe reports whether a context may be one that nothing cancels: one of WithoutCancel or a scope of that, one that Compensate gives, or one of which it is
-// not known what made it.
+// isSafe reports whether a context may be one that nothing cancels: one of WithoutCancel or a scope of that, one that
+// Compensate gives, or one of which it is not known what made it.
 func (t *tracing) isSafe(e ast.Expr) bool {
 	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
 		return t.returnsSafe(c)
@@ -42,7 +43,8 @@ func (t *tracing) begins(o types.Object) bool {
 	return true
 }
 
-// variableIsSafe reports whether a variable is assigned such a context, or a parameter is passed one by a call anywhere in the package.
+// variableIsSafe reports whether a variable is assigned such a context, or a parameter is passed one by a call anywhere
+// in the package.
 func (t *tracing) variableIsSafe(v *types.Var) bool {
 	if slices.ContainsFunc(t.assigned[v], t.isSafe) {
 		return true
@@ -76,7 +78,9 @@ func (t *tracing) returnsSafe(c *ast.CallExpr) bool {
 // returns reports whether a function returns such a context by a statement.
 func (t *tracing) returns(f *types.Func, r *ast.ReturnStmt) bool {
 	if len(r.Results) > 0 {
-		return slices.ContainsFunc(r.Results, func(e ast.Expr) bool { return isContext(t.pass.TypesInfo.TypeOf(e)) && t.isSafe(e) })
+		return slices.ContainsFunc(r.Results, func(e ast.Expr) bool {
+			return isContext(t.pass.TypesInfo.TypeOf(e)) && t.isSafe(e)
+		})
 	}
 	for v := range f.Signature().Results().Variables() {
 		if isContext(v.Type()) && t.begins(v) && t.variableIsSafe(v) {
@@ -86,7 +90,8 @@ func (t *tracing) returns(f *types.Func, r *ast.ReturnStmt) bool {
 	return false
 }
 
-// passesSafe reports whether a call gives such a context to a parameter: to one of the function that it calls, or of one that is called in its turn.
+// passesSafe reports whether a call gives such a context to a parameter: to one of the function that it calls, or of
+// one that is called in its turn.
 func (t *tracing) passesSafe(c *ast.CallExpr, parameter *types.Var) bool {
 	for _, sig := range t.functions(c.Fun) {
 		for i := range min(sig.Params().Len(), len(c.Args)) {
@@ -96,13 +101,18 @@ func (t *tracing) passesSafe(c *ast.CallExpr, parameter *types.Var) bool {
 		}
 	}
 	passedOn := slices.ContainsFunc(c.Args, func(e ast.Expr) bool {
-		return slices.ContainsFunc(t.functions(e), func(sig *types.Signature) bool { return contextParam(sig) == parameter })
+		return slices.ContainsFunc(t.functions(e), func(sig *types.Signature) bool {
+			return contextParam(sig) == parameter
+		})
 	})
 	return passedOn && (isOurs(calleeOf(t.pass.TypesInfo, c), "Compensate") ||
-		slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(t.pass.TypesInfo.TypeOf(e)) && t.isSafe(e) }))
+		slices.ContainsFunc(c.Args, func(e ast.Expr) bool {
+			return isContext(t.pass.TypesInfo.TypeOf(e)) && t.isSafe(e)
+		}))
 }
 
-// functions are what an expression may be: a literal, a function that is declared, or what a variable is assigned of these.
+// functions are what an expression may be: a literal, a function that is declared, or what a variable is assigned of
+// these.
 func (t *tracing) functions(e ast.Expr) (all []*types.Signature) {
 	values := []ast.Expr{e}
 	if v := t.variable(e); v != nil {

@@ -204,7 +204,8 @@ func work(ctx context.Context, o *peers.Opened, name string, r table.Result) tab
 
 // describe prints the version and the setup of each peer, which readers need to interpret the ratios.
 func describe(chosen []peers.Peer) {
-	fmt.Printf("%s, %d processors, %s %s\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), runtime.GOARCH)
+	fmt.Printf("%s, %d processors, %s %s\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(),
+		runtime.Version(), runtime.GOARCH)
 	for _, p := range chosen {
 		fmt.Printf("- %s (%s): %s.\n", p.Name, p.Version, p.Where)
 	}

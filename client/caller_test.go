@@ -30,7 +30,9 @@ func (k *known) DeleteInstance(ctx context.Context, id string, force bool) error
 }
 
 // act makes every call that records a requester, and returns the recorded names.
-func act(t *testing.T, ctx context.Context, c *client.Client, p *fakeprovider.Provider, id string) (by []string) { //nolint:revive // t goes first in this package
+func act(
+	t *testing.T, ctx context.Context, c *client.Client, p *fakeprovider.Provider, id string,
+) (by []string) { //nolint:revive // t goes first in this package
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -75,14 +77,18 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 	everywhere(act(t, t.Context(), client.New(k), fake, "credentials"), alice, alice)
 	asked := k.asked
 	everywhere(act(t, t.Context(), client.New(k, client.WithCaller(bob)), fake, "option"), bob, bob)
-	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake, "context"), "carol", "carol")
-	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), client.New(k), fake, "nobody"), "", history.RequestedByClient)
-	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "", history.RequestedByClient)
+	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake,
+		"context"), "carol", "carol")
+	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), client.New(k), fake, "nobody"), "",
+		history.RequestedByClient)
+	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "",
+		history.RequestedByClient)
 	everywhere(act(t, t.Context(), client.New(fake), fake, "unknown"), "", history.RequestedByClient)
 	if k.asked != asked {
 		t.Error("the provider was asked who calls though that was said")
 	}
-	if err := client.New(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 || k.purged[0] != alice {
+	if err := client.New(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 ||
+		k.purged[0] != alice {
 		t.Errorf("purged by %q, %v", k.purged, err)
 	}
 }

@@ -16,9 +16,12 @@ import (
 )
 
 var (
-	cancelRequested = history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn", RequestedBy: history.RequestedByClient}
-	cancelled       = history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}
-	scheduled       = history.Event{Kind: history.ActivityScheduled, Name: "charge"}
+	cancelRequested = history.Event{
+		Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn",
+		RequestedBy: history.RequestedByClient,
+	}
+	cancelled = history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}
+	scheduled = history.Event{Kind: history.ActivityScheduled, Name: "charge"}
 )
 
 // An instance that is Cancelling is not over: it may be cancelled again.
@@ -37,7 +40,8 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := provider.Message{
-		Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "withdrawn",
+		Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested",
+		RequestedBy: "client", Text: "withdrawn",
 	}
 	if diff := cmp.Diff([]provider.Message{m, m}, p.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
@@ -66,7 +70,9 @@ func TestCancelRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for id, want := range map[string]error{"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded} {
+	for id, want := range map[string]error{
+		"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded,
+	} {
 		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
 			t.Errorf("cancel %s: %v", id, err)
 		}
@@ -105,14 +111,19 @@ func TestCancelActivity(t *testing.T) {
 		"of what completed":  {[]history.Event{completed("1")}, 3, client.ErrNotCancellable},
 		"of what terminated": {[]history.Event{{Kind: history.OrchestrationTerminated}}, 3, client.ErrNotCancellable},
 		"cancelled in a row": {
-			[]history.Event{scheduled, {Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}}, 3, client.ErrNotCancellable,
+			[]history.Event{
+				scheduled,
+				{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}},
+			}, 3, client.ErrNotCancellable,
 		},
 
 		"after the last event":       {nil, 4, client.ErrActivityNotFound},
 		"another kind of event":      {nil, 2, client.ErrActivityNotFound},
 		"a timer":                    {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
 		"no event of what completed": {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
-		"of an earlier execution":    {[]history.Event{{Kind: history.OrchestrationContinuedAsNew}}, 3, client.ErrActivityNotFound},
+		"of an earlier execution": {
+			[]history.Event{{Kind: history.OrchestrationContinuedAsNew}}, 3, client.ErrActivityNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +135,12 @@ func TestCancelActivity(t *testing.T) {
 			}
 			var want []provider.Message
 			if tt.want == nil {
-				want = []provider.Message{{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: tt.id, Text: "enough"}}
+				want = []provider.Message{
+					{
+						Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: tt.id,
+						Text: "enough",
+					},
+				}
 			}
 			if diff := cmp.Diff(want, p.Sent()); diff != "" {
 				t.Errorf("sent (-want +got):\n%s", diff)
@@ -164,8 +180,11 @@ func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	p.Append("one", scheduled)
-	c = client.New(continuing{p, func() { p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew}, scheduled) }})
-	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotCancellable) || len(p.Sent()) > 0 {
+	c = client.New(continuing{p, func() {
+		p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew}, scheduled)
+	}})
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotCancellable) ||
+		len(p.Sent()) > 0 {
 		t.Errorf("CancelActivity: %v, sent %+v", err, p.Sent())
 	}
 }
@@ -174,10 +193,12 @@ func TestCancelActivityOfNobody(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
-	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrActivityNotFound) {
+	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) ||
+		errors.Is(err, client.ErrActivityNotFound) {
 		t.Errorf("of no instance: %v", err)
 	}
-	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotFound) || !errors.Is(err, client.ErrActivityNotFound) {
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotFound) ||
+		!errors.Is(err, client.ErrActivityNotFound) {
 		t.Errorf("of no activity: %v", err)
 	}
 	down := errors.New("down")
@@ -192,7 +213,8 @@ func TestStatusOfACancellation(t *testing.T) {
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	p.Append("one", cancelRequested, history.Event{Kind: history.TurnStarted})
-	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCancelling || s.Status.Terminal() || s.Failure != nil {
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCancelling ||
+		s.Status.Terminal() || s.Failure != nil {
 		t.Errorf("while it unwinds: %+v, %v", s, err)
 	}
 	p.Append("one", cancelled)
@@ -202,10 +224,13 @@ func TestStatusOfACancellation(t *testing.T) {
 		t.Errorf("Wait = %+v, %v; failure (-want +got):\n%s", s, err, diff)
 	}
 	_, err = client.Result[string](s)
-	if e, ok := errors.AsType[*perdure.CancelledError](err); !ok || *e != (perdure.CancelledError{Reason: perdure.ReasonRequested, Message: "withdrawn"}) {
+	if e, ok := errors.AsType[*perdure.CancelledError](err); !ok || *e != (perdure.CancelledError{
+		Reason: perdure.ReasonRequested, Message: "withdrawn",
+	}) {
 		t.Errorf("Result: %v", err)
 	}
-	if e, ok := errors.AsType[*client.OrchestrationError](err); !ok || e.InstanceID != "one" || !errors.Is(err, context.Canceled) {
+	if e, ok := errors.AsType[*client.OrchestrationError](err); !ok || e.InstanceID != "one" ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("Result: %v", err)
 	}
 	if want := `orchestration "hello" (instance "one"): cancelled (requested): withdrawn`; err.Error() != want {
@@ -221,15 +246,18 @@ func TestListTakesEveryStatus(t *testing.T) {
 		return e
 	}
 	for id, events := range map[string][]history.Event{
-		"Pending": nil, "Running": {{Kind: history.TurnStarted}}, "Completed": {completed("1")}, "Failed": {{Kind: history.OrchestrationFailed}},
-		"Cancelling": {at(cancelRequested)}, "Cancelled": {at(cancelRequested), at(cancelled)}, "Terminated": {{Kind: history.OrchestrationTerminated}},
+		"Pending": nil, "Running": {{Kind: history.TurnStarted}}, "Completed": {completed("1")},
+		"Failed":     {{Kind: history.OrchestrationFailed}},
+		"Cancelling": {at(cancelRequested)}, "Cancelled": {at(cancelRequested), at(cancelled)},
+		"Terminated": {{Kind: history.OrchestrationTerminated}},
 	} {
 		mustStart(t, c, id)
 		p.Append(id, events...)
 	}
 	id := func(s client.Status) string { return s.InstanceID }
 	for _, s := range []client.RuntimeStatus{
-		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed, client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
+		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
+		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
 	} {
 		if got := ids(t, c.List(t.Context(), client.ListQuery{Status: s}), id); got != string(s)+" " {
 			t.Errorf("%s: %s", s, got)

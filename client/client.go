@@ -28,8 +28,8 @@ var (
 	// ErrPurged means that a start with this idempotency key was made before and its instance has been purged. It is an
 	// ErrAlreadyExists.
 	ErrPurged = provider.ErrPurged
-	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only PrepareStart returns it. Start
-	// returns the instance instead.
+	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only PrepareStart returns it.
+	// Start returns the instance instead.
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
 	// ErrEnded means that the instance has ended.
 	ErrEnded = provider.ErrEnded

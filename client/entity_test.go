@@ -60,11 +60,13 @@ func TestCallEntityChecksItsNames(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	for field, call := range map[string][3]string{
-		"entity": {"", "k", "add"}, "key": {"sum", "", "add"}, "update": {"sum", "k", ""}, "instanceId": {"sum", strings.Repeat("k", 1024), "add"}, "orchestration": {"unknown", "k", "add"},
+		"entity": {"", "k", "add"}, "key": {"sum", "", "add"}, "update": {"sum", "k", ""},
+		"instanceId": {"sum", strings.Repeat("k", 1024), "add"}, "orchestration": {"unknown", "k", "add"},
 	} {
 		_, err := c.CallEntity(t.Context(), call[0], call[1], call[2], 1)
 		e, told := errors.AsType[*provider.FieldError](err)
-		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown || field != "orchestration" && (!told || e.Field != field) {
+		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown ||
+			field != "orchestration" && (!told || e.Field != field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -106,7 +108,8 @@ func TestStartOrUpdate(t *testing.T) {
 		c, h := entities()
 		var told []string
 		for _, call := range []struct{ key, data string }{{"a", "1"}, {"a", "2"}, {"b", "3"}} {
-			got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", json.RawMessage(call.data), client.WithInstanceID("one"), client.WithIdempotencyKey(call.key))
+			got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", json.RawMessage(call.data),
+				client.WithInstanceID("one"), client.WithIdempotencyKey(call.key))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,13 +122,16 @@ func TestStartOrUpdate(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		h.Append("one", completed("1"))
-		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
+		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
+			client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
 			t.Errorf("the answer of what is over: %s, %v", got, err)
 		}
-		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err, client.ErrEnded) {
+		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err,
+			client.ErrEnded) {
 			t.Error(err)
 		}
-		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.IfExists(client.Replace))
+		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
+			client.IfExists(client.Replace))
 		if err != nil || !started || string(got) != "9" {
 			t.Errorf("replaced: %s, %v, %v", got, started, err)
 		}
@@ -165,7 +171,8 @@ func TestStartOrUpdateRefuses(t *testing.T) {
 	}
 }
 
-// The update is for the life that the start has looked at, and is not read again; what has another by then is told nothing.
+// The update is for the life that the start has looked at, and is not read again; what has another by then is told
+// nothing.
 func TestStartOrUpdateIsForOneLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,9 +190,12 @@ func TestStartOrUpdateIsForOneLife(t *testing.T) {
 		h.UpdateWith(func(provider.Message) *provider.UpdateResult { return nil })
 		h.do["send"] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
-			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})
+			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{
+				InstanceID: "one", StartID: "the other's", Name: "hello",
+			})
 		}
-		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started || !errors.Is(err, client.ErrNotFound) {
+		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started ||
+			!errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%v, %v", started, err)
 		}
 		if last := h.told[len(h.told)-1]; last.StartID != was {

@@ -23,7 +23,8 @@ func ExampleClient_PutSchedule() {
 	c, stop := serve(r)
 	defer stop()
 	must(c.PutSchedule(ctx, schedule.Schedule{
-		ID: "nightly", Orchestration: "report", Input: []byte(`"sales"`), Expression: "0 2 * * *", TimeZone: "Europe/Berlin", Overlap: schedule.OverlapCancel,
+		ID: "nightly", Orchestration: "report", Input: []byte(`"sales"`), Expression: "0 2 * * *",
+		TimeZone: "Europe/Berlin", Overlap: schedule.OverlapCancel,
 	}))
 	first, err := c.TriggerSchedule(ctx, "nightly")
 	must(err)

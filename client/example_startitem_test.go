@@ -21,12 +21,15 @@ import (
 func ExampleClient_PrepareStart() {
 	ctx := context.Background()
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "fulfil", func(_ *perdure.OrchestrationContext, order string) (string, error) { return "packed " + order, nil })
+	perdure.AddOrchestration(r, "fulfil", func(_ *perdure.OrchestrationContext, order string) (string, error) {
+		return "packed " + order, nil
+	})
 	hub, table, stop := hubAndTable(r)
 	defer stop()
 
 	take := func(order string) error {
-		start, err := hub.PrepareStart(ctx, "fulfil", order, client.WithInstanceID("fulfil-"+order), client.WithIdempotencyKey(order))
+		start, err := hub.PrepareStart(ctx, "fulfil", order, client.WithInstanceID("fulfil-"+order),
+			client.WithIdempotencyKey(order))
 		if errors.Is(err, client.ErrAlreadyStarted) {
 			return fmt.Errorf("%s is taken", order)
 		}
@@ -34,10 +37,13 @@ func ExampleClient_PrepareStart() {
 			return err
 		}
 		put := &types.Put{
-			TableName: aws.String("orders"), Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
+			TableName:           aws.String("orders"),
+			Item:                map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
 			ConditionExpression: aws.String("attribute_not_exists(id)"),
 		}
-		_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: put})})
+		_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: put}),
+		})
 		if err != nil {
 			return errors.Join(start.StartError(err), err)
 		}

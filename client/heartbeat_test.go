@@ -19,7 +19,9 @@ type overtaking struct {
 	other provider.ActivityRecord
 }
 
-func (h *overtaking) HeartbeatPending(_ context.Context, executionID string, b provider.PendingHeartbeat) (bool, error) {
+func (h *overtaking) HeartbeatPending(_ context.Context, executionID string, b provider.PendingHeartbeat) (
+	bool, error,
+) {
 	h.other.ActivityID = b.ActivityID
 	h.Leave(executionID, h.other)
 	return false, nil
@@ -31,9 +33,13 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		other provider.ActivityRecord
 		over  bool
 	}{
-		"of the next attempt":    {provider.ActivityRecord{HeartbeatAttempt: 3, LastHeartbeatAt: began}, true},
-		"of the same attempt":    {provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began.Add(time.Hour)}, false},
-		"the end of the attempt": {provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, TimedOutAttempt: 2}, true},
+		"of the next attempt": {provider.ActivityRecord{HeartbeatAttempt: 3, LastHeartbeatAt: began}, true},
+		"of the same attempt": {
+			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began.Add(time.Hour)}, false,
+		},
+		"the end of the attempt": {
+			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, TimedOutAttempt: 2}, true,
+		},
 	} {
 		h := &overtaking{fakeprovider.New(func() time.Time { return began }, "hello"), tt.other}
 		c := client.New(h, client.WithClock(func() time.Time { return began }))

@@ -21,7 +21,8 @@ type historyOptions struct {
 // maxExecutionIDBytes is longer than any execution ID.
 const maxExecutionIDBytes = 64
 
-// WithExecutionID selects the current or an earlier execution of the instance by its ID. The default is the current one.
+// WithExecutionID selects the current or an earlier execution of the instance by its ID. The default is the current
+// one.
 func WithExecutionID(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
@@ -35,7 +36,9 @@ func AfterEvent(eventID int64) HistoryOption { return func(o *historyOptions) { 
 //
 // The iterator ends with the first error. The error is ErrNotFound if the instance or the execution does not exist or
 // is being purged.
-func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
+func (c *Client) History(
+	ctx context.Context, instanceID string, opts ...HistoryOption,
+) iter.Seq2[history.Event, error] {
 	var o historyOptions
 	for _, opt := range opts {
 		opt(&o)

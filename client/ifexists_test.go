@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ending is a hub that ends what it is told to terminate, at the second look. It notes the calls, and may fail one of them, or do something before it.
+// ending is a hub that ends what it is told to terminate, at the second look. It notes the calls, and may fail one of
+// them, or do something before it.
 type ending struct {
 	*fakeprovider.Provider
 
@@ -85,7 +86,11 @@ func (h *ending) DeleteIncarnation(ctx context.Context, id, startID string, forc
 func occupied(t *testing.T) (*client.Client, *ending) {
 	t.Helper()
 	h := &ending{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "bye"), do: map[string]func(){}}
-	c := client.New(h, client.WithClock(func() time.Time { return began }), client.WithSleep(func(ctx context.Context, _ time.Duration) error { return ctx.Err() }), client.WithCaller("ann"))
+	c := client.New(h, client.WithClock(func() time.Time {
+		return began
+	}), client.WithSleep(func(ctx context.Context, _ time.Duration) error {
+		return ctx.Err()
+	}), client.WithCaller("ann"))
 	mustStart(t, c, "one")
 	h.calls = nil
 	return c, h
@@ -102,7 +107,8 @@ func (h *ending) wantCalls(t *testing.T, want ...string) {
 
 func (h *ending) wantOne(t *testing.T, orchestration string) {
 	t.Helper()
-	if in, err := h.Provider.ReadInstance(t.Context(), "one"); err != nil || in.Name != orchestration || in.Status != provider.StatusPending {
+	if in, err := h.Provider.ReadInstance(t.Context(), "one"); err != nil || in.Name != orchestration ||
+		in.Status != provider.StatusPending {
 		t.Errorf("it is %s, %s, %v; want a new %s", in.Name, in.Status, err, orchestration)
 	}
 }
@@ -111,13 +117,23 @@ func TestIfExistsRefuses(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	for name, err := range map[string]error{
-		"no id": func() error { _, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Replace)); return err }(),
-		"a key alone": func() error {
-			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.UseExisting), client.WithIdempotencyKey("k"))
+		"no id": func() error {
+			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Replace))
 			return err
 		}(),
-		"no such":   func() error { _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists("keep")); return err }(),
-		"a restart": func() error { _, err := c.Restart(t.Context(), "one", client.IfExists(client.Replace)); return err }(),
+		"a key alone": func() error {
+			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.UseExisting),
+				client.WithIdempotencyKey("k"))
+			return err
+		}(),
+		"no such": func() error {
+			_, err := c.Start(t.Context(), "bye", 0, one, client.IfExists("keep"))
+			return err
+		}(),
+		"a restart": func() error {
+			_, err := c.Restart(t.Context(), "one", client.IfExists(client.Replace))
+			return err
+		}(),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "ifExists" {
 			t.Errorf("%s: %v", name, err)
@@ -126,7 +142,8 @@ func TestIfExistsRefuses(t *testing.T) {
 	if _, err := c.Start(t.Context(), "bye", 0, one); !errors.Is(err, client.ErrAlreadyExists) {
 		t.Errorf("without it: %v", err)
 	}
-	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err, client.ErrUnknownOrchestration) {
+	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err,
+		client.ErrUnknownOrchestration) {
 		t.Errorf("an orchestration that nobody knows: %v", err)
 	}
 	h.wantOne(t, "hello")
@@ -138,7 +155,8 @@ func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
 	c, h := occupied(t)
 	start := func(id string) {
 		t.Helper()
-		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id), client.IfExists(client.UseExisting)); err != nil || got != id {
+		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id),
+			client.IfExists(client.UseExisting)); err != nil || got != id {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
@@ -166,7 +184,10 @@ func TestReplaceEndsWhatHasTheID(t *testing.T) {
 	}
 	h.wantCalls(t, "start", "send", "read", "read", "delete", "start")
 	h.wantOne(t, "bye")
-	want := provider.Message{Kind: provider.MessageTerminate, InstanceID: "one", StartID: was.StartID, Text: client.ReplacedMessage, RequestedBy: "ann"}
+	want := provider.Message{
+		Kind: provider.MessageTerminate, InstanceID: "one", StartID: was.StartID, Text: client.ReplacedMessage,
+		RequestedBy: "ann",
+	}
 	if len(h.told) != 1 || fmt.Sprint(h.told[0]) != fmt.Sprint(want) {
 		t.Errorf("told %+v", h.told)
 	}
@@ -188,7 +209,8 @@ func TestReplaceIsRepeated(t *testing.T) {
 			c, h := occupied(t)
 			h.fail, h.done = n, done
 			replace := func() error {
-				_, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace), client.WithIdempotencyKey("k"))
+				_, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace),
+					client.WithIdempotencyKey("k"))
 				return err
 			}
 			err := replace()
@@ -209,12 +231,14 @@ func TestReplaceIsRepeated(t *testing.T) {
 	}
 }
 
-// A start with a key that comes again, late: its own instance is left alone, and where another has replaced that, so is the other one.
+// A start with a key that comes again, late: its own instance is left alone, and where another has replaced that, so is
+// the other one.
 func TestALateRepetitionReplacesNothing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	replace := func(key, orchestration string) error {
-		_, err := c.Start(t.Context(), orchestration, 0, one, client.IfExists(client.Replace), client.WithIdempotencyKey(key))
+		_, err := c.Start(t.Context(), orchestration, 0, one, client.IfExists(client.Replace),
+			client.WithIdempotencyKey(key))
 		return err
 	}
 	for _, key := range []string{"first", "first", "second"} {
@@ -232,19 +256,22 @@ func TestALateRepetitionReplacesNothing(t *testing.T) {
 	if len(h.told) != 2 {
 		t.Errorf("told %+v", h.told)
 	}
-	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting), client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
+	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting),
+		client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
 		t.Errorf("ignoring: %v", err)
 	}
 }
 
-// Another starter is faster, at each moment at which it may be: the later start replaces its instance, and nothing else is ended.
+// Another starter is faster, at each moment at which it may be: the later start replaces its instance, and nothing else
+// is ended.
 func TestTwoReplaceOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
 		c, h := occupied(t)
 		h.do[call] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
-			if _, err := h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"}); err != nil {
+			if _, err := h.Provider.StartOrchestration(t.Context(),
+				provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -298,7 +325,10 @@ func TestIgnoreWaitsForAPurge(t *testing.T) {
 	t.Parallel()
 	_, h := occupied(t)
 	slept := 0
-	c := client.New(&deleting{ending: h, looks: 3}, client.WithSleep(func(context.Context, time.Duration) error { slept++; return nil }))
+	c := client.New(&deleting{ending: h, looks: 3}, client.WithSleep(func(context.Context, time.Duration) error {
+		slept++
+		return nil
+	}))
 	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting)); err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,15 @@ import (
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// Calls that change something are intercepted, with what they are about and their errors; those with bad arguments are not made.
+// Calls that change something are intercepted, with what they are about and their errors; those with bad arguments are
+// not made.
 func TestCallsAreIntercepted(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
 	var errs []error
-	watch := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+	watch := perdure.Interceptor{ClientCall: func(
+		ctx context.Context, c perdure.ClientCall, next func(context.Context) error,
+	) {
 		calls, errs = append(calls, c), append(errs, next(ctx))
 	}}
 	p := fakeprovider.New(func() time.Time { return began }, "hello")
@@ -48,7 +51,8 @@ func TestCallsAreIntercepted(t *testing.T) {
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Fatalf("calls (-want +got):\n%s", diff)
 	}
-	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], client.ErrNotFound) || !errors.Is(errs[4], client.ErrActivityNotFound) {
+	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], client.ErrNotFound) ||
+		!errors.Is(errs[4], client.ErrActivityNotFound) {
 		t.Errorf("errors %v", errs)
 	}
 }
@@ -58,7 +62,9 @@ func TestAnInterceptorFailsNoCall(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(func() time.Time { return began }, "hello")
 	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(
-		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) { panic("broken") }},
+		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {
+			panic("broken")
+		}},
 		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {}},
 	))
 	mustStart(t, c, "one")

@@ -24,15 +24,19 @@ func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, forc
 	return r.Provider.DeleteInstance(ctx, instanceID, force)
 }
 
-// A server's call on behalf of ann, through an interceptor that passes on a context of its own: who purges is found out before, as it is of
-// a start, an event and a cancel.
+// A server's call on behalf of ann, through an interceptor that passes on a context of its own: who purges is found out
+// before, as it is of a start, an event and a cancel.
 func TestAnInterceptorDoesNotChangeWhoPurges(t *testing.T) {
 	t.Parallel()
 	hub := &requesters{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
-	bare := perdure.Interceptor{ClientCall: func(_ context.Context, _ perdure.ClientCall, next func(context.Context) error) {
+	bare := perdure.Interceptor{ClientCall: func(
+		_ context.Context, _ perdure.ClientCall, next func(context.Context) error,
+	) {
 		_ = next(context.Background())
 	}}
-	c := client.New(hub, client.WithClock(func() time.Time { return began }), client.WithCaller("the-servers-role"), client.WithInterceptors(bare))
+	c := client.New(hub, client.WithClock(func() time.Time {
+		return began
+	}), client.WithCaller("the-servers-role"), client.WithInterceptors(bare))
 	ctx := client.ContextWithCaller(t.Context(), "ann")
 	if _, err := c.Start(ctx, "hello", 0, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)

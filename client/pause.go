@@ -17,7 +17,8 @@ import (
 // A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
 // it. Pause returns ErrNotFound if the instance does not exist and ErrEnded if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
-	if _, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID, message); err != nil {
+	if _, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID,
+		message); err != nil {
 		return fmt.Errorf("client: pause: %w", err)
 	}
 	return nil

@@ -14,12 +14,15 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A resume asks the schedule, and where that is of a release which does not know of pauses of its own, or its instance is paused, the instance.
+// A resume asks the schedule, and where that is of a release which does not know of pauses of its own, or its instance
+// is paused, the instance.
 func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
 	rejected := func(reason string) provider.UpdateResult {
-		return provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"}}
+		return provider.UpdateResult{
+			Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"},
+		}
 	}
 	answered := func(doc string) provider.UpdateResult {
 		return provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(doc)}
@@ -31,21 +34,26 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 		want   error
 		code   client.UpdateCode
 	}{
-		"it was paused":           {answer: answered("true"), sent: []string{update}},
-		"it was not":              {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
-		"of a release before":     {answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused},
+		"it was paused": {answer: answered("true"), sent: []string{update}},
+		"it was not":    {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
+		"of a release before": {
+			answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused,
+		},
 		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance, update}},
 		"both were paused":        {answer: answered("true"), paused: true, sent: []string{instance, update}},
 		"both, a release before": {
 			answer: rejected(history.RejectedNoHandler), paused: true, sent: []string{instance, update},
 		},
-		"it cannot be asked now": {answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded},
+		"it cannot be asked now": {
+			answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := fakeprovider.New(time.Now, schedule.OrchestrationName)
 			cl := client.New(p)
-			if err := cl.PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
+			if err := cl.PutSchedule(t.Context(),
+				schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
 				t.Fatal(err)
 			}
 			if c.paused {
@@ -59,7 +67,8 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 			}
 			var sent []string
 			for _, m := range p.Sent() {
-				sent = append(sent, strings.Join(strings.Fields(string(m.Kind)+" "+m.Name+" "+string(m.Data)+m.Text), " "))
+				sent = append(sent,
+					strings.Join(strings.Fields(string(m.Kind)+" "+m.Name+" "+string(m.Data)+m.Text), " "))
 			}
 			if !slices.Equal(sent, c.sent) {
 				t.Errorf("sent %q", sent)

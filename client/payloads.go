@@ -55,8 +55,8 @@ func EncodedPayloadOf(p history.Payload) (e EncodedPayload, ok bool) {
 	return EncodedPayload{Codec: encoded.Codec, Key: encoded.Key, Bytes: encoded.Bytes}, ok
 }
 
-// decode returns the document of a payload, or a description if the client cannot decode or read it. It returns an error
-// only for outages.
+// decode returns the document of a payload, or a description if the client cannot decode or read it. It returns an
+// error only for outages.
 func (c *Client) decode(
 	ctx context.Context, about perdure.PayloadInfo, p history.Payload,
 ) (doc json.RawMessage, encoded *EncodedPayload, err error) {

@@ -66,19 +66,32 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 		at(20, history.Event{Kind: history.ActivityScheduled, Name: "given up"}),        // #18
 		at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 18}), // settles it
 	)
-	p.Retry("x1", provider.ActivityRetry{ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"}}) // is over
-	p.Retry("x1", provider.ActivityRetry{ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000), Error: &history.Failure{Type: "ScaleError", Message: "stuck"}})
+	// is over
+	p.Retry("x1", provider.ActivityRetry{
+		ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"},
+	})
+	p.Retry("x1", provider.ActivityRetry{
+		ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000),
+		Error: &history.Failure{Type: "ScaleError", Message: "stuck"},
+	})
 	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
 	p.Work(map[string]time.Time{"payments": began})
 	got := mustPending(t, c, 0)
 	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{
 		{
-			Kind: client.PendingActivity, ID: 16, Name: "weigh", ScheduledAt: instant(20), Attempt: 3, LastError: &history.Failure{Type: "ScaleError", Message: "stuck"},
-			FailedAt: instant(1000), NextAttemptAt: instant(5000),
+			Kind: client.PendingActivity, ID: 16, Name: "weigh", ScheduledAt: instant(20), Attempt: 3,
+			LastError: &history.Failure{Type: "ScaleError", Message: "stuck"},
+			FailedAt:  instant(1000), NextAttemptAt: instant(5000),
 		},
-		{Kind: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", ScheduledAt: instant(10), Attempt: 1, LastHeartbeatAt: instant(800)},
+		{
+			Kind: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", ScheduledAt: instant(10),
+			Attempt: 1, LastHeartbeatAt: instant(800),
+		},
 		{Kind: client.PendingTimer, ID: 5, Name: "payment window", ScheduledAt: instant(10), DueAt: instant(9000)},
-		{Kind: client.PendingSubOrchestration, ID: 7, Name: "ship", InstanceID: "s", ScheduledAt: instant(10), Attempt: 1},
+		{
+			Kind: client.PendingSubOrchestration, ID: 7, Name: "ship", InstanceID: "s", ScheduledAt: instant(10),
+			Attempt: 1,
+		},
 		{Kind: client.PendingExternalEvent, ID: 9, Name: "approved", ScheduledAt: instant(10)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -98,14 +111,18 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	policy := &history.RetryPolicy{MaxAttempts: 2, InitialIntervalMs: 1000}
 	no := &history.Failure{Type: "E", Message: strings.Repeat("x", 5000), Cause: &history.Failure{Type: "F"}}
 	p.Append("one",
-		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: policy}), // #2
+		// #2
+		at(10, history.Event{
+			Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: policy,
+		}),
 		at(20, history.Event{Kind: history.TurnStarted}),
 		at(20, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 2, Error: no}),
 		at(20, history.Event{Kind: history.TimerCreated, FireAt: due(1020)}), // #5
 	)
 	short := &history.Failure{Type: "E", Message: no.Message[:1024] + "…", Cause: &history.Failure{Type: "F"}}
 	item := client.PendingItem{
-		Kind: client.PendingSubOrchestration, ID: 5, Name: "ship", InstanceID: "s", ScheduledAt: instant(20), Attempt: 2, MaxAttempts: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
+		Kind: client.PendingSubOrchestration, ID: 5, Name: "ship", InstanceID: "s", ScheduledAt: instant(20),
+		Attempt: 2, MaxAttempts: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
 	}
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("before the second attempt (-want +got):\n%s", diff)
@@ -113,7 +130,10 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	p.Append("one",
 		at(1020, history.Event{Kind: history.TurnStarted}),
 		at(1020, history.Event{Kind: history.TimerFired, SourceEventID: 5}),
-		at(1020, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s~2", Attempt: 2, Retry: policy}), // #8
+		// #8
+		at(1020, history.Event{
+			Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s~2", Attempt: 2, Retry: policy,
+		}),
 	)
 	item.ID, item.InstanceID, item.ScheduledAt = 8, "s~2", instant(1020)
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
@@ -181,20 +201,40 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 // The latest report decides whether no worker knows an activity.
 func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 	t.Parallel()
-	retry := provider.ActivityRetry{ActivityID: 2, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"}}
+	retry := provider.ActivityRetry{
+		ActivityID: 2, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"},
+	}
 	for name, tt := range map[string]struct {
 		left  provider.ActivityRecord
 		retry bool
 		known bool
 	}{
-		"nothing was told":              {provider.ActivityRecord{}, false, true},
-		"unknown":                       {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, false, false},
-		"then a worker began it":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BegunAt: instant(45)}, false, true},
-		"then no worker again":          {provider.ActivityRecord{UnknownAt: instant(47), UnknownBuild: "b-1", BegunAt: instant(45)}, false, false},
-		"then it made progress":         {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(45)}, false, true},
-		"then an attempt failed":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, true, true},
-		"the attempt after is unknown":  {provider.ActivityRecord{UnknownAt: instant(70), UnknownBuild: "b-1"}, true, false},
-		"a heartbeat of long before it": {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(5)}, false, false},
+		"nothing was told": {provider.ActivityRecord{}, false, true},
+		"unknown": {
+			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, false, false,
+		},
+		"then a worker began it": {
+			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BegunAt: instant(45)}, false, true,
+		},
+		"then no worker again": {
+			provider.ActivityRecord{UnknownAt: instant(47), UnknownBuild: "b-1", BegunAt: instant(45)}, false, false,
+		},
+		"then it made progress": {
+			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(45)},
+			false,
+			true,
+		},
+		"then an attempt failed": {
+			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, true, true,
+		},
+		"the attempt after is unknown": {
+			provider.ActivityRecord{UnknownAt: instant(70), UnknownBuild: "b-1"}, true, false,
+		},
+		"a heartbeat of long before it": {
+			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(5)},
+			false,
+			false,
+		},
 	} {
 		c, p := setup(t)
 		mustStart(t, c, "one")
@@ -205,7 +245,8 @@ func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 			p.Retry("x1", retry)
 		}
 		x := mustPending(t, c, 0).Items[0]
-		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known || !known && (x.UnregisteredAt != tt.left.UnknownAt || x.UnregisteredBuildID != "b-1") {
+		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known ||
+			!known && (x.UnregisteredAt != tt.left.UnknownAt || x.UnregisteredBuildID != "b-1") {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}
@@ -219,13 +260,17 @@ func TestPendingIsBounded(t *testing.T) {
 		p.Append("one", at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
 	}
 	for id := int64(150); id < 290; id += 20 {
-		p.Retry("x1", provider.ActivityRetry{ActivityID: id, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"}})
+		p.Retry("x1", provider.ActivityRetry{
+			ActivityID: id, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"},
+		})
 	}
-	if got := pendingText(mustPending(t, c, 3)); got != "300: activity#150=charge activity#170=charge activity#190=charge" {
+	if got := pendingText(mustPending(t, c,
+		3)); got != "300: activity#150=charge activity#170=charge activity#190=charge" {
 		t.Errorf("three: %s", got)
 	}
 	all := mustPending(t, c, 0)
-	if len(all.Items) != 100 || all.Items[6].ID != 270 || all.Items[7].ID != 2 || all.Items[7].Attempt != 1 || all.Items[99].ID != 94 {
+	if len(all.Items) != 100 || all.Items[6].ID != 270 || all.Items[7].ID != 2 || all.Items[7].Attempt != 1 ||
+		all.Items[99].ID != 94 {
 		t.Errorf("a hundred: %s", pendingText(all))
 	}
 	var field *provider.FieldError
@@ -248,7 +293,9 @@ func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	for range over {
 		events = append(events, at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
 	}
-	events = append(events, at(2, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: over + 1}}}),
+	events = append(events, at(2, history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: over + 1}},
+	}),
 		at(3, history.Event{Kind: history.ActivityScheduled, Name: "last"}))
 	p.Append("one", events...)
 	retries := make([]provider.ActivityRetry, over)
@@ -257,7 +304,8 @@ func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	}
 	p.Retries("x1", retries)
 	got := mustPending(t, c, 0)
-	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 || got.Items[1].Attempt != 0 {
+	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 ||
+		got.Items[1].Attempt != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -287,29 +335,53 @@ func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 		retry  time.Duration // until the next try
 		missed bool
 	}{
-		"never heard of":                    {since: 5 * time.Minute, seen: map[string]time.Time{"other": began}, missed: true},
-		"heard of before":                   {since: 5 * time.Minute, seen: map[string]time.Time{"payments": ago(3 * time.Hour)}, missed: true},
-		"heard of eleven minutes ago":       {since: time.Hour, seen: map[string]time.Time{"payments": ago(11 * time.Minute)}, missed: true},
-		"heard of nine minutes ago":         {since: time.Hour, seen: map[string]time.Time{"payments": ago(9 * time.Minute)}},
-		"just sent":                         {since: 50 * time.Second, seen: map[string]time.Time{}},
-		"has told of progress":              {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{LastHeartbeatAt: ago(30 * time.Second)}},
-		"has told of progress an hour ago":  {since: 2 * time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{LastHeartbeatAt: ago(time.Hour)}, missed: true},
-		"no build of its worker has it":     {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{UnknownAt: ago(time.Minute), UnknownBuild: "b"}},
-		"its next try is to come":           {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
-		"its next try was due a while ago":  {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true},
+		"never heard of": {
+			since: 5 * time.Minute, seen: map[string]time.Time{"other": began}, missed: true,
+		},
+		"heard of before": {
+			since: 5 * time.Minute, seen: map[string]time.Time{"payments": ago(3 * time.Hour)}, missed: true,
+		},
+		"heard of eleven minutes ago": {
+			since: time.Hour, seen: map[string]time.Time{"payments": ago(11 * time.Minute)}, missed: true,
+		},
+		"heard of nine minutes ago": {
+			since: time.Hour, seen: map[string]time.Time{"payments": ago(9 * time.Minute)},
+		},
+		"just sent": {since: 50 * time.Second, seen: map[string]time.Time{}},
+		"has told of progress": {
+			since: time.Hour, seen: map[string]time.Time{},
+			left: provider.ActivityRecord{LastHeartbeatAt: ago(30 * time.Second)},
+		},
+		"has told of progress an hour ago": {
+			since: 2 * time.Hour, seen: map[string]time.Time{},
+			left: provider.ActivityRecord{LastHeartbeatAt: ago(time.Hour)}, missed: true,
+		},
+		"no build of its worker has it": {
+			since: time.Hour, seen: map[string]time.Time{},
+			left: provider.ActivityRecord{UnknownAt: ago(time.Minute), UnknownBuild: "b"},
+		},
+		"its next try is to come": {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
+		"its next try was due a while ago": {
+			since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true,
+		},
 		"its next try was due a moment ago": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, p := setup(t)
 			mustStart(t, c, "one")
-			scheduled := history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Time: ago(tt.since)}
+			scheduled := history.Event{
+				Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Time: ago(tt.since),
+			}
 			p.Append("one", history.Event{Kind: history.TurnStarted, Time: ago(tt.since)}, scheduled)
 			p.Work(tt.seen)
 			tt.left.ActivityID = 3
 			p.Leave("x1", tt.left)
 			if tt.retry != 0 {
-				p.Retry("x1", provider.ActivityRetry{ActivityID: 3, Attempt: 2, At: began.Add(tt.retry), FailedAt: ago(20 * time.Minute), Error: &history.Failure{Type: "E"}})
+				p.Retry("x1", provider.ActivityRetry{
+					ActivityID: 3, Attempt: 2, At: began.Add(tt.retry), FailedAt: ago(20 * time.Minute),
+					Error: &history.Failure{Type: "E"},
+				})
 			}
 			got := mustPending(t, c, 0)
 			if x := got.Items[0]; x.NoWorker != tt.missed || x.NoWorker && !x.WorkerSeenAt.Equal(tt.seen["payments"]) {

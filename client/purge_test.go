@@ -52,8 +52,11 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 	whole, p := setup(t)
 	mustStart(t, whole, "one")
 	c := client.New(midway{p})
-	for name, read := range map[string]func(context.Context, string) (client.Status, error){"Status": c.Status, "Wait": c.Wait} {
-		if s, err := read(t.Context(), "one"); err != nil || s.Status != client.StatusDeleting || s.Output != nil || s.Failure != nil {
+	for name, read := range map[string]func(context.Context, string) (client.Status, error){
+		"Status": c.Status, "Wait": c.Wait,
+	} {
+		if s, err := read(t.Context(), "one"); err != nil || s.Status != client.StatusDeleting || s.Output != nil ||
+			s.Failure != nil {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		} else if _, err := client.Result[int](s); err == nil || !strings.Contains(err.Error(), "is being purged") {
 			t.Errorf("%s: its result: %v", name, err)
@@ -62,7 +65,10 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 	if err := c.RaiseEvent(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("an event for it: %v", err)
 	}
-	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusDeleting}), func(s client.Status) string { return s.InstanceID }); got != "" {
+	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusDeleting}),
+		func(s client.Status) string {
+			return s.InstanceID
+		}); got != "" {
 		t.Errorf("listed as the index has it: %s", got)
 	}
 }

@@ -51,7 +51,8 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 	}
 }
 
-// family is a hub with an instance "a" that is over, in its second execution; below it are children of both, what is below those, and what must stay.
+// family is a hub with an instance "a" that is over, in its second execution; below it are children of both, what is
+// below those, and what must stay.
 func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -93,10 +94,12 @@ func TestPurgeWithChildrenRefuses(t *testing.T) {
 	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotEnded) {
 		t.Errorf("one that is not over: %v", err)
 	}
-	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(), client.Force())); !ok || f.Field != "withChildren" {
+	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(),
+		client.Force())); !ok || f.Field != "withChildren" {
 		t.Errorf("with force: %v", f)
 	}
-	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began.Add(1))); !errors.Is(err, client.ErrNotFound) {
+	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began.Add(1))); !errors.Is(err,
+		client.ErrNotFound) {
 		t.Errorf("another life: %v", err)
 	}
 	wantLeft(t, p, all...)
@@ -106,7 +109,8 @@ func TestPurgeWithChildrenRefuses(t *testing.T) {
 	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
 }
 
-// mortal is a hub whose n-th read or deletion fails, done or not; it counts them, and notes how many there were at once.
+// mortal is a hub whose n-th read or deletion fails, done or not; it counts them, and notes how many there were at
+// once.
 type mortal struct {
 	*fakeprovider.Provider
 
@@ -169,7 +173,8 @@ func TestPurgeWithChildrenIsRepeated(t *testing.T) {
 			if !errors.Is(err, errGone) {
 				t.Fatal(err)
 			}
-			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil && !errors.Is(err, client.ErrNotFound) {
+			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil &&
+				!errors.Is(err, client.ErrNotFound) {
 				t.Errorf("call %d, repeated: %v", n, err)
 			}
 			wantLeft(t, p, "another's", "below", "detached", "lives")
@@ -212,7 +217,8 @@ func TestPurgeWithChildrenOfADamagedHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Damage(in.ExecutionID, fmt.Errorf("h#1: %w", provider.ErrCorrupt))
-	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, provider.ErrCorrupt) || !strings.Contains(err.Error(), `"a1x"`) {
+	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, provider.ErrCorrupt) ||
+		!strings.Contains(err.Error(), `"a1x"`) {
 		t.Errorf("%v", err)
 	}
 	if _, err := p.ReadInstance(t.Context(), "a"); err != nil {

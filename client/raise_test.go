@@ -21,7 +21,8 @@ func TestRaise(t *testing.T) {
 		}
 	}
 	sent := p.Sent()
-	if len(sent) != 3 || sent[0].Kind != provider.MessageEventRaised || sent[0].Name != "approved" || sent[0].EventID != "e-1" || string(sent[0].Data) != `{"n":1}` {
+	if len(sent) != 3 || sent[0].Kind != provider.MessageEventRaised || sent[0].Name != "approved" ||
+		sent[0].EventID != "e-1" || string(sent[0].Data) != `{"n":1}` {
 		t.Fatalf("sent %+v", sent)
 	}
 	if sent[1].EventID == "" || sent[1].EventID == sent[2].EventID {
@@ -54,7 +55,8 @@ func TestTellingRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok || large.Name != "data" {
+	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok ||
+		large.Name != "data" {
 		t.Errorf("too much data: %v", large)
 	}
 	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrEnded: "over"} {

@@ -22,7 +22,8 @@ import (
 func TestStatusOfNobody(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
-	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) || !errors.Is(err, provider.ErrNotFound) {
+	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) ||
+		!errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Status: %v", err)
 	}
 	var field *provider.FieldError
@@ -42,7 +43,8 @@ func TestStatusOfAChild(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	b, err := json.Marshal(s)
-	if want := `"parent":{"instanceId":"its parent","executionId":"x9","eventId":4}`; err != nil || !strings.Contains(string(b), want) {
+	if want := `"parent":{"instanceId":"its parent","executionId":"x9","eventId":4}`; err != nil ||
+		!strings.Contains(string(b), want) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
@@ -62,7 +64,8 @@ func TestResult(t *testing.T) {
 	if _, err := client.Result[int](status()); err == nil {
 		t.Error("a result of an instance that is not over")
 	}
-	if _, err := client.Result[int](client.Status{}); err == nil || !strings.Contains(err.Error(), "check the error that was returned with it") {
+	if _, err := client.Result[int](client.Status{}); err == nil ||
+		!strings.Contains(err.Error(), "check the error that was returned with it") {
 		t.Errorf("the result of no instance: %v", err)
 	}
 	p.Append("one", completed("7"))
@@ -87,7 +90,9 @@ func TestResultOfAFailure(t *testing.T) {
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	p.Append("one", history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{
-		Type: "OrderError", Message: "no stock", Cause: &history.Failure{Type: history.TypeTimeout, Message: "warehouse"},
+		Type: "OrderError", Message: "no stock", Cause: &history.Failure{
+			Type: history.TypeTimeout, Message: "warehouse",
+		},
 	}})
 	s, err := c.Wait(t.Context(), "one")
 	if err != nil || s.Status != client.StatusFailed {
@@ -128,7 +133,8 @@ func TestHistory(t *testing.T) {
 	if got := ids(t, c.History(t.Context(), "one"), event); got != "1 2 3 " {
 		t.Errorf("all: %s", got)
 	}
-	if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID("x1"), client.AfterEvent(2)), event); got != "3 " {
+	if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID("x1"), client.AfterEvent(2)),
+		event); got != "3 " {
 		t.Errorf("after 2: %s", got)
 	}
 }
@@ -140,7 +146,10 @@ func continued(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	mustStart(t, c, "one")
 	for n := range 2 {
 		p.Append("one", history.Event{Kind: history.TurnStarted},
-			history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began.Add(time.Duration(n+1) * time.Hour), Input: history.Payload("7")})
+			history.Event{
+				Kind: history.OrchestrationContinuedAsNew, Time: began.Add(time.Duration(n+1) * time.Hour),
+				Input: history.Payload("7"),
+			})
 	}
 	mustStart(t, c, "two")
 	return c, p
@@ -213,14 +222,17 @@ func TestExecutionsRefuse(t *testing.T) {
 		cursor string
 		is     func(error) bool
 	}{
-		"unknown instance":            {"nobody", 0, "", func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"unknown instance": {"nobody", 0, "", func(err error) bool {
+			return errors.Is(err, client.ErrNotFound)
+		}},
 		"bad id":                      {"", 0, "", field("instanceId")},
 		"negative limit":              {"one", -1, "", field("limit")},
 		"huge limit":                  {"one", 1001, "", field("limit")},
 		"a cursor of nowhere":         {"one", 0, "nowhere", field("cursor")},
 		"a cursor of another's list ": {"one", 0, "x4", field("cursor")},
 	} {
-		if page, err := c.ExecutionsPage(t.Context(), tt.id, client.Paging{Limit: tt.limit, Cursor: tt.cursor}); !tt.is(err) {
+		if page, err := c.ExecutionsPage(t.Context(), tt.id,
+			client.Paging{Limit: tt.limit, Cursor: tt.cursor}); !tt.is(err) {
 			t.Errorf("%s: %+v, %v", name, page, err)
 		}
 	}
@@ -252,10 +264,18 @@ func TestHistoryRefuses(t *testing.T) {
 		opt client.HistoryOption
 		is  func(error) bool
 	}{
-		"unknown instance":        {"nobody", client.AfterEvent(0), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
-		"another's execution":     {"one", client.WithExecutionID("x2"), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
-		"a huge execution id":     {"one", client.WithExecutionID(strings.Repeat("x", 65)), func(err error) bool { return errors.As(err, &field) && field.Field == "execution" }},
-		"after a negative number": {"one", client.AfterEvent(-1), func(err error) bool { return errors.As(err, &field) && field.Field == "after" }},
+		"unknown instance": {"nobody", client.AfterEvent(0), func(err error) bool {
+			return errors.Is(err, client.ErrNotFound)
+		}},
+		"another's execution": {"one", client.WithExecutionID("x2"), func(err error) bool {
+			return errors.Is(err, client.ErrNotFound)
+		}},
+		"a huge execution id": {"one", client.WithExecutionID(strings.Repeat("x", 65)), func(err error) bool {
+			return errors.As(err, &field) && field.Field == "execution"
+		}},
+		"after a negative number": {"one", client.AfterEvent(-1), func(err error) bool {
+			return errors.As(err, &field) && field.Field == "after"
+		}},
 	} {
 		seen := 0
 		for e, err := range c.History(t.Context(), tt.id, tt.opt) {

@@ -13,18 +13,22 @@ import (
 func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
-	if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0"), client.WithTags(map[string]string{"team": "a"})); err != nil {
+	if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0"),
+		client.WithTags(map[string]string{"team": "a"})); err != nil {
 		t.Fatal(err)
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("2"), Time: began})
-	p.Append("one", history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Message: "broken"}, Time: began})
+	p.Append("one", history.Event{
+		Kind: history.OrchestrationFailed, Error: &history.Failure{Message: "broken"}, Time: began,
+	})
 
 	id, err := c.Restart(t.Context(), "one")
 	if err != nil || !strings.HasPrefix(id, "one.restart-") {
 		t.Fatalf("Restart = %q, %v", id, err)
 	}
 	s, err := c.Status(t.Context(), id)
-	if err != nil || s.Orchestration != "hello" || s.Version != "1.0.0" || s.Tags["team"] != "a" || s.Status != client.StatusPending || s.ExecutionNumber != 1 {
+	if err != nil || s.Orchestration != "hello" || s.Version != "1.0.0" || s.Tags["team"] != "a" ||
+		s.Status != client.StatusPending || s.ExecutionNumber != 1 {
 		t.Errorf("the new one: %+v, %v", s, err)
 	}
 	for e, err := range c.History(t.Context(), id) {
@@ -60,7 +64,8 @@ func TestOneEndIsRestartedOnce(t *testing.T) {
 	if err != nil || second == first || strings.Count(second, ".restart-") != 1 {
 		t.Errorf("of a restarted one: %q, %v", second, err)
 	}
-	if other, err := c.Restart(t.Context(), "one", client.WithInstanceID("other"), client.WithVersion("1.0.0")); err != nil || other != "other" {
+	if other, err := c.Restart(t.Context(), "one", client.WithInstanceID("other"),
+		client.WithVersion("1.0.0")); err != nil || other != "other" {
 		t.Errorf("under another id: %q, %v", other, err)
 	}
 	if s, err := c.Status(t.Context(), "other"); err != nil || s.Version != "1.0.0" {
@@ -86,7 +91,8 @@ func TestRestartIsOfWhatIsOver(t *testing.T) {
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) || !strings.Contains(err.Error(), `"one" is Pending`) {
+	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) ||
+		!strings.Contains(err.Error(), `"one" is Pending`) {
 		t.Errorf("of one that is not over: %v", err)
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})

@@ -17,7 +17,9 @@ type torn struct {
 	gone func(e *history.Event) bool
 }
 
-func (h torn) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (h torn) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for e, err := range h.Backend.ReadHistory(ctx, instanceID, executionID, after) {
 			if err == nil && h.gone(&e) && e.ID > 1 {
@@ -38,10 +40,13 @@ func TestARestartFromWhatIsLeftOfAHistory(t *testing.T) {
 		"its end is gone":        func(e *history.Event) bool { return e.ID > 4 },
 	} {
 		c, p := setup(t)
-		if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0")); err != nil {
+		if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"),
+			client.WithVersion("1.0.0")); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []history.Kind{history.TurnStarted, history.TurnStarted, history.TurnStarted, history.OrchestrationCompleted} {
+		for _, kind := range []history.Kind{
+			history.TurnStarted, history.TurnStarted, history.TurnStarted, history.OrchestrationCompleted,
+		} {
 			p.Append("one", history.Event{Kind: kind, Time: began})
 		}
 		left := client.New(torn{p, gone})

@@ -28,7 +28,8 @@ func TestStartIsReadBack(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	tags := map[string]string{"team": "a"}
-	id, err := c.Start(t.Context(), "hello", map[string]int{"n": 1}, client.WithInstanceID("h/1#ü"), client.WithVersion("1.0.0"), client.WithTags(tags))
+	id, err := c.Start(t.Context(), "hello", map[string]int{"n": 1}, client.WithInstanceID("h/1#ü"),
+		client.WithVersion("1.0.0"), client.WithTags(tags))
 	if err != nil || id != "h/1#ü" {
 		t.Fatalf("Start = %q, %v", id, err)
 	}
@@ -36,7 +37,8 @@ func TestStartIsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Orchestration != "hello" || s.Version != "1.0.0" || s.Status != client.StatusPending || s.Tags["team"] != "a" || !s.CreatedAt.Equal(began) {
+	if s.Orchestration != "hello" || s.Version != "1.0.0" || s.Status != client.StatusPending ||
+		s.Tags["team"] != "a" || !s.CreatedAt.Equal(began) {
 		t.Errorf("Status = %+v", s)
 	}
 	for e, err := range p.ReadHistory(t.Context(), s.InstanceID, s.ExecutionID, 0) {
@@ -87,7 +89,8 @@ func TestIdempotencyKeyMakesOneStart(t *testing.T) {
 	}
 	start("hello", key, client.WithInstanceID("mine"))
 	start("hello", key, client.WithInstanceID("mine"))
-	if _, err := c.Start(t.Context(), "bye", nil, key, client.WithInstanceID("mine")); !errors.Is(err, client.ErrAlreadyExists) {
+	if _, err := c.Start(t.Context(), "bye", nil, key, client.WithInstanceID("mine")); !errors.Is(err,
+		client.ErrAlreadyExists) {
 		t.Errorf("the key of another orchestration took its instance: %v", err)
 	}
 }
@@ -221,7 +224,8 @@ func TestStartHandsOnTheProvidersErrors(t *testing.T) {
 	if _, err := c.Start(t.Context(), "nobody", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
 		t.Errorf("unknown name: %v", err)
 	}
-	if _, err := c.Start(t.Context(), "hello", nil, client.WithVersion("9.9.9")); !errors.Is(err, client.ErrUnknownOrchestration) {
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithVersion("9.9.9")); !errors.Is(err,
+		client.ErrUnknownOrchestration) {
 		t.Errorf("unknown version: %v", err)
 	}
 	id := client.WithInstanceID("one")

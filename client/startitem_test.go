@@ -31,7 +31,9 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	hub := &preparing{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
 	var calls []perdure.ClientCall
-	traced := perdure.Interceptor{ClientCall: func(ctx context.Context, call perdure.ClientCall, next func(context.Context) error) {
+	traced := perdure.Interceptor{ClientCall: func(
+		ctx context.Context, call perdure.ClientCall, next func(context.Context) error,
+	) {
 		calls = append(calls, call)
 		_ = next(perdure.WithTraceParent(ctx, trace))
 	}}
@@ -39,7 +41,8 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	if _, err := c.PrepareStart(t.Context(), "hello", 0, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
-	if want := (perdure.ClientCall{Operation: "Start", InstanceID: "one", Name: "hello"}); len(calls) != 1 || calls[0] != want {
+	if want := (perdure.ClientCall{Operation: "Start", InstanceID: "one", Name: "hello"}); len(calls) != 1 ||
+		calls[0] != want {
 		t.Errorf("interceptors see %+v, want %+v", calls, want)
 	}
 	if string(hub.start.TraceParent) != trace {
@@ -51,7 +54,8 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))
-	if _, err := c.PrepareStart(t.Context(), "hello", 0); !errors.Is(err, client.ErrPrepareStartUnsupported) || !strings.Contains(err.Error(), `"hello"`) {
+	if _, err := c.PrepareStart(t.Context(), "hello", 0); !errors.Is(err, client.ErrPrepareStartUnsupported) ||
+		!strings.Contains(err.Error(), `"hello"`) {
 		t.Error(err)
 	}
 }

@@ -36,7 +36,8 @@ func TestStartOrRaise(t *testing.T) {
 	c, h := occupied(t)
 	tell := func(id, key string) bool {
 		t.Helper()
-		started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey(key))
+		started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id),
+			client.WithIdempotencyKey(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +68,15 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	c, h := occupied(t)
 	h.Append("one", completed("1"))
 	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.UseExisting)}} {
-		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started || !errors.Is(err, client.ErrEnded) {
+		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started ||
+			!errors.Is(err, client.ErrEnded) {
 			t.Errorf("%v, %v", started, err)
 		}
 	}
 	h.calls = nil
 	anew := func() (bool, error) {
-		return c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one, client.IfExists(client.Replace), client.WithIdempotencyKey("k"))
+		return c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one, client.IfExists(client.Replace),
+			client.WithIdempotencyKey("k"))
 	}
 	if started, err := anew(); !started || err != nil {
 		t.Errorf("%v, %v", started, err)
@@ -84,7 +87,8 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	}
 
 	// What is not over is raised in, and its own instance, once over, is not started anew.
-	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one, client.IfExists(client.Replace)); started || err != nil {
+	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one,
+		client.IfExists(client.Replace)); started || err != nil {
 		t.Errorf("%v, %v", started, err)
 	}
 	h.Append("one", completed("1"))
@@ -111,7 +115,8 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 				c, h := occupied(t)
 				h.fail, h.done = n, done
 				tell := func() error {
-					_, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey("k"))
+					_, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id),
+						client.WithIdempotencyKey("k"))
 					return err
 				}
 				if err := tell(); err == nil {
@@ -134,8 +139,8 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 	}
 }
 
-// The instance ends, is purged, or continues as new, before the start that looks at it, or between that and the event: what was there for the look decides, and
-// the event is for that life, and for no other that begins meanwhile.
+// The instance ends, is purged, or continues as new, before the start that looks at it, or between that and the event:
+// what was there for the look decides, and the event is for that life, and for no other that begins meanwhile.
 func TestStartOrRaiseMeetsAChange(t *testing.T) {
 	t.Parallel()
 	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}
@@ -167,7 +172,9 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 				_ = h.DeleteInstance(t.Context(), "one", true)
 			}
 			if c.change == "anew" {
-				_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})
+				_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{
+					InstanceID: "one", StartID: "the other's", Name: "hello",
+				})
 			}
 		}
 		started, err := cl.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one)
@@ -206,7 +213,8 @@ func TestStartOrRaiseRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10), fresh)); !ok || large.Name != "data" {
+	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10),
+		fresh)); !ok || large.Name != "data" {
 		t.Errorf("too much data: %v", large)
 	}
 	if err := tell("nobody", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {

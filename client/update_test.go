@@ -34,7 +34,8 @@ func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
 	}
 	time.AfterFunc(d, func() {
 		if err := p.PutUpdateResults(context.WithoutCancel(t.Context()), provider.UpdateResult{
-			InstanceID: "one", StartID: in.StartID, UpdateID: "u1", Outcome: provider.UpdateCompleted, Result: history.Payload(`"done"`),
+			InstanceID: "one", StartID: in.StartID, UpdateID: "u1", Outcome: provider.UpdateCompleted,
+			Result: history.Payload(`"done"`),
 		}); err != nil {
 			t.Error(err)
 		}
@@ -85,10 +86,13 @@ func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 		defer stop()
 		_, err := c.Update(short, "one", "address", nil, client.WithUpdateID("u1"))
 		e, told := errors.AsType[*client.UpdateError](err)
-		if !told || e.Code != client.UpdatePending || e.UpdateID != "u1" || e.Status != client.StatusPending && e.Status != client.StatusRunning || !errors.Is(err, context.DeadlineExceeded) {
+		if !told || e.Code != client.UpdatePending || e.UpdateID != "u1" ||
+			e.Status != client.StatusPending && e.Status != client.StatusRunning ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("told %v", err)
 		}
-		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil || string(got) != `"done"` {
+		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil ||
+			string(got) != `"done"` {
 			t.Errorf("answered %s, %v", got, err)
 		}
 		if n := sentUpdates(p); n != 2 { // the first may be lost
@@ -97,7 +101,8 @@ func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 	})
 }
 
-// An instance that ends is looked at again for the answer, which was written before; without one the update was never taken.
+// An instance that ends is looked at again for the answer, which was written before; without one the update was never
+// taken.
 func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
@@ -114,7 +119,8 @@ func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 				t.Errorf("answered=%t: %s, %v", answered, got, err)
 			}
 			n := sentUpdates(p)
-			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) || sentUpdates(p) != n {
+			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) ||
+				sentUpdates(p) != n {
 				t.Errorf("of one that is over: %v", err)
 			}
 		})
@@ -138,14 +144,16 @@ func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 			})
 			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer stop()
-			if got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1")); !errors.Is(err, client.ErrNotFound) {
+			if got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1")); !errors.Is(err,
+				client.ErrNotFound) {
 				t.Errorf("anew=%t: %s, %v", anew, got, err)
 			}
 		})
 	}
 }
 
-// What is no update is refused before anything is sent, with the field that is wrong; an update that cannot be sent is none that is pending.
+// What is no update is refused before anything is sent, with the field that is wrong; an update that cannot be sent is
+// none that is pending.
 func TestUpdateRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -199,7 +207,8 @@ func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string
 	return a, err
 }
 
-// An answer that comes between the look for it and the look at the instance, which is over by then, is found by another look.
+// An answer that comes between the look for it and the look at the instance, which is over by then, is found by another
+// look.
 func TestUpdateIsAnsweredBehindALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +220,8 @@ func TestUpdateIsAnsweredBehindALook(t *testing.T) {
 			synctest.Wait()
 			h.Append("one", completed(`"end"`))
 		}
-		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil || string(got) != `"done"` {
+		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil ||
+			string(got) != `"done"` {
 			t.Errorf("answered %s, %v", got, err)
 		}
 	})

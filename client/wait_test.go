@@ -22,7 +22,10 @@ func mustStart(t *testing.T, c *client.Client, id string) {
 }
 
 func completed(output string) history.Event {
-	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.NewInlinePayload([]byte(output))}
+	return history.Event{
+		Kind: history.OrchestrationCompleted, Time: began.Add(time.Second),
+		Output: history.NewInlinePayload([]byte(output)),
+	}
 }
 
 func TestWaitReturnsTheEnd(t *testing.T) {
@@ -51,12 +54,15 @@ func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
 		c := client.New(p)
 		mustStart(t, c, "one")
 		for n := range 3 {
-			time.AfterFunc(time.Duration(n+1)*time.Minute, func() { p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: time.Now()}) })
+			time.AfterFunc(time.Duration(n+1)*time.Minute, func() {
+				p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: time.Now()})
+			})
 		}
 		time.AfterFunc(time.Hour, func() { p.Append("one", completed(`"end"`)) })
 		from := time.Now()
 		s, err := c.Wait(t.Context(), "one")
-		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"end"` || s.ExecutionID != "x4" || s.ExecutionNumber != 4 {
+		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"end"` || s.ExecutionID != "x4" ||
+			s.ExecutionNumber != 4 {
 			t.Errorf("Wait = %+v, %v", s, err)
 		}
 		if took := time.Since(from); took < time.Hour {
@@ -147,14 +153,18 @@ func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
 		c := client.New(p)
 		mustStart(t, c, "one")
-		time.AfterFunc(time.Hour, func() { p.Append("one", history.Event{Kind: history.TurnStarted, Time: time.Now()}) })
+		time.AfterFunc(time.Hour, func() {
+			p.Append("one", history.Event{Kind: history.TurnStarted, Time: time.Now()})
+		})
 		from := time.Now()
 		s, err := c.WaitForStart(t.Context(), "one")
-		if err != nil || s.Status != client.StatusRunning || time.Since(from) < time.Hour || time.Since(from) > time.Hour+time.Second {
+		if err != nil || s.Status != client.StatusRunning || time.Since(from) < time.Hour ||
+			time.Since(from) > time.Hour+time.Second {
 			t.Errorf("WaitForStart = %+v, %v, after %v", s, err, time.Since(from))
 		}
 		p.Append("one", completed(`"out"`))
-		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"out"` {
+		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted ||
+			string(s.Output) != `"out"` {
 			t.Errorf("over: %+v, %v", s, err)
 		}
 	})
@@ -165,12 +175,16 @@ func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
 	t.Parallel()
 	for _, e := range []history.Event{
 		{Kind: history.ExecutionSuspended, Time: began, Message: "not now"},
-		{Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: history.TypeUnregistered}},
+		{
+			Kind: history.InputsParked, Time: began, BuildID: "b",
+			Error: &history.Failure{Type: history.TypeUnregistered},
+		},
 	} {
 		c, p := setup(t)
 		mustStart(t, c, "one")
 		p.Append("one", e)
-		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusPaused && s.Status != client.StatusBlocked {
+		if s, err := c.WaitForStart(t.Context(), "one"); err != nil ||
+			s.Status != client.StatusPaused && s.Status != client.StatusBlocked {
 			t.Errorf("%s: %+v, %v", e.Kind, s, err)
 		}
 	}

@@ -29,7 +29,9 @@ func told(e history.Event, ended string, seen int) history.Event {
 // decided, seen and over. For other activities every failure counts as stopped.
 func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 	t.Parallel()
-	failed := history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled}}
+	failed := history.Event{
+		Kind: history.ActivityFailed, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled},
+	}
 	for name, tt := range map[string]struct {
 		end    history.Event
 		seen   int
@@ -37,18 +39,31 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 		left   provider.ActivityRecord
 		want   client.CancelOutcome
 	}{
-		"never began":      {end: told(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted},
-		"given up":         {end: told(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
-		"its worker died":  {end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost},
-		"its time is over": {end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut},
-		"returned":         {end: told(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
-		"a result":         {end: told(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeCompleted},
-		"not asked for":    {end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.OutcomeStopped},
+		"never began": {
+			end: told(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted,
+		},
+		"given up": {end: told(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
+		"its worker died": {
+			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost,
+		},
+		"its time is over": {
+			end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut,
+		},
+		"returned": {end: told(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
+		"a result": {
+			end: told(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30,
+			want: client.OutcomeCompleted,
+		},
+		"not asked for": {
+			end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.OutcomeStopped,
+		},
 		"seen, and not over": {
-			end: at(40, history.Event{Kind: history.TurnStarted}), left: provider.ActivityRecord{SeenAt: instant(30)}, seen: 30,
+			end: at(40, history.Event{Kind: history.TurnStarted}), left: provider.ActivityRecord{SeenAt: instant(30)},
+			seen: 30,
 		},
 		"its worker died, and had seen it": {
-			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.OutcomeWorkerLost,
+			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30,
+			left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.OutcomeWorkerLost,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,10 +78,16 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 			if tt.end.Kind == history.TurnStarted {
 				tt.end.SourceEventID = 0
 			}
-			p.Append("one", call, at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "requested", RequestedBy: "engine"}), tt.end)
+			p.Append("one", call,
+				at(20,
+					history.Event{
+						Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "requested",
+						RequestedBy: "engine",
+					}), tt.end)
 			p.Leave("x1", tt.left)
 			want := client.Cancellation{
-				Target: client.TargetActivity, ID: 2, Name: "charge", Reason: "requested", RequestedBy: "engine", DecidedAt: instant(20), End: tt.want,
+				Target: client.TargetActivity, ID: 2, Name: "charge", Reason: "requested", RequestedBy: "engine",
+				DecidedAt: instant(20), End: tt.want,
 			}
 			if tt.seen > 0 {
 				want.SeenAt = instant(tt.seen)
@@ -90,20 +111,34 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	mustStart(t, c, "one")
 	again := &history.RetryPolicy{MaxAttempts: 9, InitialIntervalMs: 1000}
 	request := func(kind history.Kind, id int64, reason string) history.Event {
-		return at(20, history.Event{Kind: kind, SourceEventID: id, InstanceID: "s", Reason: reason, RequestedBy: "engine"})
+		return at(20, history.Event{
+			Kind: kind, SourceEventID: id, InstanceID: "s", Reason: reason, RequestedBy: "engine",
+		})
 	}
 	p.Append("one",
-		waited(history.Event{Kind: history.ActivityScheduled, Name: "charge"}),                                                  // #2
-		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),                                                    // #3
-		waited(history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: again}), // #4
-		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "bill", InstanceID: "b", Attempt: 1}),               // #5
-		waited(history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),                                                   // #6
-		waited(history.Event{Kind: history.SubOrchestrationScheduled, Name: "mail", InstanceID: "m", Attempt: 1}),               // #7
-		request(history.ActivityCancelRequested, 2, "requested"), request(history.ActivityCancelRequested, 3, "requested"),
-		request(history.SubOrchestrationCancelRequested, 4, "parent_cancelled"), request(history.SubOrchestrationCancelRequested, 5, "parent_cancelled"),
+		// #2
+		waited(history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
+		// #3
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),
+		// #4
+		waited(history.Event{
+			Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: again,
+		}),
+		// #5
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "bill", InstanceID: "b", Attempt: 1}),
+		// #6
+		waited(history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),
+		// #7
+		waited(history.Event{Kind: history.SubOrchestrationScheduled, Name: "mail", InstanceID: "m", Attempt: 1}),
+		request(history.ActivityCancelRequested, 2, "requested"),
+		request(history.ActivityCancelRequested, 3, "requested"),
+		request(history.SubOrchestrationCancelRequested, 4, "parent_cancelled"),
+		request(history.SubOrchestrationCancelRequested, 5, "parent_cancelled"),
 		request(history.SubOrchestrationCancelRequested, 7, "timeout"),
 	)
-	child := client.PendingItem{Kind: client.PendingSubOrchestration, ScheduledAt: instant(10), Attempt: 1, CancelledAt: instant(20)}
+	child := client.PendingItem{
+		Kind: client.PendingSubOrchestration, ScheduledAt: instant(10), Attempt: 1, CancelledAt: instant(20),
+	}
 	ship, mail := child, child
 	ship.ID, ship.Name, ship.InstanceID, ship.CancelReason, ship.MaxAttempts = 4, "ship", "s", "parent_cancelled", 9
 	mail.ID, mail.Name, mail.InstanceID, mail.CancelReason = 7, "mail", "m", "timeout"
@@ -116,14 +151,22 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	}
 	p.Append("one", // a child that is cancelled is not tried again; one is not there
 		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
-		at(40, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"}}), // in its undo, say
-		at(40, history.Event{Kind: history.TimerCreated, FireAt: due(1040)}),                                              // the body's own, #15
-		at(40, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 7, InstanceID: "m", Error: &history.Failure{Type: history.TypeNotFound}}),
+		// in its undo, say
+		at(40, history.Event{
+			Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"},
+		}),
+		// the body's own, #15
+		at(40, history.Event{Kind: history.TimerCreated, FireAt: due(1040)}),
+		at(40, history.Event{
+			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 7, InstanceID: "m",
+			Error: &history.Failure{Type: history.TypeNotFound},
+		}),
 	)
 	if got := pendingText(mustPending(t, c, 0)); got != "2: activity#6=weigh timer#15" {
 		t.Errorf("after the ends: %s", got)
 	}
-	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{ // the request of a cancel that no turn has come to
+	// the request of a cancel that no turn has come to
+	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{
 		{Kind: history.ActivityCancelRequested, SourceEventID: 6, Reason: "requested", RequestedBy: "client"},
 	}}))
 	if diff := cmp.Diff(weigh, mustPending(t, c, 0).Items[0]); diff != "" {

@@ -33,8 +33,8 @@ func NewOrchestrator(r *perdure.Registry, p provider.Provider, opts *Orchestrato
 	return &Orchestrator{turns.NewOrchestrator((*registry.Registry)(r), p, turns.Options(o))}, nil
 }
 
-// ReportBuild reports the orchestrations and activities of this build to the hub, so that clients can start them by name.
-// Call it once per process.
+// ReportBuild reports the orchestrations and activities of this build to the hub, so that clients can start them by
+// name. Call it once per process.
 func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.turns.ReportBuild(ctx) }
 
 // HandleRecords runs the turns for a batch of inbox records, with different instances in parallel, and returns the IDs
@@ -106,7 +106,9 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 // RenewRecords extends the locks of received records that HandleRecords is processing, like
 // provider.Poller.RenewRecords. Use it as PollOptions.Renew. Each renewal also reads whether the activity is
 // cancelled, and ends its context if it is.
-func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
+func (w *Worker) RenewRecords(
+	ctx context.Context, lock time.Duration, records ...provider.Record,
+) (lost []provider.Record, err error) {
 	return w.activities.RenewRecords(ctx, lock, records...)
 }
 
@@ -161,7 +163,10 @@ func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.s
 // released records, or nil if there were none.
 //
 // p, queue and handle are required. Poll returns an error if one is missing or an option is invalid.
-func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
+func Poll(
+	ctx context.Context, p provider.Poller, queue string,
+	handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions,
+) error {
 	if err := opts.check(); err != nil {
 		return err
 	}

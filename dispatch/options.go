@@ -45,8 +45,8 @@ type OrchestratorOptions struct {
 	MaxCrashes int
 	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
-	// Metrics selects the dimensions of the engine's metrics (docs/operate/telemetry.md). CloudWatch bills each metric per
-	// value of its dimensions.
+	// Metrics selects the dimensions of the engine's metrics (docs/operate/telemetry.md). CloudWatch bills each metric
+	// per value of its dimensions.
 	Metrics Metrics
 	// Retention is the time for which ended instances are kept, unless their code sets it (perdure.WithRetention).
 	// Ended instances are kept forever by default, or if the value is negative (perdure.RetainForever).
@@ -83,10 +83,10 @@ type WorkerOptions struct {
 	OmitErrorTexts bool
 	// MaxCrashes is described in OrchestratorOptions.
 	MaxCrashes int
-	// ResendAfterDeliveries is the number of deliveries after which a work item is sent again as a new record, if its code did
-	// not cause the failures. Examples are a build that does not register the activity, or an outcome that SQS did not
-	// accept. A long outage therefore does not exhaust the deliveries of the queue. The default is 50. A negative value
-	// disables this, and the work item ends in the dead-letter queue.
+	// ResendAfterDeliveries is the number of deliveries after which a work item is sent again as a new record, if its
+	// code did not cause the failures. Examples are a build that does not register the activity, or an outcome that SQS
+	// did not accept. A long outage therefore does not exhaust the deliveries of the queue. The default is 50. A
+	// negative value disables this, and the work item ends in the dead-letter queue.
 	ResendAfterDeliveries int
 
 	// LeaseAfter is the time for which an activity of a pushed record runs before it gets a lease. The default is 3 s.
@@ -103,8 +103,8 @@ type WorkerOptions struct {
 	// CancelPollInterval is the interval at which a Worker reads whether its running activities are cancelled, with one
 	// read per execution. One read per second is strongly consistent. The others are eventually consistent, at half the
 	// price. The interval is longer while reads fail, or if the process runs activities of more than 50 executions, but
-	// at most a second unless this value is longer. perdure.WithCancelPollInterval sets it for one activity. The default is
-	// DefaultCancelPollInterval. It must not be negative.
+	// at most a second unless this value is longer. perdure.WithCancelPollInterval sets it for one activity. The
+	// default is DefaultCancelPollInterval. It must not be negative.
 	CancelPollInterval time.Duration
 	// CancellationGracePeriod is the time for which a Worker waits for an activity to return after its context has
 	// ended. The default is DefaultCancellationGracePeriod. If the value is negative, the Worker does not wait.
@@ -145,11 +145,11 @@ const (
 // PollOptions configures Poll. The zero value of a field selects its default. A negative value disables a limit if the
 // field says so. Poll rejects other negative values.
 type PollOptions struct {
-	// Concurrency is the number of batches that are processed concurrently. The default is 4, or 1 for the timers queue. It
-	// must not be negative.
+	// Concurrency is the number of batches that are processed concurrently. The default is 4, or 1 for the timers
+	// queue. It must not be negative.
 	Concurrency int
-	// LockTimeout is the length of the lock after each renewal. The default is the visibility timeout of the queue. It must
-	// not be negative or more than 12 hours.
+	// LockTimeout is the length of the lock after each renewal. The default is the visibility timeout of the queue. It
+	// must not be negative or more than 12 hours.
 	LockTimeout time.Duration
 	// GracePeriod is the time for which Poll waits for running calls after its context has ended. The default is 30 s.
 	// If the value is negative, Poll does not wait.
@@ -224,7 +224,9 @@ func known(options string, m Metrics) error {
 
 func (o *OrchestratorOptions) check() error {
 	return errors.Join(
-		refuse("OrchestratorOptions", map[string]int64{"TurnTimeout": int64(o.TurnTimeout), "MaxCrashes": int64(o.MaxCrashes)}),
+		refuse("OrchestratorOptions", map[string]int64{
+			"TurnTimeout": int64(o.TurnTimeout), "MaxCrashes": int64(o.MaxCrashes),
+		}),
 		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
 }
 
@@ -240,11 +242,14 @@ func (o *WorkerOptions) check() error {
 	return errors.Join(refuse("WorkerOptions", map[string]int64{
 		"MaxCrashes": int64(o.MaxCrashes), "LeaseAfter": int64(o.LeaseAfter), "LockTimeout": int64(o.LockTimeout),
 		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
-	}), lockable("WorkerOptions.LockTimeout", o.LockTimeout), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
+	}), lockable("WorkerOptions.LockTimeout", o.LockTimeout), known("WorkerOptions", o.Metrics),
+		codecs("WorkerOptions", o.Codecs))
 }
 
 func (o *PollOptions) check() error {
-	return errors.Join(refuse("PollOptions", map[string]int64{"Concurrency": int64(o.Concurrency), "LockTimeout": int64(o.LockTimeout)}), lockable("PollOptions.LockTimeout", o.LockTimeout))
+	return errors.Join(refuse("PollOptions",
+		map[string]int64{"Concurrency": int64(o.Concurrency), "LockTimeout": int64(o.LockTimeout)}),
+		lockable("PollOptions.LockTimeout", o.LockTimeout))
 }
 
 func orDefault[O any](opts *O) (o O) {

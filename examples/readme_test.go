@@ -137,7 +137,8 @@ func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 			if tt.stub != nil {
 				env.Stub("charge").Fails(1, tt.stub)
 			}
-			if _, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7"}, client.WithInstanceID("one")); err != nil {
+			if _, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7"},
+				client.WithInstanceID("one")); err != nil {
 				t.Fatal(err)
 			}
 			env.Advance(time.Minute)
@@ -210,7 +211,8 @@ func TestReadme_goBlocks_areCompiled(t *testing.T) {
 	}
 	outdented := regexp.MustCompile(`(?m)^\t+`)
 	for _, block := range goBlock.FindAllStringSubmatch(string(page), -1) {
-		if !strings.HasPrefix(block[1], "func main()") && !strings.Contains(outdented.ReplaceAllString(string(code), ""), outdented.ReplaceAllString(block[1], "")) {
+		if !strings.HasPrefix(block[1], "func main()") &&
+			!strings.Contains(outdented.ReplaceAllString(string(code), ""), outdented.ReplaceAllString(block[1], "")) {
 			t.Errorf("not in this file:\n%s", block[1])
 		}
 	}

@@ -35,8 +35,12 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		return nil, err
 	}
 	b = appendStrings(b,
-		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.ChangeID}, text{"orchestration", e.Orchestration},
-		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID}, text{"eventId", e.EventID})
+		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue},
+		text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.ChangeID}, text{
+			"orchestration", e.Orchestration,
+		},
+		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID},
+		text{"eventId", e.EventID})
 
 	b = appendNumber(b, "number", e.Number)
 	b = appendNumber(b, "attempt", int64(e.Attempt))
@@ -63,9 +67,14 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	if b, err = appendPayloads(b, e); err != nil {
 		return nil, err
 	}
-	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy}, text{"traceparent", string(e.TraceParent)})
+	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy}, text{
+		"traceparent", string(e.TraceParent),
+	})
 	b, err = appendRare(b,
-		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel}, rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent}, rare{"callers", len(e.Callers) > 0, e.Callers},
+		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel},
+		rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent}, rare{
+			"callers", len(e.Callers) > 0, e.Callers,
+		},
 		rare{"tags", len(e.Tags) > 0, e.Tags}, rare{"carriedEvents", len(e.CarriedEvents) > 0, e.CarriedEvents},
 		rare{"eventIds", len(e.EventIDs) > 0, e.EventIDs}, rare{"inputs", len(e.Inputs) > 0, e.Inputs})
 	return append(b, '}'), err
@@ -87,7 +96,14 @@ func appendPayloads(b []byte, e *Event) ([]byte, error) {
 	for _, f := range [...]struct {
 		name  string
 		value Payload
-	}{{"input", e.Input}, {"result", e.Result}, {"output", e.Output}, {"data", e.Data}, {"value", e.Value}, {"customStatus", e.CustomStatus}} {
+	}{
+		{"input", e.Input},
+		{"result", e.Result},
+		{"output", e.Output},
+		{"data", e.Data},
+		{"value", e.Value},
+		{"customStatus", e.CustomStatus},
+	} {
 		if len(f.value) == 0 {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 // MaxCancelMessageBytes is the maximum size of a cancel message: 4 KiB.
 const MaxCancelMessageBytes = 4 << 10
 
-// TruncateCancelMessage truncates a cancel message to MaxCancelMessageBytes, between characters, and appends the number of
-// removed bytes. It returns a message that was already truncated unchanged.
+// TruncateCancelMessage truncates a cancel message to MaxCancelMessageBytes, between characters, and appends the number
+// of removed bytes. It returns a message that was already truncated unchanged.
 func TruncateCancelMessage(s string) string { return TruncateMessage(s, MaxCancelMessageBytes) }
 
 // TruncateMessage truncates a message like TruncateCancelMessage, so that it has no more than most bytes. The appended

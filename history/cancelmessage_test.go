@@ -20,7 +20,8 @@ func TestCancelMessagesAreCutBetweenCharacters(t *testing.T) {
 		s := strings.Repeat("x", n) + strings.Repeat("€", 5<<20/3)
 		got := history.TruncateCancelMessage(s)
 		text, mark, _ := strings.Cut(got, "…")
-		if len(got) > history.MaxCancelMessageBytes || len(got) < history.MaxCancelMessageBytes-8 || !utf8.ValidString(got) || !strings.HasPrefix(s, text) ||
+		if len(got) > history.MaxCancelMessageBytes || len(got) < history.MaxCancelMessageBytes-8 ||
+			!utf8.ValidString(got) || !strings.HasPrefix(s, text) ||
 			mark != fmt.Sprintf(" (cut: %d bytes)", len(s)-len(text)) {
 			t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-40:])
 		}

@@ -19,13 +19,13 @@ const (
 	// OutcomeReturned means that the code of the activity returned, with a result or an error, and no attempt was
 	// abandoned.
 	OutcomeReturned = "returned"
-	// OutcomeAbandoned means that the code of the activity did not return within its grace period or its timeout, and the
-	// worker abandoned it.
+	// OutcomeAbandoned means that the code of the activity did not return within its grace period or its timeout, and
+	// the worker abandoned it.
 	OutcomeAbandoned = "given_up"
 	// OutcomeNeverStarted means that no code of the activity has run or will run.
 	OutcomeNeverStarted = "never_began"
-	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not started
-	// again.
+	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not
+	// started again.
 	OutcomeWorkerLost = "worker_gone"
 	// OutcomeTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
 	OutcomeTimedOut = "timed_out"

@@ -24,19 +24,34 @@ func TestCheckCut(t *testing.T) {
 		cuts   []int64
 	}{
 		"a chain": {
-			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), schedules, turn, of(ActivityCompleted, 6), {Kind: OrchestrationCompleted}},
+			[]Event{
+				started, turn, schedules, turn, of(ActivityCompleted, 3), schedules, turn, of(ActivityCompleted, 6),
+				{Kind: OrchestrationCompleted},
+			},
 			[]int64{1, 3, 4, 5, 6, 7, 8},
 		},
 		"two inputs in a turn": {
-			[]Event{started, turn, schedules, schedules, turn, of(ActivityCompleted, 3), of(ActivityCompleted, 4), failing(TypeError)},
+			[]Event{
+				started, turn, schedules, schedules, turn, of(ActivityCompleted, 3), of(ActivityCompleted, 4),
+				failing(TypeError),
+			},
 			[]int64{1, 4, 5, 6, 7},
 		},
 		"outcomes behind the decisions": {
-			[]Event{started, turn, inline(schedules), inline(schedules), inline(of(ActivityCompleted, 3)), inline(of(ActivityCompleted, 4)), turn, {Kind: OrchestrationCompleted}},
+			[]Event{
+				started, turn, inline(schedules), inline(schedules), inline(of(ActivityCompleted, 3)),
+				inline(of(ActivityCompleted, 4)), turn,
+				{Kind: OrchestrationCompleted},
+			},
 			[]int64{1, 4, 5, 6},
 		},
 		"parked inputs are taken as a whole": {
-			[]Event{started, turn, schedules, parking(of(ActivityCompleted, 3), raised), turn, of(ActivityCompleted, 3), schedules, raised, {Kind: CustomStatusSet}, turn, of(ActivityCompleted, 7)},
+			[]Event{
+				started, turn, schedules, parking(of(ActivityCompleted, 3), raised), turn, of(ActivityCompleted, 3),
+				schedules, raised,
+				{Kind: CustomStatusSet},
+				turn, of(ActivityCompleted, 7),
+			},
 			[]int64{1, 3, 4, 9, 10, 11},
 		},
 		"a part of what waits: the outcomes that have arrived come first": {
@@ -53,20 +68,36 @@ func TestCheckCut(t *testing.T) {
 			[]int64{1, 4, 5, 6, 7, 8, 10, 14, 15},
 		},
 		"terminated while it was parked": {
-			[]Event{started, turn, schedules, {Kind: ExecutionSuspended}, parking(of(ActivityCompleted, 3)), {Kind: OrchestrationTerminated}},
+			[]Event{
+				started, turn, schedules,
+				{Kind: ExecutionSuspended},
+				parking(of(ActivityCompleted, 3)),
+				{Kind: OrchestrationTerminated},
+			},
 			[]int64{1, 3, 4, 5},
 		},
 		"terminated in its first turn": {[]Event{started, turn, raised, {Kind: OrchestrationTerminated}}, []int64{1}},
 		"it ended without its code": {
-			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypeNondeterminism)}, []int64{1, 3},
+			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypeNondeterminism)},
+			[]int64{1, 3},
 		},
-		"it was too large": {[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypePayloadTooLarge)}, []int64{1, 3}},
+		"it was too large": {
+			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypePayloadTooLarge)},
+			[]int64{1, 3},
+		},
 		"a cancel waits for an end": {
-			[]Event{started, turn, waits(schedules), turn, {Kind: CancelRequested}, byBody(of(ActivityCancelRequested, 3)), turn, of(ActivityFailed, 3), {Kind: OrchestrationCancelled}},
+			[]Event{
+				started, turn, waits(schedules), turn,
+				{Kind: CancelRequested},
+				byBody(of(ActivityCancelRequested, 3)),
+				turn, of(ActivityFailed, 3),
+				{Kind: OrchestrationCancelled},
+			},
 			[]int64{1, 3, 4, 5, 8},
 		},
 		"attempts are no business of the code": {
-			[]Event{started, turn, schedules, turn, of(ActivityRetryScheduled, 3), {Kind: OrchestrationFailed}}, []int64{1, 3, 4},
+			[]Event{started, turn, schedules, turn, of(ActivityRetryScheduled, 3), {Kind: OrchestrationFailed}},
+			[]int64{1, 3, 4},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +121,14 @@ func TestCheckCut(t *testing.T) {
 // The error names the nearest cuts, on either side where there are any.
 func TestCheckCutNamesTheNearest(t *testing.T) {
 	t.Parallel()
-	events := []Event{{Kind: OrchestrationStarted}, {Kind: TurnStarted}, {Kind: ActivityScheduled}, {Kind: TurnStarted}, {Kind: ExternalEventRaised}, {Kind: OrchestrationCompleted}}
+	events := []Event{
+		{Kind: OrchestrationStarted},
+		{Kind: TurnStarted},
+		{Kind: ActivityScheduled},
+		{Kind: TurnStarted},
+		{Kind: ExternalEventRaised},
+		{Kind: OrchestrationCompleted},
+	}
 	for i := range events {
 		events[i].ID = int64(i + 1)
 	}

@@ -50,7 +50,8 @@ func (d *Document) validate() error {
 	}
 	for i := range d.Executions {
 		if err := d.Executions[i].validate(); err != nil {
-			return fmt.Errorf("history: document: instance %q: execution %s: %w", d.InstanceID, d.Executions[i].ExecutionID, err)
+			return fmt.Errorf("history: document: instance %q: execution %s: %w", d.InstanceID,
+				d.Executions[i].ExecutionID, err)
 		}
 	}
 	return nil

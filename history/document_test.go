@@ -24,7 +24,9 @@ func TestDocumentComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := json.Marshal(want)
-	if err != nil || !strings.HasPrefix(string(b), `{"format":"perdure.history/1","instanceId":"order/1","name":"fulfil","executions":[{"executionId":"x1","number":1,"events":[{"id":1,`) {
+	if err != nil ||
+		!strings.HasPrefix(string(b),
+			`{"format":"perdure.history/1","instanceId":"order/1","name":"fulfil","executions":[{"executionId":"x1","number":1,"events":[{"id":1,`) {
 		t.Fatalf("%s, %v", b, err)
 	}
 	got, err := history.DecodeDocument(b)
@@ -37,7 +39,8 @@ func TestDocumentsThatAreNone(t *testing.T) {
 	t.Parallel()
 	const started = `{"id":1,"kind":"OrchestrationStarted","time":"2026-01-02T12:00:00Z"}`
 	document := func(events string) string {
-		return `{"format":"perdure.history/1","instanceId":"i","executions":[{"executionId":"x1","events":[` + started + `]},{"executionId":"x2","events":` + events + `}]}`
+		return `{"format":"perdure.history/1","instanceId":"i","executions":[{"executionId":"x1","events":[` + started +
+			`]},{"executionId":"x2","events":` + events + `}]}`
 	}
 	for tells, doc := range map[string]string{
 		"unexpected end":                            `{`,

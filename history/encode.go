@@ -76,8 +76,8 @@ func lastElement(b []byte) (at int, found bool) {
 	return at, found
 }
 
-// Concat joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a terminal
-// event.
+// Concat joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a
+// terminal event.
 func Concat(runs ...[]Event) ([]Event, error) {
 	n := 0
 	for _, run := range runs {

@@ -39,11 +39,15 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// The last event is found whatever texts the others have, and without their being valid; what is no array of events is an error.
+// The last event is found whatever texts the others have, and without their being valid; what is no array of events is
+// an error.
 func TestTheLastEventAlone(t *testing.T) {
 	t.Parallel()
 	const end = `{"id":3,"kind":"OrchestrationCompleted","time":"2026-01-01T00:00:00Z","output":[{"a":"]}"}]}`
-	for _, before := range []string{`{"id":1,"input":"\\\"}{["}`, `{"id":1,"input":{"a":[{},{"b":"\\\\"}]}}`, `{"id":1},{"id":2,"kind":"nobody knows"}`} {
+	for _, before := range []string{
+		`{"id":1,"input":"\\\"}{["}`, `{"id":1,"input":{"a":[{},{"b":"\\\\"}]}}`,
+		`{"id":1},{"id":2,"kind":"nobody knows"}`,
+	} {
 		last, found, err := history.DecodeLast([]byte(" [" + before + ", " + end + "\n] "))
 		if err != nil || !found || last.ID != 3 || string(last.Output) != `[{"a":"]}"}]` {
 			t.Errorf("behind %s: %+v, %v, %v", before, last, found, err)
@@ -51,7 +55,8 @@ func TestTheLastEventAlone(t *testing.T) {
 	}
 	for _, b := range []string{
 		``, `{}`, `[1]`, `[null]`, `[` + end[:40], `[{"id":0}]`,
-		`[` + end, `[` + end + `,`, `[` + end + `,null]`, `[` + end + `]]`, `{"a":` + end + `}`, `[` + end + `]}`, `[{"id":1},` + end + `,{"id":4,"ki`,
+		`[` + end, `[` + end + `,`, `[` + end + `,null]`, `[` + end + `]]`, `{"a":` + end + `}`, `[` + end + `]}`,
+		`[{"id":1},` + end + `,{"id":4,"ki`,
 	} {
 		if last, _, err := history.DecodeLast([]byte(b)); err == nil {
 			t.Errorf("%s: %+v", b, last)
@@ -64,10 +69,13 @@ func drawEvent(t *rapid.T) history.Event {
 	id := rapid.Int64Range(2, 1<<62).Draw(t, "id")
 	e := history.Event{
 		ID: id, Kind: rapid.SampledFrom(history.Kinds()).Draw(t, "kind"), Time: drawTime(t),
-		Name: drawString(t), Version: drawString(t), BuildID: drawString(t), Queue: drawString(t), ChangeID: drawString(t),
+		Name: drawString(t), Version: drawString(t), BuildID: drawString(t), Queue: drawString(t),
+		ChangeID:   drawString(t),
 		InstanceID: drawString(t), ExecutionID: drawString(t), StartID: drawString(t), EventID: drawString(t),
-		Number: rapid.Int64().Draw(t, "number"), Attempt: rapid.Int().Draw(t, "attempt"), StartToCloseMs: rapid.Int64().Draw(t, "ms"),
-		Input: drawPayload(t), Result: drawPayload(t), Output: drawPayload(t), Data: drawPayload(t), Value: drawPayload(t), CustomStatus: drawPayload(t),
+		Number: rapid.Int64().Draw(t, "number"), Attempt: rapid.Int().Draw(t, "attempt"),
+		StartToCloseMs: rapid.Int64().Draw(t, "ms"),
+		Input:          drawPayload(t), Result: drawPayload(t), Output: drawPayload(t), Data: drawPayload(t),
+		Value: drawPayload(t), CustomStatus: drawPayload(t),
 		Reason: drawString(t), Message: drawString(t), RequestedBy: drawString(t), Error: drawFailure(t, 3),
 		TraceParent: rapid.SampledFrom([]history.TraceParent{"", traced}).Draw(t, "traced"),
 	}
@@ -86,7 +94,11 @@ func drawEvent(t *rapid.T) history.Event {
 		e.Tags = map[string]string{drawString(t): drawString(t)}
 		e.Parent = &history.Parent{InstanceID: drawString(t), EventID: rapid.Int64().Draw(t, "eventId")}
 		e.CarriedEvents = []history.CarriedEvent{{Name: drawString(t), EventID: drawString(t), Data: drawPayload(t)}}
-		e.Retry = &history.RetryPolicy{MaxAttempts: rapid.Int().Draw(t, "max"), BackoffCoefficient: rapid.Float64Range(-1e9, 1e9).Draw(t, "backoff"), NonRetryable: []string{drawString(t)}, Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter")}
+		e.Retry = &history.RetryPolicy{
+			MaxAttempts:        rapid.Int().Draw(t, "max"),
+			BackoffCoefficient: rapid.Float64Range(-1e9, 1e9).Draw(t, "backoff"), NonRetryable: []string{drawString(t)},
+			Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter"),
+		}
 	}
 	return e
 }
@@ -102,7 +114,11 @@ func drawTime(t *rapid.T) time.Time {
 // drawPayload makes documents as encoding/json writes them, since that is how they are read back.
 func drawPayload(t *rapid.T) history.Payload {
 	v := rapid.SampledFrom([]any{
-		nil, 1, "<&>", map[string]any{"ref": "r", "sha256": "s", "bytes": 1}, map[string]any{"inline": nil}, []any{}, drawString(t),
+		nil, 1, "<&>",
+		map[string]any{"ref": "r", "sha256": "s", "bytes": 1},
+		map[string]any{"inline": nil},
+		[]any{},
+		drawString(t),
 	}).Draw(t, "value")
 	if v == nil {
 		return nil
@@ -119,7 +135,8 @@ func drawFailure(t *rapid.T, depth int) *history.Failure {
 		return nil
 	}
 	return &history.Failure{
-		Type: drawString(t), Message: drawString(t), Reason: drawString(t), NonRetryable: rapid.Bool().Draw(t, "nonRetryable"), Cause: drawFailure(t, depth-1),
+		Type: drawString(t), Message: drawString(t), Reason: drawString(t),
+		NonRetryable: rapid.Bool().Draw(t, "nonRetryable"), Cause: drawFailure(t, depth-1),
 		Expected: drawString(t), Got: drawString(t), EventID: rapid.Int64().Draw(t, "eventId"),
 	}
 }
@@ -132,7 +149,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	for _, s := range []string{``, `null`, `[null]`, `{}`, `[{"id":1e3}]`, `[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00+01:00","input":null}]`} {
+	for _, s := range []string{
+		``, `null`, `[null]`, `{}`, `[{"id":1e3}]`,
+		`[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00+01:00","input":null}]`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -156,7 +176,9 @@ func FuzzDecode(f *testing.F) {
 
 func TestFieldsOfLaterReleasesArePassedOver(t *testing.T) {
 	t.Parallel()
-	events, err := history.Decode([]byte(`[{"id":1,"kind":"TurnStarted","time":"2026-01-02T12:00:00Z","colour":"blue"}]`))
+	events, err := history.Decode(
+		[]byte(`[{"id":1,"kind":"TurnStarted","time":"2026-01-02T12:00:00Z","colour":"blue"}]`),
+	)
 	if err != nil || len(events) != 1 || events[0].Kind != history.TurnStarted {
 		t.Errorf("%+v, %v", events, err)
 	}
@@ -175,7 +197,8 @@ func TestDecodeRefuses(t *testing.T) {
 		`[{"id":2,"kind":"TimerFired","time":"noon","sourceEventId":1}]`:                                                 "decode:",
 		`[{"id":2,"kind":"ActivityCompleted","time":"2026-01-02T12:00:00Z","sourceEventId":1,"sourceEventIds":[[1,1]]}]`: "both sourceEventId and sourceEventIds",
 	} {
-		if _, err := history.Decode([]byte(doc)); err == nil || !strings.HasPrefix(err.Error(), "history: ") || !strings.Contains(err.Error(), want) {
+		if _, err := history.Decode([]byte(doc)); err == nil || !strings.HasPrefix(err.Error(), "history: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", doc, err, want)
 		}
 	}
@@ -184,9 +207,11 @@ func TestDecodeRefuses(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
-		"event 0: id must be":                                {Kind: history.TurnStarted},
-		"history: encode: TurnStarted #1: input is not JSON": {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
-		"event 1 (TimerFired): has no sourceEvent":           {ID: 1, Kind: history.TimerFired},
+		"event 0: id must be": {Kind: history.TurnStarted},
+		"history: encode: TurnStarted #1: input is not JSON": {
+			ID: 1, Kind: history.TurnStarted, Input: history.Payload("{"),
+		},
+		"event 1 (TimerFired): has no sourceEvent": {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, %v, want %q", b, err, want)
@@ -198,9 +223,13 @@ func TestEncodeRefuses(t *testing.T) {
 func segment() []history.Event {
 	events := []history.Event{{ID: 11, Kind: history.TurnStarted, Time: noon, Version: "1.0", BuildID: "b-1"}}
 	for id := int64(12); id <= 22; id++ {
-		e := history.Event{ID: id, Kind: history.ActivityScheduled, Time: noon, Name: "resize", Queue: "default", Input: in}
+		e := history.Event{
+			ID: id, Kind: history.ActivityScheduled, Time: noon, Name: "resize", Queue: "default", Input: in,
+		}
 		if id%2 == 0 {
-			e = history.Event{ID: id, Kind: history.ActivityCompleted, Time: noon, SourceEventID: id - 10, Result: in, Attempt: 1}
+			e = history.Event{
+				ID: id, Kind: history.ActivityCompleted, Time: noon, SourceEventID: id - 10, Result: in, Attempt: 1,
+			}
 		}
 		events = append(events, e)
 	}
@@ -262,7 +291,9 @@ func TestEveryFieldIsWritten(t *testing.T) {
 		}
 	}
 	one.ID, one.SourceEventIDs = 9, nil
-	several := history.Event{ID: 9, Kind: history.TurnStarted, Time: now, SourceEventIDs: []history.Range{{First: 1, Last: 2}}}
+	several := history.Event{
+		ID: 9, Kind: history.TurnStarted, Time: now, SourceEventIDs: []history.Range{{First: 1, Last: 2}},
+	}
 	b, err := history.Encode([]history.Event{one, several})
 	if err != nil {
 		t.Fatal(err)

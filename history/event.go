@@ -43,8 +43,8 @@ type Event struct {
 	// Number is the number of the execution in its instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
-	// ParkedConsumed is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs, oldest
-	// first. 0 means all.
+	// ParkedConsumed is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs,
+	// oldest first. 0 means all.
 	ParkedConsumed int64 `json:"parked,omitempty"`
 	// Inline marks an inline activity, and the outcome of an activity that ran inline. The code receives such an
 	// outcome at the start of the next turn.
@@ -120,7 +120,8 @@ func (e *Event) DisplayName() string {
 // WaitsForCancellation reports whether the event schedules work whose end is awaited when it is cancelled.
 func (e *Event) WaitsForCancellation() bool { return e.Cancel != nil && e.Cancel.WaitForCancellation }
 
-// IsInlineOutcome reports whether the event is the outcome of an activity that ran inline. The next turn starts with it.
+// IsInlineOutcome reports whether the event is the outcome of an activity that ran inline. The next turn starts with
+// it.
 func (e *Event) IsInlineOutcome() bool {
 	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
 }
@@ -129,7 +130,8 @@ func (e *Event) IsInlineOutcome() bool {
 // because of nondeterminism or of a turn that exceeds the commit size.
 func (e *Event) EndsWithoutCode() bool {
 	failed := e.Kind == OrchestrationFailed && e.Error != nil
-	return e.Kind == OrchestrationTerminated || failed && (e.Error.Type == TypeNondeterminism || e.Error.Type == TypePayloadTooLarge)
+	return e.Kind == OrchestrationTerminated ||
+		failed && (e.Error.Type == TypeNondeterminism || e.Error.Type == TypePayloadTooLarge)
 }
 
 // IsInput reports whether the event is an input event and not a decision. A cancel request is a decision if the code or
@@ -186,11 +188,13 @@ func (e *Event) Validate() error {
 
 func (e *Event) validateSources() error {
 	if e.SourceEventID < 0 || e.SourceEventID > 0 && e.SourceEventID >= e.ID {
-		return fmt.Errorf("history: event %d (%s): sourceEventId %d is not an earlier event", e.ID, e.Kind, e.SourceEventID)
+		return fmt.Errorf("history: event %d (%s): sourceEventId %d is not an earlier event", e.ID, e.Kind,
+			e.SourceEventID)
 	}
 	for _, r := range e.SourceEventIDs {
 		if r.First < 1 || r.Last < r.First || r.Last >= e.ID {
-			return fmt.Errorf("history: event %d (%s): sourceEventIds [%d,%d] are not earlier events", e.ID, e.Kind, r.First, r.Last)
+			return fmt.Errorf("history: event %d (%s): sourceEventIds [%d,%d] are not earlier events", e.ID, e.Kind,
+				r.First, r.Last)
 		}
 	}
 	return nil

@@ -23,10 +23,24 @@ func TestValidate(t *testing.T) {
 		{history.Event{ID: 2, Kind: history.TimerFired}, "no sourceEventId"},
 		{history.Event{ID: 2, Kind: history.TimerFired, SourceEventID: 2}, "sourceEventId 2 is not an earlier event"},
 		{history.Event{ID: 2, Kind: history.TimerFired, SourceEventID: -1}, "sourceEventId -1 is not an earlier event"},
-		{history.Event{ID: 9, Kind: history.TimerFired, SourceEventID: 1, SourceEventIDs: []history.Range{{First: 1, Last: 1}}}, "both sourceEventId and sourceEventIds"},
-		{history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 0, Last: 1}}}, "sourceEventIds [0,1] are not earlier"},
-		{history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 2, Last: 1}}}, "sourceEventIds [2,1] are not earlier"},
-		{history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 2, Last: 9}}}, "sourceEventIds [2,9] are not earlier"},
+		{
+			history.Event{
+				ID: 9, Kind: history.TimerFired, SourceEventID: 1, SourceEventIDs: []history.Range{{First: 1, Last: 1}},
+			},
+			"both sourceEventId and sourceEventIds",
+		},
+		{
+			history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 0, Last: 1}}},
+			"sourceEventIds [0,1] are not earlier",
+		},
+		{
+			history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 2, Last: 1}}},
+			"sourceEventIds [2,1] are not earlier",
+		},
+		{
+			history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 2, Last: 9}}},
+			"sourceEventIds [2,9] are not earlier",
+		},
 	} {
 		err := tt.event.Validate()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -38,7 +52,8 @@ func TestValidate(t *testing.T) {
 func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 	t.Parallel()
 	event := func(id int64, k history.Kind) history.Event { return history.Event{ID: id, Kind: k} }
-	started, turn, end := event(1, history.OrchestrationStarted), event(2, history.TurnStarted), event(3, history.OrchestrationCompleted)
+	started, turn, end := event(1, history.OrchestrationStarted), event(2, history.TurnStarted),
+		event(3, history.OrchestrationCompleted)
 	for _, tt := range []struct {
 		runs [][]history.Event
 		want string
@@ -47,16 +62,23 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 		{[][]history.Event{{started}, {turn, end}}, ""},
 		{[][]history.Event{{started}, {}, {turn}}, ""},
 		{[][]history.Event{{turn}}, "event #2 (TurnStarted): expected event #1"},
-		{[][]history.Event{{started, turn}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted): expected event #3"},
+		{
+			[][]history.Event{{started, turn}, {event(4, history.TurnStarted)}},
+			"event #4 (TurnStarted): expected event #3",
+		},
 		{[][]history.Event{{started, turn}, {turn}}, "event #2 (TurnStarted): expected event #3"},
-		{[][]history.Event{{started, turn, end}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted) follows the terminal event OrchestrationCompleted"},
+		{
+			[][]history.Event{{started, turn, end}, {event(4, history.TurnStarted)}},
+			"event #4 (TurnStarted) follows the terminal event OrchestrationCompleted",
+		},
 	} {
 		n := 0
 		for _, r := range tt.runs {
 			n += len(r)
 		}
 		log, err := history.Concat(tt.runs...)
-		if tt.want == "" && (err != nil || len(log) != n) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if tt.want == "" && (err != nil || len(log) != n) ||
+			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v: %d events, %v, want %q", tt.runs, len(log), err, tt.want)
 		}
 	}
@@ -67,11 +89,15 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 func TestInputsAndDecisions(t *testing.T) {
 	t.Parallel()
 	inputs := map[history.Kind]bool{
-		history.ActivityRetryScheduled: true, history.ActivityCompleted: true, history.ActivityFailed: true, history.TimerFired: true,
+		history.ActivityRetryScheduled: true, history.ActivityCompleted: true, history.ActivityFailed: true,
+		history.TimerFired:   true,
 		history.OutputFailed: true, history.SubOrchestrationCompleted: true, history.SubOrchestrationFailed: true,
 		history.SubOrchestrationCancelFailed: true, history.ExternalEventRaised: true,
-		history.ExternalEventDelivered: true, history.ExternalEventUndelivered: true, history.CancelRequested: true, history.OrchestrationTerminated: true,
-		history.ExecutionSuspended: true, history.ExecutionResumed: true, history.ExecutionRestarted: true, history.UpdateReceived: true, history.UpdateAccepted: true, history.UpdateRejected: true, history.UpdateAwaited: true, history.UpdateAnswered: true,
+		history.ExternalEventDelivered: true, history.ExternalEventUndelivered: true, history.CancelRequested: true,
+		history.OrchestrationTerminated: true,
+		history.ExecutionSuspended:      true, history.ExecutionResumed: true, history.ExecutionRestarted: true,
+		history.UpdateReceived: true, history.UpdateAccepted: true, history.UpdateRejected: true,
+		history.UpdateAwaited: true, history.UpdateAnswered: true,
 	}
 	for _, k := range history.Kinds() {
 		e := history.Event{Kind: k, RequestedBy: history.RequestedByOrchestration}
@@ -79,7 +105,10 @@ func TestInputsAndDecisions(t *testing.T) {
 			t.Errorf("%s is an input: %v", k, e.IsInput())
 		}
 	}
-	for by, input := range map[string]bool{history.RequestedByOrchestration: false, history.RequestedByEngine: false, history.RequestedByClient: true, "parent:p": true, "": true} {
+	for by, input := range map[string]bool{
+		history.RequestedByOrchestration: false, history.RequestedByEngine: false, history.RequestedByClient: true,
+		"parent:p": true, "": true,
+	} {
 		for _, k := range []history.Kind{history.ActivityCancelRequested, history.SubOrchestrationCancelRequested} {
 			if e := (history.Event{Kind: k, RequestedBy: by}); e.IsInput() != input {
 				t.Errorf("%s by %q is an input: %v", k, by, e.IsInput())
@@ -91,7 +120,8 @@ func TestInputsAndDecisions(t *testing.T) {
 func TestTerminalKinds(t *testing.T) {
 	t.Parallel()
 	for _, k := range history.Kinds() {
-		want := k == history.OrchestrationCompleted || k == history.OrchestrationFailed || k == history.OrchestrationCancelled ||
+		want := k == history.OrchestrationCompleted || k == history.OrchestrationFailed ||
+			k == history.OrchestrationCancelled ||
 			k == history.OrchestrationTerminated || k == history.OrchestrationContinuedAsNew
 		if k.Terminal() != want {
 			t.Errorf("%s is terminal: %v", k, k.Terminal())
@@ -105,9 +135,11 @@ func TestTerminalKinds(t *testing.T) {
 func TestEventString(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
-		"TurnStarted #2":                               {ID: 2, Kind: history.TurnStarted},
-		`ActivityScheduled #3 "charge"`:                {ID: 3, Kind: history.ActivityScheduled, Name: "charge"},
-		"ActivityCancelRequested #4 of #3 (requested)": {ID: 4, Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested"},
+		"TurnStarted #2":                {ID: 2, Kind: history.TurnStarted},
+		`ActivityScheduled #3 "charge"`: {ID: 3, Kind: history.ActivityScheduled, Name: "charge"},
+		"ActivityCancelRequested #4 of #3 (requested)": {
+			ID: 4, Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested",
+		},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%s, want %s", got, want)

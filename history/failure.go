@@ -76,7 +76,8 @@ func (f *Failure) OmitDetails(why string) {
 }
 
 // OmitLargeDetails returns f in a form that the history can store. If details of f or of a cause are larger than
-// MaxFailureDetailsBytes, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is nil.
+// MaxFailureDetailsBytes, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is
+// nil.
 func (f *Failure) OmitLargeDetails() *Failure {
 	if why := f.unfit(); why != "" {
 		c := *f

@@ -59,7 +59,8 @@ func testGolden(t *testing.T, name string, s sample) {
 	if got := compact.String(); got != string(written) {
 		t.Errorf("written now\n%s, golden\n%s", written, got)
 	}
-	if again, err := history.Encode(read); err != nil || !bytes.Equal(again, written) || len(read) != 1 || !read[0].Time.Equal(s.event.Time) {
+	if again, err := history.Encode(read); err != nil || !bytes.Equal(again, written) || len(read) != 1 ||
+		!read[0].Time.Equal(s.event.Time) {
 		t.Errorf("read as %+v, %v", read, err)
 	}
 	wantFields(t, written, s.fields)

@@ -88,9 +88,11 @@ func (k Kind) traits() (traits, bool) {
 	case OrchestrationStarted, TurnStarted, InputsParked:
 		return traits{}, true
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
-		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered, UpdateAnswered:
+		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered,
+		ExternalEventUndelivered, UpdateAnswered:
 		return traits{input: true, sourced: true}, true
-	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, CancelRequested, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:
+	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, CancelRequested,
+		ExecutionSuspended, ExecutionResumed, ExecutionRestarted:
 		return traits{input: true}, true
 	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested, UpdateCompleted:
 		return traits{sourced: true}, true
@@ -130,7 +132,8 @@ func Kinds() []Kind {
 		OrchestrationStarted, TurnStarted,
 		ActivityScheduled, ActivityRetryScheduled, ActivityCompleted, ActivityFailed, ActivityCancelRequested,
 		TimerCreated, TimerFired, TimerCancelled,
-		SubOrchestrationScheduled, SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelRequested, SubOrchestrationCancelFailed, DetachedOrchestrationScheduled,
+		SubOrchestrationScheduled, SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelRequested,
+		SubOrchestrationCancelFailed, DetachedOrchestrationScheduled,
 		OutputFailed,
 		ExternalEventSubscribed, ExternalEventRaised,
 		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
@@ -138,6 +141,7 @@ func Kinds() []Kind {
 		UpdateSent, UpdateAnswered,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
 		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed, ExecutionRestarted,
-		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,
+		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated,
+		OrchestrationContinuedAsNew,
 	}
 }

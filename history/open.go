@@ -22,14 +22,15 @@ type OpenItem struct {
 	ScheduledAt time.Time
 	// FireAt is when the timer fires, including the timer of a schedule-to-close time. It is zero if there is no timer.
 	FireAt time.Time
-	// MayHaveRetryTimer is true if the activity has a retry policy, so that an attempt can wait with a timer of its own. The
-	// history does not record its time.
+	// MayHaveRetryTimer is true if the activity has a retry policy, so that an attempt can wait with a timer of its
+	// own. The history does not record its time.
 	MayHaveRetryTimer bool
 	// WaitsForCancellation is true if the end of the work is awaited when it is cancelled.
 	WaitsForCancellation bool
 	// Cancelled is true if the work was cancelled and has not ended. It implies WaitsForCancellation.
 	Cancelled bool
-	// OutcomeParked is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
+	// OutcomeParked is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a
+	// parked input.
 	OutcomeParked, CancelRequestParked bool
 }
 
@@ -119,16 +120,23 @@ func (s *State) CancelOutstanding(reason string) []Event {
 		case TimerCreated:
 			timers = append(timers, id)
 		case SubOrchestrationScheduled:
-			children = append(children, Event{Kind: SubOrchestrationCancelRequested, SourceEventID: id, InstanceID: o.InstanceID, Reason: reason, RequestedBy: RequestedByEngine})
+			children = append(children, Event{
+				Kind: SubOrchestrationCancelRequested, SourceEventID: id, InstanceID: o.InstanceID, Reason: reason,
+				RequestedBy: RequestedByEngine,
+			})
 		case UpdateAccepted:
-			updates = append(updates, Event{Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason, Callers: slices.Clone(s.awaited[o.EventID])})
+			updates = append(updates, Event{
+				Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason,
+				Callers: slices.Clone(s.awaited[o.EventID]),
+			})
 		default: // it has no effect outside the execution
 		}
 	}
 
 	var cancels []Event
 	if len(activities) > 0 {
-		cancels = append(cancels, about(Event{Kind: ActivityCancelRequested, Reason: reason, RequestedBy: RequestedByEngine}, activities))
+		cancels = append(cancels,
+			about(Event{Kind: ActivityCancelRequested, Reason: reason, RequestedBy: RequestedByEngine}, activities))
 	}
 	if len(timers) > 0 {
 		cancels = append(cancels, about(Event{Kind: TimerCancelled, Reason: reason}, timers))
@@ -169,8 +177,10 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 			if o.WaitsForCancellation && e.Kind == ActivityCancelRequested {
 				o.FireAt = time.Time{} // its schedule-to-close timer stays
 			}
-			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested // it may be pending, and have a timer for its grace
-			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.givesUp(); ok && (o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
+			// it may be pending, and have a timer for its grace
+			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested
+			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.givesUp(); ok &&
+				(o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
 				needless = append(needless, o)
 			}
 		})
@@ -234,7 +244,11 @@ func (s *State) schedule(e *Event) {
 
 // expect adds the work that an event schedules, with its timer if there is one.
 func (s *State) expect(e *Event, fireAt *time.Time) {
-	o := OpenItem{ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time, MayHaveRetryTimer: e.Kind == ActivityScheduled && e.Retry != nil, WaitsForCancellation: e.WaitsForCancellation()}
+	o := OpenItem{
+		ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time,
+		MayHaveRetryTimer:    e.Kind == ActivityScheduled && e.Retry != nil,
+		WaitsForCancellation: e.WaitsForCancellation(),
+	}
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}

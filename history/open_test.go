@@ -28,14 +28,25 @@ func TestCancelOutstanding(t *testing.T) {
 		{ID: 14, Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 11}}},
 		{ID: 15, Kind: history.InputsParked, Inputs: []history.Event{
 			{Kind: history.SubOrchestrationCompleted, SourceEventID: 7},
-			{Kind: history.ActivityCancelRequested, SourceEventID: 9, RequestedBy: history.RequestedByClient}, // which no turn has decided on
+			// which no turn has decided on
+			{Kind: history.ActivityCancelRequested, SourceEventID: 9, RequestedBy: history.RequestedByClient},
 		}},
 	}
 	want := []history.Event{
-		{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 2, Last: 2}, {First: 5, Last: 5}, {First: 9, Last: 10}}, Reason: "why", RequestedBy: "engine"},
+		{
+			Kind:           history.ActivityCancelRequested,
+			SourceEventIDs: []history.Range{{First: 2, Last: 2}, {First: 5, Last: 5}, {First: 9, Last: 10}},
+			Reason:         "why", RequestedBy: "engine",
+		},
 		{Kind: history.TimerCancelled, SourceEventID: 4, Reason: "why"},
-		{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 6, InstanceID: "a", Reason: "why", RequestedBy: "engine"},
-		{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 8, InstanceID: "c", Reason: "why", RequestedBy: "engine"},
+		{
+			Kind: history.SubOrchestrationCancelRequested, SourceEventID: 6, InstanceID: "a", Reason: "why",
+			RequestedBy: "engine",
+		},
+		{
+			Kind: history.SubOrchestrationCancelRequested, SourceEventID: 8, InstanceID: "c", Reason: "why",
+			RequestedBy: "engine",
+		},
 	}
 	if diff := cmp.Diff(want, history.NewState(history.TrackOpen, past...).CancelOutstanding("why")); diff != "" {
 		t.Error(diff)
@@ -52,12 +63,16 @@ func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 	scheduled := history.Event{ID: 3, Kind: history.ActivityScheduled, Time: noon, ScheduleToCloseMs: 60_000}
 	unlimited := history.Event{ID: 4, Kind: history.ActivityScheduled, Time: noon}
 	for kind, settles := range map[history.Kind]bool{
-		history.ActivityCompleted: true, history.ActivityFailed: true, history.ActivityCancelRequested: true, history.OutputFailed: true,
+		history.ActivityCompleted: true, history.ActivityFailed: true, history.ActivityCancelRequested: true,
+		history.OutputFailed:           true,
 		history.ActivityRetryScheduled: false, history.ExternalEventRaised: false,
 	} {
 		state := history.NewState(history.TrackTimers, scheduled, unlimited)
-		want := history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: noon, FireAt: noon.Add(61 * time.Second)}
-		if got, ok := state.Open(3); !ok || got != want || state.OpenCount() != 1 || !state.HasTimer(3) || state.HasTimer(4) {
+		want := history.OpenItem{
+			ID: 3, Kind: history.ActivityScheduled, ScheduledAt: noon, FireAt: noon.Add(61 * time.Second),
+		}
+		if got, ok := state.Open(3); !ok || got != want || state.OpenCount() != 1 || !state.HasTimer(3) ||
+			state.HasTimer(4) {
 			t.Fatalf("open is %+v, want %+v", got, want)
 		}
 		end := history.Event{ID: 5, Kind: kind, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}
@@ -86,7 +101,8 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 		{ID: 7, Kind: history.SubOrchestrationCancelRequested, SourceEventID: 5, InstanceID: "c"},
 	}
 	needless := state.ObsoleteTimers(cancels...)
-	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].MayHaveRetryTimer || !needless[0].FireAt.IsZero() || needless[1].ID != 4 {
+	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].MayHaveRetryTimer || !needless[0].FireAt.IsZero() ||
+		needless[1].ID != 4 {
 		t.Errorf("needless %+v", needless)
 	}
 
@@ -121,12 +137,16 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 func TestTheTimerOfADelayedStartIsNeedlessAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	state := history.NewState(history.TrackTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, StartAt: &at})
+	state := history.NewState(history.TrackTimers, history.Event{
+		ID: 1, Kind: history.OrchestrationStarted, StartAt: &at,
+	})
 	end := history.Event{ID: 2, Kind: history.OrchestrationTerminated}
 	if got := state.ObsoleteTimers(end); len(got) != 1 || got[0].ID != 1 || !got[0].FireAt.Equal(at) {
 		t.Errorf("needless %+v", got)
 	}
-	state.Apply(history.Event{ID: 2, Kind: history.TurnStarted}, history.Event{ID: 3, Kind: history.TimerFired, SourceEventID: 1})
+	state.Apply(history.Event{ID: 2, Kind: history.TurnStarted}, history.Event{
+		ID: 3, Kind: history.TimerFired, SourceEventID: 1,
+	})
 	if got := state.ObsoleteTimers(end); len(got) != 0 {
 		t.Errorf("it has fired, needless %+v", got)
 	}

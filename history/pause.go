@@ -24,19 +24,19 @@ const (
 	mostPauseIDs = 64
 )
 
-// AppliesPause reports whether a pause or resume request changes anything: it is new, and the execution does not already have
-// that state.
+// AppliesPause reports whether a pause or resume request changes anything: it is new, and the execution does not
+// already have that state.
 func (s *Summary) AppliesPause(order *Event) bool {
 	pauses := order.Kind == ExecutionSuspended
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// NeedsFirstTurn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn even if
-// no message arrives.
+// NeedsFirstTurn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn
+// even if no message arrives.
 func (s *Summary) NeedsFirstTurn() bool { return s.Last == ExecutionResumed || s.RestartPending() }
 
-// RestartPending reports whether the execution was restarted from another one and has had no turn of its own. The work that
-// it copied has not been sent.
+// RestartPending reports whether the execution was restarted from another one and has had no turn of its own. The work
+// that it copied has not been sent.
 func (s *Summary) RestartPending() bool { return s.Last == ExecutionRestarted }
 
 // pause applies a pause or resume request.

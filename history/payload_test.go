@@ -11,10 +11,13 @@ import (
 func TestInlineDocumentsComeBack(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{
-		`null`, `1`, `"s"`, `""`, `[]`, `{}`, `{ }`, ` { "a" : 1 } `, `{"a":{"ref":"x"}}`, `[{"ref":"x","sha256":"y","bytes":1}]`,
-		`{"ref":"x","sha256":"y","bytes":1}`, `{"bytes":1,"sha256":"y","ref":"x"}`, ` {` + "\n\t" + `"sha256":"y","ref":"x","bytes":1}`,
+		`null`, `1`, `"s"`, `""`, `[]`, `{}`, `{ }`, ` { "a" : 1 } `, `{"a":{"ref":"x"}}`,
+		`[{"ref":"x","sha256":"y","bytes":1}]`,
+		`{"ref":"x","sha256":"y","bytes":1}`, `{"bytes":1,"sha256":"y","ref":"x"}`,
+		` {` + "\n\t" + `"sha256":"y","ref":"x","bytes":1}`,
 		`{"ref":"x"}`, `{"ref":1}`, `{"ref":"x","sha256":"y","bytes":1,"more":true}`, `{"reference":"x"}`,
-		`{"inline":1}`, `{"inline":null}`, `{"inline":{"inline":{"ref":"x","sha256":"y","bytes":1}}}`, `{"inline":1,"more":2}`,
+		`{"inline":1}`, `{"inline":null}`, `{"inline":{"inline":{"ref":"x","sha256":"y","bytes":1}}}`,
+		`{"inline":1,"more":2}`,
 		`{"\u0072ef":"x","sha256":"y","bytes":1}`, `{"REF":"x","SHA256":"y","BYTES":1}`, `"<&>"`,
 	} {
 		p := history.NewInlinePayload(json.RawMessage(doc))
@@ -75,7 +78,8 @@ func TestNoPayload(t *testing.T) {
 	if _, err := json.Marshal(history.NewInlinePayload(json.RawMessage(`{"ref":`))); err == nil {
 		t.Error("what is no JSON was written")
 	}
-	if err := (*history.Payload)(nil).UnmarshalJSON([]byte("1")); err == nil || !strings.Contains(err.Error(), "nil Payload") {
+	if err := (*history.Payload)(nil).UnmarshalJSON([]byte("1")); err == nil ||
+		!strings.Contains(err.Error(), "nil Payload") {
 		t.Error(err)
 	}
 }

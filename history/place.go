@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// DataLocation is the location of an external event's data in a committed event of its instance. Later events refer to it
-// instead of copying the data.
+// DataLocation is the location of an external event's data in a committed event of its instance. Later events refer to
+// it instead of copying the data.
 type DataLocation struct {
 	ExecutionID string
 	// Segment is the segment of the turn, and EventID the ID of the event.
 	Segment, EventID int64
-	// Field is LocationInputs or LocationCarriedEvents if the data is in that list of the event, at Index. It is empty if the event
-	// itself has the data.
+	// Field is LocationInputs or LocationCarriedEvents if the data is in that list of the event, at Index. It is empty
+	// if the event itself has the data.
 	Field string
 	Index int
 	// Encoded is true if the data is an encoded payload and not a document.
@@ -134,8 +134,8 @@ func (k Kind) HasData() bool {
 	return k == ExternalEventRaised || k == UpdateReceived || k == UpdateAccepted
 }
 
-// EachExternalData calls f with the data of each external event and update in the event and in its lists, with its field and
-// index. f may replace the data.
+// EachExternalData calls f with the data of each external event and update in the event and in its lists, with its
+// field and index. f may replace the data.
 func (e *Event) EachExternalData(f func(field string, index int, data *Payload)) {
 	if e.Kind.HasData() {
 		f("", 0, &e.Data)

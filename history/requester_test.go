@@ -12,13 +12,15 @@ func TestWhoAskedIsNobodyOfTheEngine(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 	for name, want := range map[string]string{
-		"": "", arn: arn, "client": "client", "body": "client", "engine": "client", "parent:": "client", "parent:order-7": "client", "a\nb\x00\u0085": "ab", "\xff\xfeü": "ü",
+		"": "", arn: arn, "client": "client", "body": "client", "engine": "client", "parent:": "client",
+		"parent:order-7": "client", "a\nb\x00\u0085": "ab", "\xff\xfeü": "ü",
 	} {
 		if got := history.Requester(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}
 	}
-	if got := history.Requester(strings.Repeat("€", 5000)); len(got) > history.MaxRequesterBytes || !utf8.ValidString(got) || history.Requester(got) != got {
+	if got := history.Requester(strings.Repeat("€", 5000)); len(got) > history.MaxRequesterBytes ||
+		!utf8.ValidString(got) || history.Requester(got) != got {
 		t.Errorf("a long one is %d bytes", len(got))
 	}
 }

@@ -33,8 +33,8 @@ func (o ExecutionRef) StartID(eventID int64) string {
 	return fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 }
 
-// Restart creates the history of a new execution from the events of another one, up to an event that CheckRestartPoint accepts.
-// The new execution continues from there. It sends the work again that was scheduled and had not ended.
+// Restart creates the history of a new execution from the events of another one, up to an event that CheckRestartPoint
+// accepts. The new execution continues from there. It sends the work again that was scheduled and had not ended.
 type Restart struct {
 	From, To ExecutionRef
 	// StartID is the start ID of the new instance and Tags are its tags. RequestedBy is the requester of the restart,
@@ -53,8 +53,11 @@ type Restart struct {
 // processes it with the current code.
 func (t *Restart) History(past []Event) []Event {
 	restarted := Event{
-		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,
-		Parent:      &Parent{InstanceID: t.From.InstanceID, ExecutionID: t.From.ExecutionID, EventID: past[len(past)-1].ID},
+		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID,
+		ExecutionID: t.To.ExecutionID,
+		Parent: &Parent{
+			InstanceID: t.From.InstanceID, ExecutionID: t.From.ExecutionID, EventID: past[len(past)-1].ID,
+		},
 		RequestedBy: t.RequestedBy, TraceParent: t.TraceParent,
 	}
 	taken := make([]Event, 0, len(past)+1)

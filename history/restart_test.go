@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What an execution takes over refers to documents that lie in its own first segment then, wherever the past one had them; documents of other executions stay where they
-// are, and the past is not changed.
+// What an execution takes over refers to documents that lie in its own first segment then, wherever the past one had
+// them; documents of other executions stay where they are, and the past is not changed.
 func TestR30ReferencesOfThePastAreToTheFirstSegment(t *testing.T) {
 	t.Parallel()
 	doc := json.RawMessage(`"a document"`)
@@ -26,9 +26,21 @@ func TestR30ReferencesOfThePastAreToTheFirstSegment(t *testing.T) {
 	}
 	past := func() []history.Event {
 		return []history.Event{
-			{ID: 1, Kind: history.OrchestrationStarted, Name: "o", CarriedEvents: []history.CarriedEvent{{Name: "n", Data: at("before", 3, 7, "")}, {Name: "n", Data: at("old", 0, 1, history.LocationInputs)}}},
+			{
+				ID: 1, Kind: history.OrchestrationStarted, Name: "o",
+				CarriedEvents: []history.CarriedEvent{
+					{Name: "n", Data: at("before", 3, 7, "")},
+					{Name: "n", Data: at("old", 0, 1, history.LocationInputs)},
+				},
+			},
 			{ID: 2, Kind: history.TurnStarted},
-			{ID: 3, Kind: history.InputsParked, Inputs: []history.Event{raised(history.NewInlinePayload(doc)), raised(at("old", 1, 2, history.LocationInputs)), raised(at("before", 3, 8, ""))}},
+			{
+				ID: 3, Kind: history.InputsParked,
+				Inputs: []history.Event{
+					raised(history.NewInlinePayload(doc)), raised(at("old", 1, 2, history.LocationInputs)),
+					raised(at("before", 3, 8, "")),
+				},
+			},
 			{ID: 4, Kind: history.TurnStarted},
 			numbered(5, raised(at("old", 2, 3, history.LocationInputs))),
 			numbered(6, raised(at("before", 3, 9, history.LocationCarriedEvents))),
@@ -36,7 +48,10 @@ func TestR30ReferencesOfThePastAreToTheFirstSegment(t *testing.T) {
 		}
 	}
 	events := past()
-	takeover := history.Restart{From: history.ExecutionRef{InstanceID: "i", ExecutionID: "old"}, To: history.ExecutionRef{InstanceID: "again", ExecutionID: "new"}}
+	takeover := history.Restart{
+		From: history.ExecutionRef{InstanceID: "i", ExecutionID: "old"},
+		To:   history.ExecutionRef{InstanceID: "again", ExecutionID: "new"},
+	}
 	taken := takeover.History(events)
 	if want := past(); !reflect.DeepEqual(events, want) {
 		t.Errorf("the past is changed:\n%v\n%v", events, want)

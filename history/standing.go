@@ -24,10 +24,11 @@ type Summary struct {
 	CustomStatusID int64
 	// Parked is the number of parked inputs that no turn has consumed.
 	Parked int
-	// InlineOutcomes is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn is due.
+	// InlineOutcomes is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn
+	// is due.
 	InlineOutcomes int
-	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all of them exceed one commit.
-	// Another turn is then due.
+	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all of them exceed one
+	// commit. Another turn is then due.
 	PartialInputs bool
 	// Blocked are the reports of builds that cannot process the history.
 	Blocked Blocked
@@ -55,7 +56,8 @@ func (b *Blocked) Contains(e *Event) bool {
 }
 
 func (b *Blocked) same(o *Blocked) bool {
-	return b.Active && o.Active && b.LastBuild == o.LastBuild && b.Diagnosis != nil && o.Diagnosis != nil && b.Diagnosis.Type == o.Diagnosis.Type && b.Diagnosis.Message == o.Diagnosis.Message
+	return b.Active && o.Active && b.LastBuild == o.LastBuild && b.Diagnosis != nil && o.Diagnosis != nil &&
+		b.Diagnosis.Type == o.Diagnosis.Type && b.Diagnosis.Message == o.Diagnosis.Message
 }
 
 // After returns the summary after the events. It does not modify s.
@@ -91,8 +93,8 @@ func (s *Summary) Status() RuntimeStatus {
 	}
 }
 
-// StatusChanged reports whether the status of the instance differs from before, or its custom status was set since. A blocked
-// instance differs if the build or the diagnosis differs.
+// StatusChanged reports whether the status of the instance differs from before, or its custom status was set since. A
+// blocked instance differs if the build or the diagnosis differs.
 func (s *Summary) StatusChanged(before *Summary) bool {
 	if s.CustomStatusID != before.CustomStatusID || s.Status() != before.Status() {
 		return true
@@ -140,7 +142,8 @@ func (s *Summary) apply(e *Event) {
 	}
 }
 
-// UnconsumedInputs returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked inputs.
+// UnconsumedInputs returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked
+// inputs.
 func (s *Summary) UnconsumedInputs() int { return s.InlineOutcomes + s.Parked }
 
 // IsDue reports whether a turn is due even if no message arrives: it consumes waiting inputs, or is the first turn

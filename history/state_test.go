@@ -19,7 +19,9 @@ func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		events := randomHistory(t)
-		for _, keep := range []history.Tracking{0, history.TrackTimers, history.TrackOpen, history.TrackSettled, keepAll} {
+		for _, keep := range []history.Tracking{
+			0, history.TrackTimers, history.TrackOpen, history.TrackSettled, keepAll,
+		} {
 			whole, cut := history.NewState(keep, events...), history.NewState(keep)
 			for rest := events; len(rest) > 0; {
 				n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
@@ -143,26 +145,35 @@ func randomHistory(t *rapid.T) []history.Event {
 
 // outcomes are the kinds that settle what a kind schedules.
 var outcomes = []history.Kind{
-	history.ActivityCompleted, history.ActivityFailed, history.ActivityRetryScheduled, history.ActivityCancelRequested, history.TimerFired, history.TimerCancelled,
-	history.SubOrchestrationCompleted, history.SubOrchestrationFailed, history.SubOrchestrationCancelRequested, history.OutputFailed,
+	history.ActivityCompleted, history.ActivityFailed, history.ActivityRetryScheduled, history.ActivityCancelRequested,
+	history.TimerFired, history.TimerCancelled,
+	history.SubOrchestrationCompleted, history.SubOrchestrationFailed, history.SubOrchestrationCancelRequested,
+	history.OutputFailed,
 }
 
 // arriving are the kinds that come from outside, and may be parked.
 var arriving = []history.Kind{
 	history.ActivityCompleted, history.ActivityFailed, history.ActivityCancelRequested, history.TimerFired,
-	history.SubOrchestrationCompleted, history.SubOrchestrationFailed, history.SubOrchestrationCancelFailed, history.OutputFailed,
+	history.SubOrchestrationCompleted, history.SubOrchestrationFailed, history.SubOrchestrationCancelFailed,
+	history.OutputFailed,
 }
 
 func randomEvent(t *rapid.T, open []int64, parked int) (e history.Event) {
 	kinds := []history.Kind{
-		history.TurnStarted, history.ActivityScheduled, history.ActivityScheduled, history.TimerCreated, history.SubOrchestrationScheduled,
-		history.ExternalEventSubscribed, history.ExternalEventRaised, history.CustomStatusSet, history.CancelRequested, history.InputsParked,
+		history.TurnStarted, history.ActivityScheduled, history.ActivityScheduled, history.TimerCreated,
+		history.SubOrchestrationScheduled,
+		history.ExternalEventSubscribed, history.ExternalEventRaised, history.CustomStatusSet, history.CancelRequested,
+		history.InputsParked,
 	}
 	if len(open) > 0 {
 		kinds = append(slices.Clone(kinds), outcomes...)
 	}
 	if rapid.IntRange(0, 30).Draw(t, "ends") == 0 {
-		return history.Event{Kind: rapid.SampledFrom([]history.Kind{history.OrchestrationCompleted, history.OrchestrationContinuedAsNew}).Draw(t, "end")}
+		return history.Event{
+			Kind: rapid.SampledFrom([]history.Kind{
+				history.OrchestrationCompleted, history.OrchestrationContinuedAsNew,
+			}).Draw(t, "end"),
+		}
 	}
 	e.Kind = rapid.SampledFrom(kinds).Draw(t, "kind")
 	switch e.Kind {
@@ -180,7 +191,8 @@ func randomEvent(t *rapid.T, open []int64, parked int) (e history.Event) {
 	case history.CustomStatusSet:
 		e.CustomStatus = history.Payload(`"s"`)
 	case history.InputsParked:
-		e.BuildID, e.Error = rapid.SampledFrom([]string{"b1", "b2"}).Draw(t, "build"), &history.Failure{Type: history.TypeNondeterminism}
+		e.BuildID, e.Error = rapid.SampledFrom([]string{"b1", "b2"}).Draw(t, "build"),
+			&history.Failure{Type: history.TypeNondeterminism}
 		for range rapid.IntRange(0, 3).Draw(t, "parked") {
 			e.Inputs = append(e.Inputs, randomInput(t, open))
 		}
@@ -256,9 +268,14 @@ func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
 func TestStatusOfAHistory(t *testing.T) {
 	t.Parallel()
 	why := &history.Failure{Type: history.TypeNondeterminism, Message: "m"}
-	start, turn := history.Event{ID: 1, Kind: history.OrchestrationStarted, Version: "1"}, history.Event{ID: 2, Kind: history.TurnStarted, Version: "1.2"}
+	start, turn := history.Event{ID: 1, Kind: history.OrchestrationStarted, Version: "1"}, history.Event{
+		ID: 2, Kind: history.TurnStarted, Version: "1.2",
+	}
 	cancel := history.Event{ID: 3, Kind: history.CancelRequested}
-	blocked := history.Event{ID: 4, Kind: history.InputsParked, BuildID: "b1", Error: why, Inputs: []history.Event{{Kind: history.TimerFired, SourceEventID: 9}}}
+	blocked := history.Event{
+		ID: 4, Kind: history.InputsParked, BuildID: "b1", Error: why,
+		Inputs: []history.Event{{Kind: history.TimerFired, SourceEventID: 9}},
+	}
 	again := history.Event{ID: 5, Kind: history.InputsParked, BuildID: "b1", Error: why}
 	other := history.Event{ID: 5, Kind: history.InputsParked, BuildID: "b2", Error: why}
 	steps := []struct {
@@ -269,7 +286,10 @@ func TestStatusOfAHistory(t *testing.T) {
 	}{
 		{start, history.StatusPending, false, 0},
 		{turn, history.StatusRunning, true, 0},
-		{history.Event{ID: 3, Kind: history.CustomStatusSet, CustomStatus: history.Payload(`1`)}, history.StatusRunning, true, 0},
+		{
+			history.Event{ID: 3, Kind: history.CustomStatusSet, CustomStatus: history.Payload(`1`)},
+			history.StatusRunning, true, 0,
+		},
 		{history.Event{ID: 3, Kind: history.TurnStarted, Version: "1.3"}, history.StatusRunning, false, 0},
 		{cancel, history.StatusCancelling, true, 0},
 		{blocked, history.StatusBlocked, true, 1},
@@ -284,7 +304,8 @@ func TestStatusOfAHistory(t *testing.T) {
 		before := s
 		s = s.After(step.event)
 		if s.Status() != step.status || s.Parked != step.parked || s.StatusChanged(&before) != step.shows {
-			t.Errorf("after %s: %s, %d parked, shows %v; want %s, %d, %v", step.event.String(), s.Status(), s.Parked, s.StatusChanged(&before), step.status, step.parked, step.shows)
+			t.Errorf("after %s: %s, %d parked, shows %v; want %s, %d, %v", step.event.String(), s.Status(), s.Parked,
+				s.StatusChanged(&before), step.status, step.parked, step.shows)
 		}
 	}
 	if s.Version != "1.2" {
@@ -313,11 +334,16 @@ func TestParkedInputsAreTakenInParts(t *testing.T) {
 	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 2 || state.PartialInputs {
 		t.Errorf("pending %v, %+v", got, state.Summary)
 	}
-	state.Apply(history.Event{ID: 6, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{ID: 7, Kind: history.ExternalEventRaised, Name: "b"})
-	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 1 || !state.PartialInputs || state.Blocked.Active {
+	state.Apply(history.Event{ID: 6, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{
+		ID: 7, Kind: history.ExternalEventRaised, Name: "b",
+	})
+	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 1 || !state.PartialInputs ||
+		state.Blocked.Active {
 		t.Errorf("after a part: pending %v, %+v", got, state.Summary)
 	}
-	state.Apply(history.Event{ID: 8, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{ID: 9, Kind: history.ExternalEventRaised, Name: "a"})
+	state.Apply(history.Event{ID: 8, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{
+		ID: 9, Kind: history.ExternalEventRaised, Name: "a",
+	})
 	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 0 || state.PartialInputs {
 		t.Errorf("after the last part: pending %v, %+v", got, state.Summary)
 	}

@@ -32,7 +32,8 @@ const (
 
 // Terminal reports whether the instance has ended.
 func (s RuntimeStatus) Terminal() bool {
-	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated || s == StatusDeleting
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated ||
+		s == StatusDeleting
 }
 
 // StatusAfter returns the status of an instance whose execution ended with an event of the kind. ok is false for other

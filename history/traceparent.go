@@ -19,7 +19,8 @@ func ParseTraceParent(s string) TraceParent {
 	switch {
 	case len(s) < traceParentBytes, s[traceIDAt-1] != '-', s[parentIDAt-1] != '-', s[flagsAt-1] != '-':
 		return ""
-	case s[:2] == "ff", s[:2] == "00" && len(s) > traceParentBytes, len(s) > traceParentBytes && s[traceParentBytes] != '-':
+	case s[:2] == "ff", s[:2] == "00" && len(s) > traceParentBytes,
+		len(s) > traceParentBytes && s[traceParentBytes] != '-':
 		return ""
 	}
 	t := s[traceIDAt:traceParentBytes]

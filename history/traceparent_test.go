@@ -42,10 +42,12 @@ func TestParseTraceParent(t *testing.T) {
 func TestARecordIsReadWhateverItsTraceParent(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]history.TraceParent{
-		`"` + traced + `"`: traced, `"none"`: "", `7`: "", `{"a":[]}`: "", `null`: "", `"` + strings.Repeat("x", 1<<16) + `"`: "",
+		`"` + traced + `"`: traced, `"none"`: "", `7`: "", `{"a":[]}`: "", `null`: "",
+		`"` + strings.Repeat("x", 1<<16) + `"`: "",
 	} {
 		var e history.Event
-		if err := json.Unmarshal([]byte(`{"id":1,"kind":"TurnStarted","traceparent":`+doc+`,"buildId":"b"}`), &e); err != nil || e.TraceParent != want || e.BuildID != "b" {
+		if err := json.Unmarshal([]byte(`{"id":1,"kind":"TurnStarted","traceparent":`+doc+`,"buildId":"b"}`),
+			&e); err != nil || e.TraceParent != want || e.BuildID != "b" {
 			t.Errorf("%.40s: %+v, %v", doc, e, err)
 		}
 	}

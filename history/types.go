@@ -39,8 +39,8 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 
 // Failure is an error as it is stored in histories, sent between functions and returned to clients.
 type Failure struct {
-	// Type is the type name of the error: one of the Type constants, or a type of your code. RetryPolicy.NonRetryableErrorTypes
-	// uses it.
+	// Type is the type name of the error: one of the Type constants, or a type of your code.
+	// RetryPolicy.NonRetryableErrorTypes uses it.
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
@@ -49,8 +49,8 @@ type Failure struct {
 	CancelOutcome string   `json:"ended,omitempty"`
 	NonRetryable  bool     `json:"nonRetryable,omitempty"`
 	Cause         *Failure `json:"cause,omitempty"`
-	// Joined are the types of joined errors other than Type and the types of the causes, for RetryPolicy.NonRetryableErrorTypes.
-	// It has at most MaxJoined entries.
+	// Joined are the types of joined errors other than Type and the types of the causes, for
+	// RetryPolicy.NonRetryableErrorTypes. It has at most MaxJoined entries.
 	Joined []string `json:"joined,omitempty"`
 	// Details are the details of perdure.WithErrorDetails, as JSON of at most MaxFailureDetailsBytes before encoding.
 	// If they are missing, DetailsOmitted is the reason.

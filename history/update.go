@@ -33,6 +33,6 @@ const (
 	TypeUpdatePurged = "update_purged"
 )
 
-// IsAbortedUpdate reports whether the event is an UpdateCompleted because the execution ended before the handler returned.
-// Reason is then the cancel reason of the outstanding work.
+// IsAbortedUpdate reports whether the event is an UpdateCompleted because the execution ended before the handler
+// returned. Reason is then the cancel reason of the outstanding work.
 func (e *Event) IsAbortedUpdate() bool { return e.Kind == UpdateCompleted && e.Reason != "" }

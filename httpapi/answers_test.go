@@ -28,7 +28,8 @@ const (
 	aJob     = jobs + "/job"
 )
 
-// request is a call, in a hub where the instance "one" is in its second execution, with an activity that runs, and "over" is over.
+// request is a call, in a hub where the instance "one" is in its second execution, with an activity that runs, and
+// "over" is over.
 type request struct {
 	method, target, body string
 	header               []string
@@ -40,11 +41,16 @@ func standing(t *testing.T) *hub {
 	h := setup(t)
 	h.start(t, "one")
 	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "p1", EventID: 3})
-	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}, history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began},
+	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}, history.Event{
+		Kind: history.OrchestrationContinuedAsNew, Time: began,
+	},
 		history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 	h.start(t, "over")
-	h.Append("over", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"}, failed("no stock"))
-	job := provider.Job{ID: "job", Operation: provider.OperationPurge, State: provider.JobRunning, CreatedAt: began, UpdatedAt: began}
+	h.Append("over", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"},
+		failed("no stock"))
+	job := provider.Job{
+		ID: "job", Operation: provider.OperationPurge, State: provider.JobRunning, CreatedAt: began, UpdatedAt: began,
+	}
 	if err := h.PutJob(t.Context(), &job); err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +64,8 @@ func (r request) of(t *testing.T, h *hub) answer {
 	return h.call(t, r.method, r.target, r.body, r.header...)
 }
 
-// Each call of the API is made to answer everything that the document describes, and each code of a problem is seen: what
-// `call` holds against the document is the whole of it.
+// Each call of the API is made to answer everything that the document describes, and each code of a problem is seen:
+// what `call` holds against the document is the whole of it.
 func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	t.Parallel()
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
@@ -138,21 +144,38 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, jobs, `{"operation":"purge","all":true}`, nil, refused},
 	}
 	for _, of := range []string{pause, resume} {
-		requests = append(requests, request{post, of, `{"message":"enough"}`, nil, nil}, request{post, of, `{"reason":"enough"}`, nil, nil},
-			request{post, strings.Replace(of, inUse, over, 1), "", nil, nil}, request{post, of, strings.Repeat(" ", 300<<10), nil, nil}, request{post, of, `{}`, text, nil})
+		requests = append(requests, request{post, of, `{"message":"enough"}`, nil, nil}, request{
+			post, of, `{"reason":"enough"}`, nil, nil,
+		},
+			request{post, strings.Replace(of, inUse, over, 1), "", nil, nil},
+			request{post, of, strings.Repeat(" ", 300<<10), nil, nil}, request{post, of, `{}`, text, nil})
 	}
 	lease := `{"visibilityTimeout":60,"leases":` + leases(1) + `}`
-	requests = append(requests, request{post, renew, lease, nil, nil}, request{post, renew, `{}`, nil, nil}, request{post, renew, `{"leases":` + strings.Repeat(" ", 300<<10) + `[]}`, nil, nil},
-		request{post, renew, lease, text, nil}, request{post, renew, lease, nil, down}, request{post, renew, lease, nil, refused})
+	requests = append(requests, request{post, renew, lease, nil, nil}, request{post, renew, `{}`, nil, nil}, request{
+		post, renew, `{"leases":` + strings.Repeat(" ", 300<<10) + `[]}`, nil, nil,
+	},
+		request{post, renew, lease, text, nil}, request{post, renew, lease, nil, down}, request{
+			post, renew, lease, nil, refused,
+		})
 	for target, method := range map[string]string{jobs: get, aJob: get, aJob + "/cancel": post} {
-		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down}, request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
+		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down},
+			request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
 	}
-	requests = append(requests, request{get, jobs + "/nobody", "", nil, nil}, request{post, jobs + "/nobody/cancel", "", nil, nil})
-	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations"} {
-		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
+	requests = append(requests, request{get, jobs + "/nobody", "", nil, nil}, request{
+		post, jobs + "/nobody/cancel", "", nil, nil,
+	})
+	for _, target := range []string{
+		"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations",
+	} {
+		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil},
+			request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
-	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": "", inUse + "/restart": ""} {
-		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
+	for target, body := range map[string]string{
+		hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": "",
+		inUse + "/restart": "",
+	} {
+		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil},
+			request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
 	answers, codes := map[string]bool{}, map[string]bool{}
 	see := func(a answer) {
@@ -171,7 +194,10 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		see(r.of(t, standing(t)))
 	}
 	h := standing(t)
-	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
+	h.Append("one", history.Event{
+		Kind: history.SideEffectRecorded, Time: began,
+		Value: history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 6<<20) + `"`)),
+	})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
 	for _, a := range putAnswers(t, large, down, refused) {
 		see(a)
@@ -216,9 +242,12 @@ func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
 			all = append(all, h.call(t, http.MethodPost, target, everyone))
 		}
 	}
-	all = append(all, h.call(t, http.MethodGet, deadInbox+"/"+one, ""), h.call(t, http.MethodGet, deadInbox+"/nobody", ""))
+	all = append(all, h.call(t, http.MethodGet, deadInbox+"/"+one, ""),
+		h.call(t, http.MethodGet, deadInbox+"/nobody", ""))
 	for _, target := range orders {
-		all = append(all, h.call(t, http.MethodPost, target, "{}"), h.call(t, http.MethodPost, target, everyone, "Content-Type", "text/plain"), h.call(t, http.MethodPost, target, strings.Repeat(" ", 300<<10)))
+		all = append(all, h.call(t, http.MethodPost, target, "{}"),
+			h.call(t, http.MethodPost, target, everyone, "Content-Type", "text/plain"),
+			h.call(t, http.MethodPost, target, strings.Repeat(" ", 300<<10)))
 	}
 
 	without := setup(t)

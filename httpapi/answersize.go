@@ -8,11 +8,13 @@ import (
 	"net/http"
 )
 
-// answerLimit is how much of a Lambda's answer a body may take: the answer is JSON of at most 6 MB in which the body is a string. What is kept
-// back is for the status and the headers. Where no Lambda answers the limit is the same, so that a caller sees the same pages everywhere.
+// answerLimit is how much of a Lambda's answer a body may take: the answer is JSON of at most 6 MB in which the body is
+// a string. What is kept back is for the status and the headers. Where no Lambda answers the limit is the same, so that
+// a caller sees the same pages everywhere.
 const answerLimit = 6<<20 - 64<<10
 
-// wireSize is how many bytes a body takes in a Lambda's answer: as a string of JSON, as encode writes it, and the runtime does.
+// wireSize is how many bytes a body takes in a Lambda's answer: as a string of JSON, as encode writes it, and the
+// runtime does.
 func wireSize(body []byte) int {
 	doc, _ := encode(string(body)) // any string can be encoded
 	return len(doc) - len("\n")
@@ -71,9 +73,12 @@ func fitting[T any](v any, items []T) (int, error) {
 	return len(items), nil
 }
 
-// page reads a page that fits an answer: one that does not is asked for again, of as many items as fit. So the cursor of a page is the
-// provider's own, whatever it may be, and a page that is as large as that costs a second read.
-func page[P, T any](ctx context.Context, limit int64, read func(ctx context.Context, limit int) (P, error), split func(P) (rest any, items []T)) (P, error) {
+// page reads a page that fits an answer: one that does not is asked for again, of as many items as fit. So the cursor
+// of a page is the provider's own, whatever it may be, and a page that is as large as that costs a second read.
+func page[P, T any](
+	ctx context.Context, limit int64, read func(ctx context.Context, limit int) (P, error),
+	split func(P) (rest any, items []T),
+) (P, error) {
 	for {
 		p, err := read(ctx, int(limit))
 		if err != nil {

@@ -27,7 +27,9 @@ func inLambda(t *testing.T, body []byte) int {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(map[string]any{"statusCode": 200, "headers": map[string]string{"Content-Type": "application/json"}, "body": string(body)}); err != nil {
+	if err := e.Encode(map[string]any{
+		"statusCode": 200, "headers": map[string]string{"Content-Type": "application/json"}, "body": string(body),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Len()
@@ -36,7 +38,8 @@ func inLambda(t *testing.T, body []byte) int {
 func TestTheSizeOfAnAnswerIsReckonedAsLambdaWritesIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		body := rapid.SliceOfN(rapid.SampledFrom([]byte("a\"\\<>&\n\t\x00\x1f\x7f\xff\xe2\x80\xa8\xa9ü€")), 0, 60).Draw(rt, "body")
+		body := rapid.SliceOfN(rapid.SampledFrom([]byte("a\"\\<>&\n\t\x00\x1f\x7f\xff\xe2\x80\xa8\xa9ü€")), 0,
+			60).Draw(rt, "body")
 		var want bytes.Buffer
 		e := json.NewEncoder(&want)
 		e.SetEscapeHTML(false)
@@ -57,7 +60,10 @@ func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
 	h := standing(t)
 	const events = 45
 	for range events { // 9 MB, 18 MB in Lambda's JSON
-		h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.NewInlinePayload(quotes(200 << 10))})
+		h.Append("one", history.Event{
+			Kind: history.ActivityCompleted, Time: began, SourceEventID: 2,
+			Result: history.NewInlinePayload(quotes(200 << 10)),
+		})
 	}
 	seen, pages, after := 0, 0, int64(0)
 	for more := true; more; pages++ {
@@ -85,23 +91,36 @@ func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
 func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	parked := history.Event{Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: "t", Message: "m"}}
-	for n := range 40 {
-		parked.Inputs = append(parked.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.NewInlinePayload(quotes(100 << 10))})
+	parked := history.Event{
+		Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: "t", Message: "m"},
 	}
-	h.Append("one", parked, history.Event{Kind: history.CustomStatusSet, Time: began, CustomStatus: history.NewInlinePayload([]byte("1"))})
+	for n := range 40 {
+		parked.Inputs = append(parked.Inputs, history.Event{
+			Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n),
+			Data: history.NewInlinePayload(quotes(100 << 10)),
+		})
+	}
+	h.Append("one", parked, history.Event{
+		Kind: history.CustomStatusSet, Time: began, CustomStatus: history.NewInlinePayload([]byte("1")),
+	})
 	h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK) // what comes before it
 	a := h.call(t, http.MethodGet, inUse+"/history?after=2", "")
 	a.wantProblem(http.StatusUnprocessableEntity, "answer_too_large", "after")
 	if got := a.Body.String(); !strings.Contains(got, "use perdure history") || !strings.Contains(got, `after=3"`) {
 		t.Errorf("it does not say how: %s", got)
 	}
-	if got := h.call(t, http.MethodGet, inUse+"/history?after=3", "").want(http.StatusOK).Body.String(); !strings.Contains(got, "CustomStatusSet") {
+	if got := h.call(t, http.MethodGet, inUse+"/history?after=3",
+		"").want(http.StatusOK).Body.String(); !strings.Contains(got, "CustomStatusSet") {
 		t.Errorf("behind it: %s", got)
 	}
 	// An answer that has little less is given.
-	h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.NewInlinePayload(quotes(3_100_000))})
-	if n := inLambda(t, h.call(t, http.MethodGet, inUse+"/history?after=4", "").want(http.StatusOK).Body.Bytes()); n > lambdaLimit || n < lambdaLimit-128<<10 {
+	h.Append("one", history.Event{
+		Kind: history.ActivityCompleted, Time: began, SourceEventID: 2,
+		Result: history.NewInlinePayload(quotes(3_100_000)),
+	})
+	if n := inLambda(t,
+		h.call(t, http.MethodGet, inUse+"/history?after=4", "").want(http.StatusOK).Body.Bytes()); n > lambdaLimit ||
+		n < lambdaLimit-128<<10 {
 		t.Errorf("it takes %d bytes", n)
 	}
 }
@@ -113,10 +132,16 @@ func TestCancellationsComeInPagesThatFitALambda(t *testing.T) {
 	const n = 1000
 	said := strings.Repeat(`"`, 2000)
 	for id := range int64(n) {
-		h.Append("one", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, Name: "child", InstanceID: strings.Repeat(`"`, 1000) + fmt.Sprint(id)})
+		h.Append("one", history.Event{
+			Kind: history.SubOrchestrationScheduled, Time: began, Name: "child",
+			InstanceID: strings.Repeat(`"`, 1000) + fmt.Sprint(id),
+		})
 	}
 	for id := range int64(n) {
-		h.Append("one", history.Event{Kind: history.SubOrchestrationCancelRequested, Time: began, SourceEventID: id + 3, Reason: "requested", Message: said, RequestedBy: "body"})
+		h.Append("one", history.Event{
+			Kind: history.SubOrchestrationCancelRequested, Time: began, SourceEventID: id + 3, Reason: "requested",
+			Message: said, RequestedBy: "body",
+		})
 	}
 	seen, cursor := 0, ""
 	for more := true; more; more = cursor != "" {
@@ -139,14 +164,18 @@ func TestWhatIsPendingFitsALambda(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for id := range 1000 {
-		h.Append("one", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, Name: strings.Repeat(`"`, 2000), InstanceID: strings.Repeat(`"`, 1000) + fmt.Sprint(id)})
+		h.Append("one", history.Event{
+			Kind: history.SubOrchestrationScheduled, Time: began, Name: strings.Repeat(`"`, 2000),
+			InstanceID: strings.Repeat(`"`, 1000) + fmt.Sprint(id),
+		})
 	}
 	a := h.call(t, http.MethodGet, inUse+"?limit=1000", "").want(http.StatusOK)
 	var in httpapi.Instance
 	if err := json.Unmarshal(a.Body.Bytes(), &in); err != nil {
 		t.Fatal(err)
 	}
-	if n := inLambda(t, a.Body.Bytes()); n > lambdaLimit || in.Pending.Total != 1001 || len(in.Pending.Items) < 400 || len(in.Pending.Items) == 1000 {
+	if n := inLambda(t, a.Body.Bytes()); n > lambdaLimit || in.Pending.Total != 1001 || len(in.Pending.Items) < 400 ||
+		len(in.Pending.Items) == 1000 {
 		t.Errorf("%d of %d, in %d bytes", len(in.Pending.Items), in.Pending.Total, n)
 	}
 }
@@ -155,7 +184,10 @@ func TestTheNewestJobsFitALambda(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for n := range 400 {
-		job := provider.Job{ID: fmt.Sprintf("j%04d", n), Operation: provider.OperationCancel, State: provider.JobCompleted, CreatedAt: began, UpdatedAt: began}
+		job := provider.Job{
+			ID: fmt.Sprintf("j%04d", n), Operation: provider.OperationCancel, State: provider.JobCompleted,
+			CreatedAt: began, UpdatedAt: began,
+		}
 		for range 10 {
 			job.Errors = append(job.Errors, strings.Repeat(`"`, 1000))
 		}
@@ -176,7 +208,9 @@ func TestTheNewestJobsFitALambda(t *testing.T) {
 // Nothing that a caller sends comes back at full length, nor cut within a character.
 func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{x(100_000), strings.Repeat("ü", 50_000), "x" + strings.Repeat("€", 30_000), strings.Repeat(`"`, 100_000), x(65)} {
+	for _, name := range []string{
+		x(100_000), strings.Repeat("ü", 50_000), "x" + strings.Repeat("€", 30_000), strings.Repeat(`"`, 100_000), x(65),
+	} {
 		quoted, err := json.Marshal(name)
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +223,9 @@ func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 			"status":          {get, "/v1/instances?status=" + url.QueryEscape(name), "", nil, nil},
 			"operation":       {post, jobs, `{"operation":` + string(quoted) + `}`, nil, nil},
 			"query":           {get, inUse + "?a=%zz" + url.QueryEscape(name), "", nil, nil},
-			"status to purge": {post, jobs, `{"operation":"purge","filter":{"statuses":[` + string(quoted) + `]}}`, nil, nil},
+			"status to purge": {
+				post, jobs, `{"operation":"purge","filter":{"statuses":[` + string(quoted) + `]}}`, nil, nil,
+			},
 		} {
 			a := r.of(t, standing(t)).want(http.StatusBadRequest)
 			var p struct {
@@ -206,13 +242,14 @@ func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 	}
 }
 
-// A gateway may read an encoded slash as the end of a segment, and let go of what follows a question mark: an id with one is refused in a path
-// before it is taken for another, and told in the form that everybody reads alike.
+// A gateway may read an encoded slash as the end of a segment, and let go of what follows a question mark: an id with
+// one is refused in a path before it is taken for another, and told in the form that everybody reads alike.
 func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
 	for encoded, id := range map[string]string{
-		"a%2Fb": "a/b", "a%2fb": "a/b", "%2F": "/", "a%3Fb": "a?b", "a%23b": "a#b", "100%25": "100%", "%2e%2e": "..", "%2E": ".", "a%2F%C3%BC": "a/ü", "%252F": "%2F",
+		"a%2Fb": "a/b", "a%2fb": "a/b", "%2F": "/", "a%3Fb": "a?b", "a%23b": "a#b", "100%25": "100%", "%2e%2e": "..",
+		"%2E": ".", "a%2F%C3%BC": "a/ü", "%252F": "%2F",
 	} {
 		form := "~" + base64.RawURLEncoding.EncodeToString([]byte(id))
 		for _, r := range []struct{ method, before, behind, field string }{
@@ -249,7 +286,8 @@ func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
 			}
 		}
 	}
-	setup(t).call(t, get, "/v1/instances/a%20b", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	setup(t).call(t, get, "/v1/instances/a%20b", "").wantProblem(http.StatusNotFound, "instance_not_found",
+		"instanceId")
 	if a := setup(t).call(t, get, "/v1/instances/a/b", ""); !strings.Contains(a.Body.String(), "base64url") {
 		t.Errorf("an id with a plain slash is not told how to travel: %s", a.Body)
 	}
@@ -259,11 +297,13 @@ func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
 func hostileCursors() []string {
 	text := base64.RawURLEncoding.EncodeToString
 	cursors := []string{
-		"\x00", "a\x00b", "\n", "\r\n", "eyJ9\n", "\x1f", "\x7f", "\u0085", "\xff", "~", " ", "+1", "-1", "0", "01", "1.0", "1e3", "9223372036854775808", "x1\x00", "null", "{}",
+		"\x00", "a\x00b", "\n", "\r\n", "eyJ9\n", "\x1f", "\x7f", "\u0085", "\xff", "~", " ", "+1", "-1", "0", "01",
+		"1.0", "1e3", "9223372036854775808", "x1\x00", "null", "{}",
 		x(17 << 10), strings.Repeat("9", 400),
 	}
 	for _, doc := range []string{
-		"null", "{}", "[]", "1", `"x"`, `{"b":"\u0000"}`, `{"b":"x\u0000","q":""}`, `{"b":"\n","q":"x"}`, `{"b":1}`, `{"b":{},"q":[]}`, "\x00", "\xff\xfe", `{"b":"\ud800"}`, `{"b":"x"}x`,
+		"null", "{}", "[]", "1", `"x"`, `{"b":"\u0000"}`, `{"b":"x\u0000","q":""}`, `{"b":"\n","q":"x"}`, `{"b":1}`,
+		`{"b":{},"q":[]}`, "\x00", "\xff\xfe", `{"b":"\ud800"}`, `{"b":"x"}x`,
 	} {
 		cursors = append(cursors, text([]byte(doc)), text([]byte(doc))+"\n", text([]byte(doc))+"=")
 	}
@@ -274,7 +314,9 @@ func TestACursorThatNobodyGaveOutIsA400(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for _, c := range hostileCursors() {
-		for _, target := range []string{"/v1/instances?", "/v1/instances?status=Blocked&", inUse + "/executions?", inUse + "/cancellations?"} {
+		for _, target := range []string{
+			"/v1/instances?", "/v1/instances?status=Blocked&", inUse + "/executions?", inUse + "/cancellations?",
+		} {
 			a := h.call(t, http.MethodGet, target+"cursor="+url.QueryEscape(c), "")
 			if a.Code != http.StatusBadRequest {
 				t.Errorf("%scursor=%.80q answers %d: %s", target, c, a.Code, a.Body)
@@ -282,6 +324,7 @@ func TestACursorThatNobodyGaveOutIsA400(t *testing.T) {
 			}
 			a.wantProblem(http.StatusBadRequest, "invalid_request", "cursor")
 		}
-		h.call(t, http.MethodGet, inUse+"/history?after="+url.QueryEscape(x(1)+c), "").wantProblem(http.StatusBadRequest, "invalid_request", "after")
+		h.call(t, http.MethodGet, inUse+"/history?after="+url.QueryEscape(x(1)+c),
+			"").wantProblem(http.StatusBadRequest, "invalid_request", "after")
 	}
 }

@@ -49,8 +49,8 @@ func queryInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Val
 	return writeJSON(w, http.StatusOK, QueryResponse{InstanceID: id, Query: query, Result: answer})
 }
 
-// queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's instance, and its code's. None is of 500
-// and more: what a caller asks must not ring the alarm of the API.
+// queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's
+// instance, and its code's. None is of 500 and more: what a caller asks must not ring the alarm of the API.
 func queryProblem(err error) (p problem, ok bool) {
 	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return problem{
@@ -62,7 +62,10 @@ func queryProblem(err error) (p problem, ok bool) {
 	if !ok {
 		return p, false
 	}
-	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message, Field: fieldQuery, Details: detailsIn(err)}
+	p = problem{
+		Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message,
+		Field: fieldQuery, Details: detailsIn(err),
+	}
 	switch e.Code {
 	case client.QueryHandlerNotFound:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)
@@ -76,7 +79,8 @@ func queryProblem(err error) (p problem, ok bool) {
 		p.Retryable = true
 	case client.QueryUnsupported:
 		p.Status = http.StatusConflict
-	case client.QueryFailed, client.QueryNotReadOnly, client.QueryHandlerTimedOut, client.QueryResultTooLarge, client.QueryFunctionFailed:
+	case client.QueryFailed, client.QueryNotReadOnly, client.QueryHandlerTimedOut, client.QueryResultTooLarge,
+		client.QueryFunctionFailed:
 	}
 	return p, true
 }

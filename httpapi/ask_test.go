@@ -24,13 +24,16 @@ func TestAQueryIsAnswered(t *testing.T) {
 		h.call(t, http.MethodPost, "/v1/instances/~YS9i/query", body).want(http.StatusOK).wantBody(want)
 	}
 	for body, field := range map[string]string{
-		``: "body", `{}`: "query", `{"query":""}`: "query", `{"query":7}`: "query", `{"query":"a\u0000"}`: "query", `{"query":"a","more":1}`: "more",
+		``: "body", `{}`: "query", `{"query":""}`: "query", `{"query":7}`: "query", `{"query":"a\u0000"}`: "query",
+		`{"query":"a","more":1}`:                       "more",
 		`{"query":"` + strings.Repeat("x", 257) + `"}`: "query",
 	} {
-		h.call(t, http.MethodPost, "/v1/instances/one/query", body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		h.call(t, http.MethodPost, "/v1/instances/one/query", body).wantProblem(http.StatusBadRequest,
+			"invalid_request", field)
 	}
 	large := `{"query":"q","input":"` + strings.Repeat("x", perdure.MaxPayloadBytes) + `"}`
-	h.call(t, http.MethodPost, "/v1/instances/one/query", large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "input")
+	h.call(t, http.MethodPost, "/v1/instances/one/query", large).wantProblem(http.StatusRequestEntityTooLarge,
+		"payload_too_large", "input")
 }
 
 // queryCodes are what there is to each reason for which a query has no answer.
@@ -75,7 +78,8 @@ func TestAQueryWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return nil, provider.ErrNotFound })
-	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found",
+		"instanceId")
 }
 
 // queryAnswers are all that there are to a query.

@@ -62,7 +62,8 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 func isJSON(contentType string) bool {
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) && (!given || strings.EqualFold(charset, "utf-8"))
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) &&
+		(!given || strings.EqualFold(charset, "utf-8"))
 }
 
 // readObject reads one JSON object of the given fields, each at most once. Encoding/json alone would take fields in the

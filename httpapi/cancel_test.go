@@ -24,28 +24,36 @@ import (
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodPost, cancel, `{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	h.call(t, http.MethodPost, cancel,
+		`{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, cancel, "").want(http.StatusAccepted)
 	in, err := h.ReadInstance(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := provider.Message{Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "enough"}
+	m := provider.Message{
+		Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested",
+		RequestedBy: "client", Text: "enough",
+	}
 	again := m
 	again.Text = ""
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
-	h.call(t, http.MethodPost, "/v1/instances/nobody/cancel", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.call(t, http.MethodPost, "/v1/instances/nobody/cancel", "").wantProblem(http.StatusNotFound, "instance_not_found",
+		"instanceId")
 	h.call(t, http.MethodPost, over+"/cancel", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
 }
 
 func TestCancelActivityByAPI(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodPost, busy+"/cancel", `{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	h.call(t, http.MethodPost, busy+"/cancel",
+		`{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, busy+"/cancel", "").want(http.StatusAccepted)
-	m := provider.Message{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x2", ActivityID: 2, Text: "enough"}
+	m := provider.Message{
+		Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x2", ActivityID: 2, Text: "enough",
+	}
 	again := m
 	again.Text = ""
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {
@@ -59,8 +67,8 @@ func TestCancelActivityByAPI(t *testing.T) {
 	}
 }
 
-// cancelOnAHub cancels an activity by the API of a whole hub: it is told so, or never runs, its orchestration goes on without it, and
-// history says who wanted that.
+// cancelOnAHub cancels an activity by the API of a whole hub: it is told so, or never runs, its orchestration goes on
+// without it, and history says who wanted that.
 func cancelOnAHub(t *testing.T, activity string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,20 +91,29 @@ func cancelOnAHub(t *testing.T, activity string) {
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan struct{})
 		go func() { defer close(served); sim.Cloud.Serve(ctx) }()
-		h := &hub{api: httpapi.New(client.New(sim.Provider), admin.New(sim.Provider), httpapi.WithLogger(slog.New(slog.DiscardHandler)))}
-		h.call(t, http.MethodPost, "/v1/orchestrations/waits", `{"instanceId":"one","input":1}`).want(http.StatusAccepted)
+		h := &hub{
+			api: httpapi.New(client.New(sim.Provider), admin.New(sim.Provider),
+				httpapi.WithLogger(slog.New(slog.DiscardHandler))),
+		}
+		h.call(t, http.MethodPost, "/v1/orchestrations/waits",
+			`{"instanceId":"one","input":1}`).want(http.StatusAccepted)
 		time.Sleep(10 * time.Second)
-		h.call(t, http.MethodPost, "/v1/instances/one/activities/3/cancel", `{"message":"enough"}`).want(http.StatusAccepted)
+		h.call(t, http.MethodPost, "/v1/instances/one/activities/3/cancel",
+			`{"message":"enough"}`).want(http.StatusAccepted)
 		time.Sleep(time.Hour)
 		stop()
 		<-served
-		if a := h.call(t, http.MethodGet, "/v1/instances/one/result", "").want(http.StatusOK); !strings.Contains(a.Body.String(), `"output":"went on: cancelled (requested): enough"`) {
+		if a := h.call(t, http.MethodGet, "/v1/instances/one/result",
+			"").want(http.StatusOK); !strings.Contains(a.Body.String(),
+			`"output":"went on: cancelled (requested): enough"`) {
 			t.Errorf("result %s", a.Body)
 		}
 		if want := map[string]string{"stands-by": "cancelled (requested): enough"}[activity]; told != want {
 			t.Errorf("the activity was told %q, want %q", told, want)
 		}
-		if a := h.call(t, http.MethodGet, "/v1/instances/one/cancellations", "").want(http.StatusOK); strings.Count(a.Body.String(), `"target":"activity"`) != 1 || !strings.Contains(a.Body.String(), `"reason":"requested"`) {
+		if a := h.call(t, http.MethodGet, "/v1/instances/one/cancellations",
+			"").want(http.StatusOK); strings.Count(a.Body.String(), `"target":"activity"`) != 1 ||
+			!strings.Contains(a.Body.String(), `"reason":"requested"`) {
 			t.Errorf("cancellations %s", a.Body)
 		}
 		if err := sim.CheckRest(t.Context()); err != nil {
@@ -109,7 +126,8 @@ func TestCancelActivityNotFound404(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for path, tt := range map[string]struct{ code, field string }{
-		inUse + "/activities/1/cancel":                  {"activity_not_found", "activityId"}, // what the execution began with
+		// what the execution began with
+		inUse + "/activities/1/cancel":                  {"activity_not_found", "activityId"},
 		inUse + "/activities/3/cancel":                  {"activity_not_found", "activityId"},
 		over + "/activities/9223372036854775807/cancel": {"activity_not_found", "activityId"},
 		"/v1/instances/nobody/activities/2/cancel":      {"instance_not_found", "instanceId"},
@@ -130,7 +148,8 @@ func TestCancelActivityNotCancellable409(t *testing.T) {
 			t.Parallel()
 			h := standing(t)
 			h.Append("one", end)
-			h.call(t, http.MethodPost, busy+"/cancel", "").wantProblem(http.StatusConflict, "not_cancellable", "activityId")
+			h.call(t, http.MethodPost, busy+"/cancel", "").wantProblem(http.StatusConflict, "not_cancellable",
+				"activityId")
 			if sent := h.Sent(); len(sent) > 0 {
 				t.Errorf("sent %+v", sent)
 			}
@@ -143,7 +162,8 @@ func TestCancelledIsAResult(t *testing.T) {
 	h := setup(t)
 	h.start(t, "one")
 	h.Append("one", history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "enough"})
-	h.call(t, http.MethodGet, inUse+"/result", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one","executionId":"x1","status":"Cancelling"}`)
+	h.call(t, http.MethodGet, inUse+"/result",
+		"").want(http.StatusAccepted).wantBody(`{"instanceId":"one","executionId":"x1","status":"Cancelling"}`)
 	h.Append("one", history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "enough"})
 	h.call(t, http.MethodGet, inUse+"/result", "").want(http.StatusOK).wantBody(
 		`{"instanceId":"one","executionId":"x1","status":"Cancelled","failure":{"type":"cancelled","message":"enough","reason":"requested"}}`)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// CancellationPage is a page of the cancellations of an execution. It may have fewer items than requested if the response
-// would be too large.
+// CancellationPage is a page of the cancellations of an execution. It may have fewer items than requested if the
+// response would be too large.
 type CancellationPage struct {
 	InstanceID  string                `json:"instanceId"`
 	ExecutionID string                `json:"executionId"`
@@ -21,11 +21,13 @@ type CancellationPage struct {
 // NewCancellationPage returns the response for a page.
 func NewCancellationPage(p client.CancellationPage) CancellationPage {
 	return CancellationPage{
-		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...), NextCursor: p.NextCursor,
+		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...),
+		NextCursor: p.NextCursor,
 	}
 }
 
-// errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged loses them first.
+// errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged
+// loses them first.
 func errNoExecution() error {
 	return &problem{
 		Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution,
@@ -43,7 +45,9 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 		return err
 	}
 	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.CancellationPage, error) {
-		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), client.Paging{
+			Limit: limit, Cursor: query.Get(paramCursor),
+		})
 	}, func(p client.CancellationPage) (any, []client.Cancellation) {
 		items := p.Items
 		p.Items = nil

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lettersWithin is how long one call looks for dead letters: what it has then received, and may have to send and delete one
-// by one, is done before API Gateway gives up on the call after 30 s.
+// lettersWithin is how long one call looks for dead letters: what it has then received, and may have to send and delete
+// one by one, is done before API Gateway gives up on the call after 30 s.
 const lettersWithin = 12 * time.Second
 
 const (
@@ -43,7 +43,10 @@ func NewDeadLetter(d *admin.DeadLetter) DeadLetter {
 	for _, text := range []*string{(*string)(&about.Kind), &about.InstanceID, &about.ExecutionID, &about.Name} {
 		*text = short(*text)
 	}
-	return DeadLetter{Queue: d.Queue, ID: d.Record.ID, Reason: short(d.Reason), SentAt: d.SentAt, Deliveries: d.Record.ReceiveCount, Subject: about}
+	return DeadLetter{
+		Queue: d.Queue, ID: d.Record.ID, Reason: short(d.Reason), SentAt: d.SentAt, Deliveries: d.Record.ReceiveCount,
+		Subject: about,
+	}
 }
 
 // NewDeadLetterWithBody returns the response for a single dead letter, with its body.
@@ -89,14 +92,20 @@ type DeadLetterResult struct {
 type letters struct{ *handler }
 
 func letterRoutes() []route {
-	call := func(serve func(l letters, w http.ResponseWriter, r *http.Request, query url.Values) error) func(*handler, http.ResponseWriter, *http.Request, url.Values) error {
+	call := func(serve func(l letters, w http.ResponseWriter, r *http.Request, query url.Values) error) func(
+		*handler, http.ResponseWriter, *http.Request, url.Values,
+	) error {
 		return func(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
 			return serve(letters{h}, w, r, query)
 		}
 	}
 	return []route{
 		{http.MethodGet, "/v1/dead-letters", nil, call(letters.queues)},
-		{http.MethodGet, "/v1/dead-letters/{queue}", []string{paramReason, paramInstance, paramLimit}, call(letters.list)},
+		{
+			http.MethodGet, "/v1/dead-letters/{queue}",
+			[]string{paramReason, paramInstance, paramLimit},
+			call(letters.list),
+		},
 		{http.MethodGet, "/v1/dead-letters/{queue}/{deadLetterId}", nil, call(letters.one)},
 		{http.MethodPost, "/v1/dead-letters/{queue}/redrive", nil, call(letters.redrive)},
 		{http.MethodPost, "/v1/dead-letters/{queue}/drop", nil, call(letters.drop)},
@@ -122,7 +131,8 @@ func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) 
 	}
 	answer := DeadLetters{Items: []DeadLetter{}, ReadAt: l.now().UTC().Truncate(time.Millisecond)}
 	found, err := l.admin.DeadLetters(r.Context(), admin.DeadLetterQuery{
-		Queue: queue, ReasonPrefix: query.Get(paramReason), InstanceID: query.Get(paramInstance), TimeLimit: lettersWithin,
+		Queue: queue, ReasonPrefix: query.Get(paramReason), InstanceID: query.Get(paramInstance),
+		TimeLimit: lettersWithin,
 	}, int(limit))
 	if err != nil {
 		return err
@@ -149,7 +159,8 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 	if err != nil {
 		return err
 	}
-	found, err := l.admin.DeadLetters(r.Context(), admin.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
+	found, err := l.admin.DeadLetters(r.Context(),
+		admin.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
 	if err != nil {
 		return err
 	}
@@ -183,7 +194,10 @@ func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOr
 	if q.Queue, err = pathID(r, fieldQueue, fieldQueue); err != nil {
 		return o, err
 	}
-	fields := map[string]any{fieldIDs: &q.IDs, paramReason: &q.ReasonPrefix, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore, fieldAll: &o.all}
+	fields := map[string]any{
+		fieldIDs: &q.IDs, paramReason: &q.ReasonPrefix, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore,
+		fieldAll: &o.all,
+	}
 	if redrive {
 		fields[paramForce] = &o.force
 	}
@@ -229,15 +243,18 @@ func (l letters) drop(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 	return l.done(w, r, "drop dead letters", &o, done, err)
 }
 
-// lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has to
-// learn what was done.
-func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done admin.DeadLetterResult, err error) error {
+// lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has
+// to learn what was done.
+func (l letters) done(
+	w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done admin.DeadLetterResult, err error,
+) error {
 	if err != nil && done.Done+done.Skipped+done.TooRecent+done.Failed == 0 {
 		return err
 	}
 	l.asked(r, operation, ofQueue, o.query.Queue)
 	answer := DeadLetterResult{
-		Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed, SentNotDeleted: append([]string{}, done.SentNotDeleted...), Complete: done.Complete, Errors: []string{},
+		Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed,
+		SentNotDeleted: append([]string{}, done.SentNotDeleted...), Complete: done.Complete, Errors: []string{},
 	}
 	for _, one := range joined(err) {
 		if why := problemOf(one).Detail; !slices.Contains(answer.Errors, why) {

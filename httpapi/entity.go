@@ -39,7 +39,9 @@ func entityState(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 	if err != nil {
 		return ofEntities.say(err)
 	}
-	return writeJSON(w, http.StatusOK, EntityState{Entity: entity, Key: key, InstanceID: perdure.EntityInstanceID(entity, key), State: state})
+	return writeJSON(w, http.StatusOK, EntityState{
+		Entity: entity, Key: key, InstanceID: perdure.EntityInstanceID(entity, key), State: state,
+	})
 }
 
 // callEntity calls an operation of an entity's key, and waits for a while.

@@ -22,9 +22,12 @@ func TestAnEntityIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
-			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			return &provider.UpdateResult{
+				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
+			}
 		})
-		h.call(t, http.MethodPost, aCall, `{"input":7}`).want(http.StatusOK).wantBody(`{"instanceId":"@sum@k","update":"add","result":{"with":7}}`)
+		h.call(t, http.MethodPost, aCall,
+			`{"input":7}`).want(http.StatusOK).wantBody(`{"instanceId":"@sum@k","update":"add","result":{"with":7}}`)
 		in, err := h.ReadInstance(t.Context(), "@sum@k")
 		if err != nil || in.Name != "@sum" {
 			t.Errorf("made %+v, %v", in, err)
@@ -35,7 +38,8 @@ func TestAnEntityIsCalled(t *testing.T) {
 		if again, err := h.ReadInstance(t.Context(), "@sum@k"); err != nil || again.StartID != in.StartID {
 			t.Errorf("it was made again: %+v, %v", again, err)
 		}
-		h.call(t, http.MethodPost, aCall, `{"inputs":8}`).wantProblem(http.StatusBadRequest, "invalid_request", "inputs")
+		h.call(t, http.MethodPost, aCall, `{"inputs":8}`).wantProblem(http.StatusBadRequest, "invalid_request",
+			"inputs")
 	})
 }
 
@@ -52,9 +56,12 @@ func TestAnEntityShowsItsState(t *testing.T) {
 			return json.RawMessage(`{"total":7}`), nil
 		}
 	})
-	h.call(t, http.MethodGet, aKey, "").want(http.StatusOK).wantBody(`{"entity":"sum","key":"k","instanceId":"@sum@k","state":{"total":7}}`)
-	h.call(t, http.MethodGet, "/v1/entities/sum/empty", "").wantProblem(http.StatusNotFound, "instance_not_found", "key")
-	h.call(t, http.MethodPost, "/v1/entities/nobody/k/add", `{}`).wantProblem(http.StatusNotFound, "unknown_orchestration", "entity")
+	h.call(t, http.MethodGet, aKey,
+		"").want(http.StatusOK).wantBody(`{"entity":"sum","key":"k","instanceId":"@sum@k","state":{"total":7}}`)
+	h.call(t, http.MethodGet, "/v1/entities/sum/empty", "").wantProblem(http.StatusNotFound, "instance_not_found",
+		"key")
+	h.call(t, http.MethodPost, "/v1/entities/nobody/k/add", `{}`).wantProblem(http.StatusNotFound,
+		"unknown_orchestration", "entity")
 }
 
 // entityAnswers makes each call of an entity, and makes it fail.
@@ -85,7 +92,8 @@ func entityAnswers(t *testing.T, large string, down, refused error) (all []answe
 		h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 		show()
 		ask(`{"more":1}`)
-		all = append(all, h.call(t, http.MethodGet, aKey+"?a=1", ""), h.call(t, http.MethodPost, "/v1/entities/sum/over/add", "{}"))
+		all = append(all, h.call(t, http.MethodGet, aKey+"?a=1", ""),
+			h.call(t, http.MethodPost, "/v1/entities/sum/over/add", "{}"))
 		ask(`{"input":` + large + `}`)
 		ask(`{}`, "Content-Type", "text/plain")
 		for _, err := range []error{down, refused} {

@@ -16,7 +16,9 @@ type ExecutionPage struct {
 
 // NewExecutionPage returns the response for a page.
 func NewExecutionPage(instanceID string, p client.Page[client.Execution]) ExecutionPage {
-	return ExecutionPage{InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor}
+	return ExecutionPage{
+		InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor,
+	}
 }
 
 func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -28,7 +30,9 @@ func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.V
 	if err != nil {
 		return err
 	}
-	page, err := h.client.ExecutionsPage(r.Context(), id, client.Paging{Limit: int(limit), Cursor: query.Get(paramCursor)})
+	page, err := h.client.ExecutionsPage(r.Context(), id, client.Paging{
+		Limit: int(limit), Cursor: query.Get(paramCursor),
+	})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,9 @@ func New(c *client.Client, a *admin.Client, opts ...Option) http.Handler {
 }
 
 func newHandler(c *client.Client, a *admin.Client, routes []route, opts []Option) http.Handler {
-	h := &handler{client: c, admin: a, log: slog.Default(), now: time.Now, mux: http.NewServeMux()} //nolint:forbidigo // the default clock
+	h := &handler{
+		client: c, admin: a, log: slog.Default(), now: time.Now, mux: http.NewServeMux(),
+	} //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(h)
 	}
@@ -50,7 +52,9 @@ func newHandler(c *client.Client, a *admin.Client, routes []route, opts []Option
 	for p, e := range byPath {
 		h.mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
 	}
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.answers.fail(w, r, noRoute(r.URL.EscapedPath())) })
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		h.answers.fail(w, r, noRoute(r.URL.EscapedPath()))
+	})
 	return h
 }
 
@@ -75,7 +79,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
 	}()
 	if p := r.URL.EscapedPath(); p != path.Clean(p) || p == "*" {
-		h.answers.fail(rec, r, noRoute(p)) // the mux would redirect: an empty id would become another call; * has no path
+		// the mux would redirect: an empty id would become another call; * has no path
+		h.answers.fail(rec, r, noRoute(p))
 		return
 	} else if strings.Contains(strings.ToLower(p)+"/", "/%2f/") { // the mux takes it for no segment
 		h.answers.fail(rec, r, &provider.FieldError{
@@ -152,14 +157,29 @@ func routes() []route {
 	const one = "/v1/instances/{id}"
 	return slices.Concat([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
-		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
+		{
+			http.MethodGet, "/v1/instances",
+			[]string{
+				"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit,
+				paramCursor,
+			},
+			(*handler).list,
+		},
 		{http.MethodGet, one, []string{paramPending, paramWaitForStart, paramCost, paramLimit}, (*handler).status},
 		{http.MethodPut, one, nil, putInstance},
 		{http.MethodDelete, one, []string{paramForce, paramWithChildren, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
-		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, paramAfter, paramLimit}, (*handler).history},
-		{http.MethodGet, "/v1/instances/{id}/cancellations", []string{paramExecution, paramLimit, paramCursor}, (*handler).cancellations},
+		{
+			http.MethodGet, "/v1/instances/{id}/history",
+			[]string{paramExecution, paramAfter, paramLimit},
+			(*handler).history,
+		},
+		{
+			http.MethodGet, "/v1/instances/{id}/cancellations",
+			[]string{paramExecution, paramLimit, paramCursor},
+			(*handler).cancellations,
+		},
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/query", nil, queryInstance},
 		{http.MethodPost, "/v1/instances/{id}/update", nil, updateInstance},

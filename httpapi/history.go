@@ -47,14 +47,18 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Valu
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// fill adds events until the page is full, or an answer holds no more, and sets where the next page begins if there is one.
+// fill adds events until the page is full, or an answer holds no more, and sets where the next page begins if there is
+// one.
 func fill(h *handler, r *http.Request, page *historyPage, after int64, limit int) error {
 	last := after
-	room, err := roomBeside(historyPage{InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Next: math.MaxInt64})
+	room, err := roomBeside(historyPage{
+		InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Next: math.MaxInt64,
+	})
 	if err != nil {
 		return err
 	}
-	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecutionID(page.ExecutionID), client.AfterEvent(after)) {
+	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecutionID(page.ExecutionID),
+		client.AfterEvent(after)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return errNoExecution()
 		}

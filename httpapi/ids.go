@@ -19,17 +19,20 @@ func escapeID(id string) string {
 	return id
 }
 
-// misread is what in a path is not the same to everyone on its way. API Gateway's HTTP APIs hand a function the path decoded, where an encoded
-// slash ends a segment and what follows an encoded question mark may be gone; function URLs hand it over as it was sent.
+// misread is what in a path is not the same to everyone on its way. API Gateway's HTTP APIs hand a function the path
+// decoded, where an encoded slash ends a segment and what follows an encoded question mark may be gone; function URLs
+// hand it over as it was sent.
 const misread = "/?#%"
 
-// pathID is the reverse of escapeID. Percent-encoded ids are taken too, but for those that a gateway might read otherwise.
+// pathID is the reverse of escapeID. Percent-encoded ids are taken too, but for those that a gateway might read
+// otherwise.
 func pathID(r *http.Request, segment, field string) (string, error) {
 	id := r.PathValue(segment)
 	encoded, ok := strings.CutPrefix(id, "~")
 	if !ok && (strings.ContainsAny(id, misread) || id == "." || id == "..") {
 		return "", &provider.FieldError{
-			Field: field, Problem: "must not have one of " + misread + " or be . or ..; send it as ~ and its base64url " +
+			Field: field,
+			Problem: "must not have one of " + misread + " or be . or ..; send it as ~ and its base64url " +
 				"without padding: " + shortForm(id),
 		}
 	}

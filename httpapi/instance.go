@@ -28,7 +28,10 @@ type ResultResponse struct {
 
 // NewResultResponse returns the response for the status of an instance.
 func NewResultResponse(s client.Status) ResultResponse {
-	return ResultResponse{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure, EncodedOutput: s.EncodedOutput}
+	return ResultResponse{
+		InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure,
+		EncodedOutput: s.EncodedOutput,
+	}
 }
 
 func (h *handler) read(r *http.Request) (client.Status, error) {
@@ -40,7 +43,8 @@ func (h *handler) read(r *http.Request) (client.Status, error) {
 	return shown(s), err
 }
 
-// shownOutput is the largest output that is shown: an answer that holds nothing else has room for it, however much of it is quotes.
+// shownOutput is the largest output that is shown: an answer that holds nothing else has room for it, however much of
+// it is quotes.
 const shownOutput = answerLimit / 4
 
 // shown is a status without an output that is too large for an answer: the command line and the Go client show it.
@@ -70,8 +74,12 @@ func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Value
 	return writeJSON(w, http.StatusAccepted, NewResultResponse(s))
 }
 
-// waitFor returns how the instance stands at the end of a wait, or, when that takes longer, how it stood at the last look.
-func waitFor(ctx context.Context, before client.Status, longest time.Duration, wait func(context.Context, string) (client.Status, error)) (client.Status, error) {
+// waitFor returns how the instance stands at the end of a wait, or, when that takes longer, how it stood at the last
+// look.
+func waitFor(
+	ctx context.Context, before client.Status, longest time.Duration,
+	wait func(context.Context, string) (client.Status, error),
+) (client.Status, error) {
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	s, err := wait(limited, before.InstanceID)
@@ -88,8 +96,8 @@ func waitFor(ctx context.Context, before client.Status, longest time.Duration, w
 	}
 }
 
-// writeJSON encodes before it writes, so that what cannot be encoded, or is more than an answer holds, can still be answered with a
-// problem.
+// writeJSON encodes before it writes, so that what cannot be encoded, or is more than an answer holds, can still be
+// answered with a problem.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {

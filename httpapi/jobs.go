@@ -34,7 +34,8 @@ type Job struct {
 // NewJob returns the response for a job.
 func NewJob(j admin.Job) Job {
 	return Job{
-		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
+		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message,
+		RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		Matched: j.Matched, Done: j.Done, Skipped: j.Skipped, Failed: j.Failed, Errors: append([]string{}, j.Errors...),
 	}
 }
@@ -79,7 +80,8 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRun bool, err error) {
 	var filter json.RawMessage
 	err = readBody(w, r, map[string]any{
-		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message, "dryRun": &dryRun,
+		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message,
+		"dryRun": &dryRun,
 	})
 	if err != nil || len(filter) == 0 {
 		return b, dryRun, err
@@ -87,12 +89,16 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRu
 	f := &b.Filter
 	var name, version, parent *string
 	err = readObject(filter, map[string]any{
-		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags, fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
+		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags,
+		fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
 	if err == nil {
-		err = errors.Join(selectBy("name", name, &f.Orchestration), selectBy(fieldVersion, version, &f.Version), selectBy("parent", parent, &f.ParentID))
+		err = errors.Join(selectBy("name", name, &f.Orchestration), selectBy(fieldVersion, version, &f.Version),
+			selectBy("parent", parent, &f.ParentID))
 	}
-	for name, t := range map[string]time.Time{fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore} {
+	for name, t := range map[string]time.Time{
+		fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore,
+	} {
 		if err == nil {
 			err = checkYear(name, t)
 		}
@@ -100,7 +106,8 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRu
 	return b, dryRun, err
 }
 
-// selectBy takes what a filter is given to select by. An empty text is refused: left out silently, it would have a job take more than was meant.
+// selectBy takes what a filter is given to select by. An empty text is refused: left out silently, it would have a job
+// take more than was meant.
 func selectBy(field string, given, into *string) error {
 	switch {
 	case given == nil:

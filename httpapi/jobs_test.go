@@ -12,8 +12,10 @@ import (
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodPost, jobs, `{"operation":"cancel","filter":{"name":"hello"},"dryRun":true}`).want(http.StatusOK)
-	a := h.call(t, http.MethodPost, jobs, `{"operation":"purge","filter":{"statuses":["Running"],"tags":{"a":"b"},"updatedBefore":"2026-01-02T00:00:00Z"},"force":true}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, jobs,
+		`{"operation":"cancel","filter":{"name":"hello"},"dryRun":true}`).want(http.StatusOK)
+	a := h.call(t, http.MethodPost, jobs,
+		`{"operation":"purge","filter":{"statuses":["Running"],"tags":{"a":"b"},"updatedBefore":"2026-01-02T00:00:00Z"},"force":true}`).want(http.StatusAccepted)
 	at := a.Header().Get("Location")
 	h.call(t, http.MethodGet, at, "").want(http.StatusOK)
 	h.call(t, http.MethodGet, jobs, "").want(http.StatusOK)
@@ -47,8 +49,11 @@ func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
 	var counted struct {
 		StartedBefore time.Time `json:"startedBefore"`
 	}
-	a := h.call(t, http.MethodPost, jobs, `{"operation":"cancel","filter":{"name":"hello","startedBefore":"2999-01-01T00:00:00Z"},"dryRun":true}`).want(http.StatusOK)
-	if err := json.Unmarshal(a.Body.Bytes(), &counted); err != nil || counted.StartedBefore.IsZero() || counted.StartedBefore.After(time.Now()) {
+	a := h.call(t, http.MethodPost, jobs,
+		`{"operation":"cancel","filter":{"name":"hello","startedBefore":"2999-01-01T00:00:00Z"},"dryRun":true}`).
+		want(http.StatusOK)
+	if err := json.Unmarshal(a.Body.Bytes(), &counted); err != nil || counted.StartedBefore.IsZero() ||
+		counted.StartedBefore.After(time.Now()) {
 		t.Errorf("%v, %v", counted, err)
 	}
 }
@@ -60,10 +65,13 @@ func TestYearsHaveFourDigitsInUTC(t *testing.T) {
 	const late, early = "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"
 	for _, at := range []string{late, early} {
 		for _, field := range []string{"startedAfter", "startedBefore", "updatedBefore"} {
-			h.call(t, http.MethodPost, jobs, `{"operation":"cancel","filter":{"`+field+`":"`+at+`"},"dryRun":true}`).wantProblem(http.StatusBadRequest, "invalid_request", field)
+			h.call(t, http.MethodPost, jobs,
+				`{"operation":"cancel","filter":{"`+field+`":"`+at+
+					`"},"dryRun":true}`).wantProblem(http.StatusBadRequest, "invalid_request", field)
 		}
 		for _, field := range []string{"startedAfter", "startedBefore"} {
-			h.call(t, http.MethodGet, "/v1/instances?"+field+"="+url.QueryEscape(at), "").wantProblem(http.StatusBadRequest, "invalid_request", field)
+			h.call(t, http.MethodGet, "/v1/instances?"+field+"="+url.QueryEscape(at),
+				"").wantProblem(http.StatusBadRequest, "invalid_request", field)
 		}
 	}
 }
@@ -72,5 +80,6 @@ func TestYearsHaveFourDigitsInUTC(t *testing.T) {
 func TestAListNamesTheTagAsItWasGiven(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodGet, "/v1/instances?tag="+strings.Repeat("k", 200)+"=v", "").wantProblem(http.StatusBadRequest, "invalid_request", "tag")
+	h.call(t, http.MethodGet, "/v1/instances?tag="+strings.Repeat("k", 200)+"=v", "").wantProblem(http.StatusBadRequest,
+		"invalid_request", "tag")
 }

@@ -47,7 +47,8 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values)
 // readQuery reads which instances are asked for.
 func readQuery(query url.Values) (q client.ListQuery, err error) {
 	q = client.ListQuery{
-		Status: client.RuntimeStatus(query.Get("status")), Orchestration: query.Get("name"), Version: query.Get(fieldVersion), ParentID: query.Get("parent"),
+		Status: client.RuntimeStatus(query.Get("status")), Orchestration: query.Get("name"),
+		Version: query.Get(fieldVersion), ParentID: query.Get("parent"),
 	}
 	if q.Tags, err = tagsParam(query); err != nil {
 		return q, err

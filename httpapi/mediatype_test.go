@@ -45,8 +45,10 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 		"{activityId}", "2", "{scheduleId}", "s", "{queue}", "default")
 	types := map[string][]string{
 		"no type": nil, "an empty type": {""}, "plain text": {"text/plain"},
-		"plain text that mentions JSON": {"text/plain; application/json"}, "a form": {"application/x-www-form-urlencoded"},
-		"two types": {"application/json", "text/plain"}, "Latin-1": {"application/json; charset=latin1"},
+		"plain text that mentions JSON": {"text/plain; application/json"},
+		"a form":                        {"application/x-www-form-urlencoded"},
+		"two types":                     {"application/json", "text/plain"},
+		"Latin-1":                       {"application/json; charset=latin1"},
 	}
 	h := standing(t) // one hub for all: none of the requests changes it
 	for _, operation := range operationsWithBody(t) {

@@ -1,6 +1,7 @@
 package httpapi
 
-// words are what a problem of an instance, by its code, is called where the path names what has the instance: the field, and the detail.
+// words are what a problem of an instance, by its code, is called where the path names what has the instance: the
+// field, and the detail.
 type words map[string][2]string
 
 var (

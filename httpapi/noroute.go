@@ -6,14 +6,18 @@ import (
 	"strings"
 )
 
-// noRoute is what is answered to a path that no call has. It may have come of an id with a slash in it: an HTTP API of API Gateway decodes what a
-// caller has encoded. So where an id can stand it is no 404, which a program would take for "there is no such instance", and explains how that id is to be sent.
+// noRoute is what is answered to a path that no call has. It may have come of an id with a slash in it: an HTTP API of
+// API Gateway decodes what a caller has encoded. So where an id can stand it is no 404, which a program would take for
+// "there is no such instance", and explains how that id is to be sent.
 func noRoute(escapedPath string) error {
 	id, found := slashed(escapedPath)
 	if !found {
 		return errNoRoute
 	}
-	return &problem{Status: http.StatusBadRequest, Code: codeNoRoute, Field: fieldPath, Detail: errNoRoute.Detail + ": " + shortForm(id)}
+	return &problem{
+		Status: http.StatusBadRequest, Code: codeNoRoute, Field: fieldPath,
+		Detail: errNoRoute.Detail + ": " + shortForm(id),
+	}
 }
 
 // slashed is what a path has for an id if that has slashes in it: by the call which the rest of the path fits best.
@@ -28,8 +32,8 @@ func slashed(escapedPath string) (id string, found bool) {
 	return id, best > 0
 }
 
-// spreads reports whether a path is a route's but for an id that is spread over several segments: which, and how many of the others are the
-// route's own.
+// spreads reports whether a path is a route's but for an id that is spread over several segments: which, and how many
+// of the others are the route's own.
 func spreads(route, path []string) (id string, literals int, fits bool) {
 	more := len(path) - len(route)
 	if more < 1 {

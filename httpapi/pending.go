@@ -16,7 +16,8 @@ const (
 	paramWaitForStart = "waitForStart"
 )
 
-// pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
+// pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be
+// long.
 const pendingTime = 8 * time.Second
 
 // Instance is the status of an instance, with its pending items and its cost estimate if requested. Pending is nil if

@@ -28,8 +28,13 @@ func waiting(t *testing.T) *hub {
 		at(history.Event{Kind: history.TimerCreated, FireAt: &soon}),
 		at(history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "one:s", Attempt: 1}),
 		at(history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}))
-	h.Retry("x1", provider.ActivityRetry{ActivityID: 3, Attempt: 4, At: soon, FailedAt: began, Error: &history.Failure{Type: "BankError", Message: "no answer"}})
-	h.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: began}, provider.ActivityRecord{ActivityID: 4, UnknownAt: began, UnknownBuild: "b-1"})
+	h.Retry("x1", provider.ActivityRetry{
+		ActivityID: 3, Attempt: 4, At: soon, FailedAt: began,
+		Error: &history.Failure{Type: "BankError", Message: "no answer"},
+	})
+	h.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: began}, provider.ActivityRecord{
+		ActivityID: 4, UnknownAt: began, UnknownBuild: "b-1",
+	})
 	return h
 }
 
@@ -41,7 +46,9 @@ func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
 	h := waiting(t)
 	const charge = `{"what":"activity","id":3,"name":"charge","since":"2026-07-01T03:00:00Z","attempt":4,"lastError":{"type":"BankError","message":"no answer"},` +
 		`"failedAt":"2026-07-01T03:00:00Z","nextTryAt":"2026-07-01T04:00:00Z","queue":"payments","lastHeartbeatAt":"2026-07-01T03:00:00Z"}`
-	h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(standsWithoutPending + `,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge +
+	h.call(t, http.MethodGet, inUse,
+		"").want(http.StatusOK).wantBody(standsWithoutPending +
+		`,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge +
 		`,{"what":"activity","id":4,"name":"pack","since":"2026-07-01T03:00:00Z","attempt":1,"queue":"default","unknownAt":"2026-07-01T03:00:00Z","unknownBuild":"b-1"}` +
 		`,{"what":"timer","id":5,"since":"2026-07-01T03:00:00Z","dueAt":"2026-07-01T04:00:00Z"}` +
 		`,{"what":"sub_orchestration","id":6,"name":"ship","childId":"one:s","since":"2026-07-01T03:00:00Z","attempt":1}` +
@@ -49,14 +56,17 @@ func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
 	h.call(t, http.MethodGet, inUse+"?limit=1", "").want(http.StatusOK).wantBody(
 		standsWithoutPending + `,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge + `]}}`)
 	h.call(t, http.MethodGet, inUse+"?pending=false", "").want(http.StatusOK).wantBody(standsWithoutPending + "}")
-	if body := h.call(t, http.MethodGet, inUse+"?pending=false&cost=true", "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"cost":{"instanceId":"one","executions":1,"turns":1,"activities":2,"dollars":0.0000`) {
+	if body := h.call(t, http.MethodGet, inUse+"?pending=false&cost=true",
+		"").want(http.StatusOK).Body.String(); !strings.Contains(body,
+		`"cost":{"instanceId":"one","executions":1,"turns":1,"activities":2,"dollars":0.0000`) {
 		t.Errorf("what it has cost: %s", body)
 	}
 	h.call(t, http.MethodGet, inUse+"?cost=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "cost")
 	h.call(t, http.MethodGet, inUse+"?pending=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "pending")
 	h.call(t, http.MethodGet, inUse+"?limit=1001", "").wantProblem(http.StatusBadRequest, "invalid_request", "limit")
 	h.Append("one", failed("no more"))
-	if body := h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).Body.String(); strings.Contains(body, "pending") {
+	if body := h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).Body.String(); strings.Contains(body,
+		"pending") {
 		t.Errorf("of one that is over: %s", body)
 	}
 }
@@ -69,13 +79,21 @@ func TestAnInstanceOfADamagedHistoryTellsHowItStands(t *testing.T) {
 		detail    string
 		retryable bool
 	}{
-		"corrupt_history": {fmt.Errorf("h#3: %w", provider.ErrCorrupt), "history of this instance cannot be read; DELETE with force=true works without it", false},
-		"unavailable":     {&provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("throttled")}, "no response from the task hub in time; try again", true},
+		"corrupt_history": {
+			fmt.Errorf("h#3: %w", provider.ErrCorrupt),
+			"history of this instance cannot be read; DELETE with force=true works without it", false,
+		},
+		"unavailable": {
+			&provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("throttled")},
+			"no response from the task hub in time; try again", true,
+		},
 	} {
 		h := waiting(t)
 		h.Damage("x1", tt.err)
-		h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(fmt.Sprintf(`%s,"pending":{"unread":{"code":%q,"detail":%q,"retryable":%t}}}`,
-			standsWithoutPending, code, tt.detail, tt.retryable))
+		h.call(t, http.MethodGet, inUse,
+			"").want(http.StatusOK).
+			wantBody(fmt.Sprintf(`%s,"pending":{"unread":{"code":%q,"detail":%q,"retryable":%t}}}`,
+				standsWithoutPending, code, tt.detail, tt.retryable))
 		if log := h.log.String(); !strings.Contains(log, logevent.PendingTasksReadFailed) {
 			t.Errorf("log %s", log)
 		}

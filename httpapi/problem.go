@@ -114,7 +114,8 @@ var (
 	}
 )
 
-// problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about the caller's input.
+// problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about
+// the caller's input.
 func problemOf(err error) problem {
 	var (
 		known    *problem
@@ -131,9 +132,14 @@ func problemOf(err error) problem {
 	case errors.As(err, &token):
 		return tokenProblem(token)
 	case errors.As(err, &field):
-		return problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field}
+		return problem{
+			Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field,
+		}
 	case errors.As(err, &tooLarge):
-		return problem{Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(), Field: tooLarge.Name}
+		return problem{
+			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(),
+			Field: tooLarge.Name,
+		}
 	case errors.Is(err, client.ErrUnknownOrchestration):
 		return problem{
 			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
@@ -191,7 +197,9 @@ func takenProblem(err error) problem {
 	}
 	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
 		p.Detail += ": " + taken.Holder()
-		p.Existing = &existing{Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC()}
+		p.Existing = &existing{
+			Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC(),
+		}
 	}
 	return p
 }
@@ -200,7 +208,8 @@ func takenProblem(err error) problem {
 func serverProblem(err error) problem {
 	var failed *provider.Error
 	switch {
-	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled):
 		return problem{
 			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true,
 			Detail: "no response from the task hub in time; try again",

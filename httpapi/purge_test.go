@@ -21,7 +21,8 @@ func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for _, query := range []string{"", "?force=false"} {
-		h.call(t, http.MethodDelete, inUse+query, "").wantProblem(http.StatusConflict, "instance_not_over", "instanceId")
+		h.call(t, http.MethodDelete, inUse+query, "").wantProblem(http.StatusConflict, "instance_not_over",
+			"instanceId")
 		h.call(t, http.MethodGet, inUse, "").want(http.StatusOK)
 	}
 	h.call(t, http.MethodDelete, inUse+"?force=true", "").want(http.StatusNoContent)
@@ -33,12 +34,15 @@ func TestPurgeTakesNothingElse(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for query, field := range map[string]string{
-		"force=": "force", "force=1": "force", "force=TRUE": "force", "force": "force", "force=true&force=false": "force", "Force=true": "Force",
+		"force=": "force", "force=1": "force", "force=TRUE": "force", "force": "force",
+		"force=true&force=false": "force", "Force=true": "Force",
 	} {
 		h.call(t, http.MethodDelete, over+"?"+query, "").wantProblem(http.StatusBadRequest, "invalid_request", field)
 	}
-	h.call(t, http.MethodDelete, "/v1/instances/%00", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
-	h.call(t, http.MethodDelete, "/v1/instances/~*", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+	h.call(t, http.MethodDelete, "/v1/instances/%00", "").wantProblem(http.StatusBadRequest, "invalid_request",
+		"instanceId")
+	h.call(t, http.MethodDelete, "/v1/instances/~*", "").wantProblem(http.StatusBadRequest, "invalid_request",
+		"instanceId")
 	h.call(t, http.MethodGet, over, "").want(http.StatusOK)
 }
 
@@ -46,8 +50,10 @@ func TestPurgeTakesNothingElse(t *testing.T) {
 func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodDelete, over+"?createdAt=2001-01-01T00:00:00Z", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
-	h.call(t, http.MethodDelete, over+"?createdAt=yesterday", "").wantProblem(http.StatusBadRequest, "invalid_request", "createdAt")
+	h.call(t, http.MethodDelete, over+"?createdAt=2001-01-01T00:00:00Z", "").wantProblem(http.StatusNotFound,
+		"instance_not_found", "instanceId")
+	h.call(t, http.MethodDelete, over+"?createdAt=yesterday", "").wantProblem(http.StatusBadRequest, "invalid_request",
+		"createdAt")
 	var seen struct {
 		CreatedAt string `json:"createdAt"`
 	}
@@ -64,13 +70,17 @@ func TestPurgeWithChildren(t *testing.T) {
 	h.SetParent("child", history.Parent{InstanceID: "one", ExecutionID: "x2", EventID: 3})
 	h.Append("child", history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	h.Append("one", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "child"})
-	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").wantProblem(http.StatusConflict, "instance_not_over", "instanceId")
-	h.call(t, http.MethodDelete, inUse+"?withChildren=yes", "").wantProblem(http.StatusBadRequest, "invalid_request", "withChildren")
-	h.call(t, http.MethodDelete, inUse+"?withChildren=true&force=true", "").wantProblem(http.StatusBadRequest, "invalid_request", "withChildren")
+	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").wantProblem(http.StatusConflict, "instance_not_over",
+		"instanceId")
+	h.call(t, http.MethodDelete, inUse+"?withChildren=yes", "").wantProblem(http.StatusBadRequest, "invalid_request",
+		"withChildren")
+	h.call(t, http.MethodDelete, inUse+"?withChildren=true&force=true", "").wantProblem(http.StatusBadRequest,
+		"invalid_request", "withChildren")
 	h.Append("one", history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	if h.call(t, http.MethodGet, "/v1/instances/child", "").Code != http.StatusOK {
 		t.Error("a refused purge has taken the child")
 	}
 	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").want(http.StatusNoContent)
-	h.call(t, http.MethodGet, "/v1/instances/child", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.call(t, http.MethodGet, "/v1/instances/child", "").wantProblem(http.StatusNotFound, "instance_not_found",
+		"instanceId")
 }

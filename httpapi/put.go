@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// putInstance starts an instance of the id in the path, and can replace what has it, or raise an event in it, or update it: the path is one of its own, since who may start need not be allowed to
-// tell, end and delete, and IAM tells calls apart by method and path alone.
+// putInstance starts an instance of the id in the path, and can replace what has it, or raise an event in it, or update
+// it: the path is one of its own, since who may start need not be allowed to tell, end and delete, and IAM tells calls
+// apart by method and path alone.
 func putInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
@@ -48,7 +49,9 @@ func putInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 const operationPut = "put"
 
 // putUpdate starts an instance where there is none, sends it an update, and waits for a while.
-func putUpdate(h *handler, w http.ResponseWriter, r *http.Request, id string, p *putFields, opts []client.StartOption) error {
+func putUpdate(
+	h *handler, w http.ResponseWriter, r *http.Request, id string, p *putFields, opts []client.StartOption,
+) error {
 	key, _, err := idempotencyKey(r)
 	if err != nil {
 		return err
@@ -73,7 +76,9 @@ type putFields struct {
 }
 
 func readPut(w http.ResponseWriter, r *http.Request) (p putFields, err error) {
-	err = readBody(w, r, p.all(map[string]any{fieldOrchestration: &p.name, fieldEvent: &p.event, fieldUpdate: &p.update, fieldData: &p.data}))
+	err = readBody(w, r, p.all(map[string]any{
+		fieldOrchestration: &p.name, fieldEvent: &p.event, fieldUpdate: &p.update, fieldData: &p.data,
+	}))
 	switch {
 	case err != nil:
 	case p.name == nil:

@@ -24,9 +24,11 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 		all = append(all, request{http.MethodPut, inUse, putHello, nil, failure}.of(t, standing(t)))
 	}
 	for target, bodies := range map[string][]string{
-		"/v1/instances/new": {putHello, `{`, `{}`, `{"orchestration":"nobody"}`, `{"orchestration":"hello","input":` + large + `}`},
-		inUse:               {putHello},
-		over:                {`{"orchestration":"hello","event":"e"}`},
+		"/v1/instances/new": {
+			putHello, `{`, `{}`, `{"orchestration":"nobody"}`, `{"orchestration":"hello","input":` + large + `}`,
+		},
+		inUse: {putHello},
+		over:  {`{"orchestration":"hello","event":"e"}`},
 	} {
 		for _, body := range bodies {
 			all = append(all, standing(t).call(t, http.MethodPut, target, body))
@@ -52,11 +54,13 @@ const putUpdate = `{"orchestration":"hello","update":"address","data":{"n":1}}`
 func TestPutReplacesWhatHasTheID(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	a := h.call(t, http.MethodPut, over, `{"orchestration":"hello","input":{"n":1},"tags":{"k":"v"},"ifExists":"replace"}`).want(http.StatusAccepted)
+	a := h.call(t, http.MethodPut, over,
+		`{"orchestration":"hello","input":{"n":1},"tags":{"k":"v"},"ifExists":"replace"}`).want(http.StatusAccepted)
 	if got := a.Header().Get("Location"); got != over {
 		t.Errorf("Location %s", got)
 	}
-	if body := h.call(t, http.MethodGet, over, "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"status":"Pending"`) || !strings.Contains(body, `"tags":{"k":"v"}`) {
+	if body := h.call(t, http.MethodGet, over, "").want(http.StatusOK).Body.String(); !strings.Contains(body,
+		`"status":"Pending"`) || !strings.Contains(body, `"tags":{"k":"v"}`) {
 		t.Errorf("it is %s", body)
 	}
 	if sent := h.Sent(); len(sent) > 0 {
@@ -80,7 +84,8 @@ func TestPutTerminatesWhatRuns(t *testing.T) {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 		sent := h.Sent()
-		if len(sent) != 1 || sent[0].Kind != provider.MessageTerminate || sent[0].InstanceID != "one" || sent[0].Text != client.ReplacedMessage {
+		if len(sent) != 1 || sent[0].Kind != provider.MessageTerminate || sent[0].InstanceID != "one" ||
+			sent[0].Text != client.ReplacedMessage {
 			t.Errorf("sent %+v", sent)
 		}
 	})
@@ -91,8 +96,10 @@ func TestPutWithoutReplace(t *testing.T) {
 	h := standing(t)
 	h.call(t, http.MethodPut, inUse, putHello).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
 	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"ignore"}`).want(http.StatusAccepted)
-	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"keep"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
-	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","instanceId":"two"}`).wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"keep"}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "ifExists")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","instanceId":"two"}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "instanceId")
 	h.call(t, http.MethodPut, "/v1/instances/new", putHello).want(http.StatusAccepted)
 	if sent := h.Sent(); len(sent) > 0 {
 		t.Errorf("sent %+v", sent)
@@ -103,9 +110,11 @@ func TestPutWithoutReplace(t *testing.T) {
 func TestAStartReplacesNothing(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"replace"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
+	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"replace"}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "ifExists")
 	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"ignore"}`).want(http.StatusAccepted)
-	h.call(t, http.MethodPost, hello, `{"ifExists":"ignore"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
+	h.call(t, http.MethodPost, hello, `{"ifExists":"ignore"}`).wantProblem(http.StatusBadRequest, "invalid_request",
+		"ifExists")
 	if body := h.call(t, http.MethodGet, over, "").Body.String(); !strings.Contains(body, `"status":"Failed"`) {
 		t.Errorf("it is %s", body)
 	}
@@ -115,7 +124,8 @@ func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	put := func() answer {
-		return h.call(t, http.MethodPut, "/v1/instances/new", `{"orchestration":"hello","ifExists":"replace"}`, "Idempotency-Key", "k")
+		return h.call(t, http.MethodPut, "/v1/instances/new", `{"orchestration":"hello","ifExists":"replace"}`,
+			"Idempotency-Key", "k")
 	}
 	put().want(http.StatusAccepted)
 	put().want(http.StatusAccepted)
@@ -129,23 +139,31 @@ func TestPutWithAnUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
-			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			return &provider.UpdateResult{
+				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
+			}
 		})
 		links := func(id string) string {
 			at := "/v1/instances/" + id
-			return `"links":{"status":"` + at + `","result":"` + at + `/result","history":"` + at + `/history","executions":"` + at + `/executions"}}`
+			return `"links":{"status":"` + at + `","result":"` + at + `/result","history":"` + at +
+				`/history","executions":"` + at + `/executions"}}`
 		}
 		put := func(id, more string) answer {
-			return h.call(t, http.MethodPut, "/v1/instances/"+id, `{"orchestration":"hello","input":5,"update":"address"`+more+`}`, "Idempotency-Key", "k")
+			return h.call(t, http.MethodPut, "/v1/instances/"+id,
+				`{"orchestration":"hello","input":5,"update":"address"`+more+`}`, "Idempotency-Key", "k")
 		}
-		for _, c := range []struct{ id, data, with, started string }{{"one", "1", "1", "false"}, {"new", "2", "2", "true"}, {"new", "3", "2", "true"}} {
+		for _, c := range []struct{ id, data, with, started string }{
+			{"one", "1", "1", "false"}, {"new", "2", "2", "true"}, {"new", "3", "2", "true"},
+		} {
 			a := put(c.id, `,"data":`+c.data).want(http.StatusOK)
-			a.wantBody(`{"instanceId":"` + c.id + `","update":"address","updateId":"k","result":{"with":` + c.with + `},"started":` + c.started + `,` + links(c.id))
+			a.wantBody(`{"instanceId":"` + c.id + `","update":"address","updateId":"k","result":{"with":` + c.with +
+				`},"started":` + c.started + `,` + links(c.id))
 			if got := a.Header().Get("Location"); got != "/v1/instances/"+c.id {
 				t.Errorf("Location %s", got)
 			}
 		}
-		if log := h.log.String(); !strings.Contains(log, "operation=put instance=new") || strings.Contains(log, "operation=update") {
+		if log := h.log.String(); !strings.Contains(log, "operation=put instance=new") ||
+			strings.Contains(log, "operation=update") {
 			t.Errorf("the log is %s", log)
 		}
 		put("over", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
@@ -153,14 +171,19 @@ func TestPutWithAnUpdate(t *testing.T) {
 
 		h.UpdateWith(nil)
 		h.call(t, http.MethodPut, inUse, putUpdate, "Idempotency-Key", "slow").want(http.StatusAccepted).
-			wantBody(`{"instanceId":"one","update":"address","updateId":"slow","status":"Running","started":false,` + links("one"))
+			wantBody(`{"instanceId":"one","update":"address","updateId":"slow","status":"Running","started":false,` +
+				links("one"))
 		updatesEnd(h, rejectedFor(history.RejectedInput))
 		h.call(t, http.MethodPut, inUse, putUpdate).wantProblem(http.StatusBadRequest, "update_bad_input", "data")
 		large := `{"orchestration":"hello","update":"q","data":"` + strings.Repeat("x", 201<<10) + `"}`
-		h.call(t, http.MethodPut, inUse, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "data")
+		h.call(t, http.MethodPut, inUse, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large",
+			"data")
 		sent := len(h.Sent())
-		for body, field := range map[string]string{`"update":""`: "update", `"update":"a","event":"b"`: "update", `"update":7`: "update", `"data":1`: "data"} {
-			h.call(t, http.MethodPut, inUse, `{"orchestration":"hello",`+body+`}`).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		for body, field := range map[string]string{
+			`"update":""`: "update", `"update":"a","event":"b"`: "update", `"update":7`: "update", `"data":1`: "data",
+		} {
+			h.call(t, http.MethodPut, inUse, `{"orchestration":"hello",`+body+`}`).wantProblem(http.StatusBadRequest,
+				"invalid_request", field)
 		}
 		if len(h.Sent()) > sent {
 			t.Errorf("sent %+v", h.Sent()[sent:])
@@ -172,13 +195,15 @@ func TestPutWithAnEvent(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	put := func(target string, ifExists string) answer {
-		return h.call(t, http.MethodPut, target, `{"orchestration":"hello","event":"paid","data":{"n":1}`+ifExists+`}`, "Idempotency-Key", "k")
+		return h.call(t, http.MethodPut, target, `{"orchestration":"hello","event":"paid","data":{"n":1}`+ifExists+`}`,
+			"Idempotency-Key", "k")
 	}
 	if body := put(inUse, "").want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":false`) {
 		t.Errorf("%s", body)
 	}
 	for range 2 {
-		if body := put("/v1/instances/new", "").want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":true`) {
+		if body := put("/v1/instances/new", "").want(http.StatusAccepted).Body.String(); !strings.Contains(body,
+			`"started":true`) {
 			t.Errorf("%s", body)
 		}
 	}
@@ -192,9 +217,13 @@ func TestPutWithAnEvent(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
-	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","data":1}`).wantProblem(http.StatusBadRequest, "invalid_request", "data")
-	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","event":""}`).wantProblem(http.StatusBadRequest, "invalid_request", "event")
-	if body := h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","event":"e"}`).want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":false`) {
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","data":1}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "data")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","event":""}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "event")
+	if body := h.call(t, http.MethodPut, inUse,
+		`{"orchestration":"hello","event":"e"}`).want(http.StatusAccepted).Body.String(); !strings.Contains(body,
+		`"started":false`) {
 		t.Errorf("without data: %s", body)
 	}
 }

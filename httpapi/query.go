@@ -61,7 +61,9 @@ func intParam(query url.Values, name string, lowest, highest, fallback int64) (i
 	}
 	n, err := strconv.ParseInt(query.Get(name), 10, 64)
 	if err != nil || n < lowest || n > highest {
-		return 0, &provider.FieldError{Field: name, Problem: fmt.Sprintf("must be a whole number from %d to %d", lowest, highest)}
+		return 0, &provider.FieldError{
+			Field: name, Problem: fmt.Sprintf("must be a whole number from %d to %d", lowest, highest),
+		}
 	}
 	return n, nil
 }
@@ -98,7 +100,8 @@ func timeParam(query url.Values, name string) (time.Time, error) {
 	return t, checkYear(name, t)
 }
 
-// checkYear refuses a time whose year in UTC has no four digits: 9999-12-31T23:59:59-01:00 is one that JSON cannot hold.
+// checkYear refuses a time whose year in UTC has no four digits: 9999-12-31T23:59:59-01:00 is one that JSON cannot
+// hold.
 func checkYear(name string, t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return &provider.FieldError{

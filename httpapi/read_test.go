@@ -20,7 +20,10 @@ const inUse = "/v1/instances/one"
 
 func TestInstanceNotFound(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history", "/v1/instances/nobody/executions", "/v1/instances/nobody/cancellations"} {
+	for _, path := range []string{
+		"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history",
+		"/v1/instances/nobody/executions", "/v1/instances/nobody/cancellations",
+	} {
 		h := setup(t)
 		h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	}
@@ -40,7 +43,8 @@ func TestBadIDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			setup(t).call(t, http.MethodGet, "/v1/instances/"+id, "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+			setup(t).call(t, http.MethodGet, "/v1/instances/"+id, "").wantProblem(http.StatusBadRequest,
+				"invalid_request", "instanceId")
 		})
 	}
 }
@@ -121,12 +125,14 @@ func TestAnInstanceIsReadWhenItHasStarted(t *testing.T) {
 		h.start(t, "one")
 		from := time.Now()
 		path := inUse + "?pending=false&waitForStart="
-		if got := h.call(t, http.MethodGet, path+"1h", "").want(http.StatusOK).Body.String(); !strings.Contains(got, `"status":"Pending"`) || time.Since(from) != 20*time.Second {
+		if got := h.call(t, http.MethodGet, path+"1h", "").want(http.StatusOK).Body.String(); !strings.Contains(got,
+			`"status":"Pending"`) || time.Since(from) != 20*time.Second {
 			t.Errorf("after %v: %s", time.Since(from), got)
 		}
 		time.AfterFunc(5*time.Second, func() { h.Append("one", history.Event{Kind: history.TurnStarted, Time: began}) })
 		from = time.Now()
-		if got := h.call(t, http.MethodGet, path+"20s", "").want(http.StatusOK).Body.String(); !strings.Contains(got, `"status":"Running"`) || time.Since(from) > 6*time.Second {
+		if got := h.call(t, http.MethodGet, path+"20s", "").want(http.StatusOK).Body.String(); !strings.Contains(got,
+			`"status":"Running"`) || time.Since(from) > 6*time.Second {
 			t.Errorf("after %v: %s", time.Since(from), got)
 		}
 	})
@@ -196,7 +202,8 @@ func TestList(t *testing.T) {
 			} `json:"items"`
 			NextCursor string `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances"+query, "").want(http.StatusOK).Body.Bytes(),
+			&page); err != nil {
 			t.Fatal(err)
 		}
 		for _, item := range page.Items {
@@ -207,7 +214,8 @@ func TestList(t *testing.T) {
 		return ids, page.NextCursor
 	}
 	for query, want := range map[string]string{
-		"": "abc", "?status=Completed": "b", "?status=Pending&name=hello": "ac", "?name=other": "", "?limit=1000": "abc",
+		"": "abc", "?status=Completed": "b", "?status=Pending&name=hello": "ac", "?name=other": "",
+		"?limit=1000":                        "abc",
 		"?startedAfter=2026-07-01T03:00:00Z": "abc", "?startedAfter=2026-07-01T05:00:01%2B02:00": "",
 	} {
 		if got, _ := list(query); got != want {
@@ -219,26 +227,32 @@ func TestList(t *testing.T) {
 	if first != "ab" || rest != "c" || end != "" {
 		t.Errorf("pages %s and %s, then %q", first, rest, end)
 	}
-	h.call(t, http.MethodGet, "/v1/instances?name=hello&cursor="+cursor, "").wantProblem(http.StatusBadRequest, "invalid_request", "cursor")
+	h.call(t, http.MethodGet, "/v1/instances?name=hello&cursor="+cursor, "").wantProblem(http.StatusBadRequest,
+		"invalid_request", "cursor")
 }
 
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"a","version":"1.0.0","tags":{"k":"v=w","l":"&"}}`).want(http.StatusAccepted)
-	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"b","tags":{"k":"v=w"}}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello",
+		`{"instanceId":"a","version":"1.0.0","tags":{"k":"v=w","l":"&"}}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello",
+		`{"instanceId":"b","tags":{"k":"v=w"}}`).want(http.StatusAccepted)
 	h.start(t, "c")
 	h.SetParent("c", history.Parent{InstanceID: "a/b", ExecutionID: "x", EventID: 3})
 	for query, want := range map[string]string{
-		"version=1.0.0": "a", "version=2": "", "tag=k=v%3Dw": "a b", "tag=k=v=w&tag=l=%26": "a", "tag=k=v": "", "parent=a/b": "c", "parent=a": "",
-		"startedBefore=2026-07-01T03:00:00Z": "", "startedBefore=2026-07-01T03:00:01Z": "a b c", "parent=a%2Fb&startedAfter=2026-07-01T03:00:00Z&name=hello": "c",
+		"version=1.0.0": "a", "version=2": "", "tag=k=v%3Dw": "a b", "tag=k=v=w&tag=l=%26": "a", "tag=k=v": "",
+		"parent=a/b": "c", "parent=a": "",
+		"startedBefore=2026-07-01T03:00:00Z": "", "startedBefore=2026-07-01T03:00:01Z": "a b c",
+		"parent=a%2Fb&startedAfter=2026-07-01T03:00:00Z&name=hello": "c",
 	} {
 		var page struct {
 			Items []struct {
 				InstanceID string `json:"instanceId"`
 			} `json:"items"`
 		}
-		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances?"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances?"+query, "").want(http.StatusOK).Body.Bytes(),
+			&page); err != nil {
 			t.Fatal(err)
 		}
 		var ids []string
@@ -256,24 +270,29 @@ func TestHistoryPages(t *testing.T) {
 	h := setup(t)
 	h.start(t, "one")
 	h.start(t, "two")
-	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0", BuildID: "b"}, completed(`"x"`))
-	h.call(t, http.MethodGet, inUse+"/history?after=1", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
+	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0", BuildID: "b"},
+		completed(`"x"`))
+	h.call(t, http.MethodGet, inUse+"/history?after=1",
+		"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
 		`{"id":2,"kind":"TurnStarted","time":"2026-07-01T03:00:00Z","version":"1.0.0","buildId":"b"},` +
 		`{"id":3,"kind":"OrchestrationCompleted","time":"2026-07-01T03:00:01Z","output":"x"}]}`)
 	for query, want := range map[string]string{
-		"?limit=2": "1,2 next 2", "?limit=2&after=2&execution=x1": "3 next 0", "?after=3": " next 0", "?limit=3": "1,2,3 next 0",
+		"?limit=2": "1,2 next 2", "?limit=2&after=2&execution=x1": "3 next 0", "?after=3": " next 0",
+		"?limit=3": "1,2,3 next 0",
 	} {
 		if got := historyPage(t, h, query); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	h.call(t, http.MethodGet, inUse+"/history?execution=x2", "").wantProblem(http.StatusNotFound, "execution_not_found", "execution")
+	h.call(t, http.MethodGet, inUse+"/history?execution=x2", "").wantProblem(http.StatusNotFound, "execution_not_found",
+		"execution")
 }
 
 func TestHistoryOfPastExecutions(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.call(t, http.MethodGet, inUse+"/history?execution=x1&after=1", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
+	h.call(t, http.MethodGet, inUse+"/history?execution=x1&after=1",
+		"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
 		`{"id":2,"kind":"TurnStarted","time":"2026-07-01T03:00:00Z","version":"1.0.0"},` +
 		`{"id":3,"kind":"OrchestrationContinuedAsNew","time":"2026-07-01T03:00:00Z","executionId":"x2"}]}`)
 	if got := historyPage(t, h, "?execution=x1&limit=2"); got != "1,2 next 2" {
@@ -288,7 +307,8 @@ func TestExecutions(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const path = inUse + "/executions"
-	x1, x2 := `{"executionId":"x1","number":1,"startedAt":"2026-07-01T03:00:00Z"}`, `{"executionId":"x2","number":2,"startedAt":"2026-07-01T03:00:00Z"}`
+	x1, x2 := `{"executionId":"x1","number":1,"startedAt":"2026-07-01T03:00:00Z"}`,
+		`{"executionId":"x2","number":2,"startedAt":"2026-07-01T03:00:00Z"}`
 	for query, want := range map[string]string{
 		"":                   x2 + `,` + x1 + `]}`,
 		"?limit=1000":        x2 + `,` + x1 + `]}`,
@@ -305,9 +325,12 @@ func TestCancellations(t *testing.T) {
 	h := standing(t)
 	later := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	h.Append("one", history.Event{
-		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough", RequestedBy: "client",
+		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough",
+		RequestedBy: "client",
 	}, history.Event{Kind: history.CancelRequested, Time: later(2), Reason: "requested", RequestedBy: "client"})
-	h.Leave("x2", provider.ActivityRecord{ActivityID: 2, SeenAt: later(3), EndedAt: later(4), CancelOutcome: provider.OutcomeStopped})
+	h.Leave("x2", provider.ActivityRecord{
+		ActivityID: 2, SeenAt: later(3), EndedAt: later(4), CancelOutcome: provider.OutcomeStopped,
+	})
 	const path = inUse + "/cancellations"
 	first := `{"target":"activity","id":2,"name":"charge","reason":"requested","message":"enough","requestedBy":"client",` +
 		`"decidedAt":"2026-07-01T03:00:01Z","seenAt":"2026-07-01T03:00:03Z","endedAt":"2026-07-01T03:00:04Z","end":"stopped"}`
@@ -320,7 +343,8 @@ func TestCancellations(t *testing.T) {
 		"?cursor=7":         `"x2","items":[]}`,
 		"?execution=x1":     `"x1","items":[]}`,
 	} {
-		h.call(t, http.MethodGet, path+query, "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":` + want)
+		h.call(t, http.MethodGet, path+query,
+			"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":` + want)
 	}
 }
 
@@ -330,10 +354,14 @@ func TestResultWaitsOverContinueAsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.start(t, "one")
-		time.AfterFunc(5*time.Second, func() { h.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began}) })
+		time.AfterFunc(5*time.Second, func() {
+			h.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began})
+		})
 		time.AfterFunc(30*time.Second, func() { h.Append("one", completed("1")) })
-		h.call(t, http.MethodGet, inUse+"/result?wait=20s", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one","executionId":"x2","status":"Running"}`)
-		h.call(t, http.MethodGet, inUse+"/result?wait=20s", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x2","status":"Completed","output":1}`)
+		h.call(t, http.MethodGet, inUse+"/result?wait=20s",
+			"").want(http.StatusAccepted).wantBody(`{"instanceId":"one","executionId":"x2","status":"Running"}`)
+		h.call(t, http.MethodGet, inUse+"/result?wait=20s",
+			"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x2","status":"Completed","output":1}`)
 	})
 }
 
@@ -343,7 +371,8 @@ func historyPage(t *testing.T, h *hub, query string) string {
 		Items []history.Event `json:"items"`
 		Next  int64           `json:"next"`
 	}
-	if err := json.Unmarshal(h.call(t, http.MethodGet, inUse+"/history"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+	if err := json.Unmarshal(h.call(t, http.MethodGet, inUse+"/history"+query, "").want(http.StatusOK).Body.Bytes(),
+		&page); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -380,18 +409,31 @@ func TestFailuresOfTheHub(t *testing.T) {
 		code      string
 		retryable bool
 	}{
-		"throttled": {&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: secret}, http.StatusServiceUnavailable, "unavailable", true},
-		"refused":   {&provider.Error{Op: "DynamoDB.GetItem", Err: secret}, http.StatusInternalServerError, "internal", false},
-		"cancelled": {fmt.Errorf("at 10.0.0.1: %w", context.Canceled), http.StatusServiceUnavailable, "unavailable", true},
-		"too slow":  {fmt.Errorf("at 10.0.0.1: %w", context.DeadlineExceeded), http.StatusServiceUnavailable, "unavailable", true},
-		"corrupt":   {fmt.Errorf("h#3: %w: %w", provider.ErrCorrupt, secret), http.StatusInternalServerError, "corrupt_history", false},
+		"throttled": {
+			&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: secret}, http.StatusServiceUnavailable,
+			"unavailable", true,
+		},
+		"refused": {
+			&provider.Error{Op: "DynamoDB.GetItem", Err: secret}, http.StatusInternalServerError, "internal", false,
+		},
+		"cancelled": {
+			fmt.Errorf("at 10.0.0.1: %w", context.Canceled), http.StatusServiceUnavailable, "unavailable", true,
+		},
+		"too slow": {
+			fmt.Errorf("at 10.0.0.1: %w", context.DeadlineExceeded), http.StatusServiceUnavailable, "unavailable", true,
+		},
+		"corrupt": {
+			fmt.Errorf("h#3: %w: %w", provider.ErrCorrupt, secret), http.StatusInternalServerError, "corrupt_history",
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			h.FailWith(tt.err)
 			for target, method := range map[string]string{
-				inUse: http.MethodGet, inUse + "/result": http.MethodGet, inUse + "/history": http.MethodGet, inUse + "/executions": http.MethodGet, "/v1/instances": http.MethodGet,
+				inUse: http.MethodGet, inUse + "/result": http.MethodGet, inUse + "/history": http.MethodGet,
+				inUse + "/executions": http.MethodGet, "/v1/instances": http.MethodGet,
 				hello: http.MethodPost, inUse + "/events/e": http.MethodPost, inUse + "/terminate": http.MethodPost,
 				inUse + "/cancel": http.MethodPost, busy + "/cancel": http.MethodPost,
 			} {
@@ -400,7 +442,8 @@ func TestFailuresOfTheHub(t *testing.T) {
 				if strings.Contains(a.Body.String(), "secret") {
 					t.Errorf("%s tells %s", target, a.Body)
 				}
-				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable || strings.Contains(a.Body.String(), `"retryable":true`) != tt.retryable {
+				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable ||
+					strings.Contains(a.Body.String(), `"retryable":true`) != tt.retryable {
 					t.Errorf("%s: Retry-After %t, %s", target, got, a.Body)
 				}
 			}

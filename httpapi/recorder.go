@@ -2,8 +2,8 @@ package httpapi
 
 import "net/http"
 
-// recorder keeps the status for the log, and leaves out the body of an answer to HEAD, which not every server in front of a
-// handler does.
+// recorder keeps the status for the log, and leaves out the body of an answer to HEAD, which not every server in front
+// of a handler does.
 type recorder struct {
 	http.ResponseWriter
 

@@ -26,8 +26,8 @@ const (
 	codeUnknownQueue = "unknown_queue"
 )
 
-// NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the permissions of
-// a worker and must not serve any other call.
+// NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the
+// permissions of a worker and must not serve any other call.
 func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return newHandler(c, nil, []route{renewRoute()}, opts)
 }
@@ -67,8 +67,8 @@ type RenewalError struct {
 	Retryable bool `json:"retryable"`
 }
 
-// RenewLeases renews leases with the request body of the HTTP call. The error's text begins with the problem code that the
-// HTTP call would return. Failures of called services are logged to log.
+// RenewLeases renews leases with the request body of the HTTP call. The error's text begins with the problem code that
+// the HTTP call would return. Failures of called services are logged to log.
 func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {

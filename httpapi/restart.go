@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// restart starts what an instance that is over was, once more. What its body does not say is as it was; it may be missing.
+// restart starts what an instance that is over was, once more. What its body does not say is as it was; it may be
+// missing.
 func restart(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
@@ -31,7 +32,10 @@ func readRestart(w http.ResponseWriter, r *http.Request) ([]client.StartOption, 
 		return nil, err
 	}
 	var f startFields
-	if err := readObject(body, map[string]any{fieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from}); err != nil {
+	if err := readObject(body,
+		map[string]any{
+			fieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from,
+		}); err != nil {
 		return nil, err
 	}
 	return f.options()

@@ -16,7 +16,10 @@ import (
 
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/", "/v1", "/v2/instances", "/v2/instances/a/b", "/v1/instances/", "/v1/orchestrations/", "/v1/jobs/", "/v1/healthz/a", "/v1/openapi.json/a/b", "/v1/../v1/healthz"} {
+	for _, path := range []string{
+		"/", "/v1", "/v2/instances", "/v2/instances/a/b", "/v1/instances/", "/v1/orchestrations/", "/v1/jobs/",
+		"/v1/healthz/a", "/v1/openapi.json/a/b", "/v1/../v1/healthz",
+	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
@@ -26,8 +29,9 @@ func TestUnknownRoutes(t *testing.T) {
 	}
 }
 
-// Where an id can stand, a path that no call has may be of an id with slashes, which a gateway has decoded: it is no 404, which would say that there is no
-// such instance, but a 400 that tells how the id is to be sent; and that no call has the path, for who has mistyped one.
+// Where an id can stand, a path that no call has may be of an id with slashes, which a gateway has decoded: it is no
+// 404, which would say that there is no such instance, but a 400 that tells how the id is to be sent; and that no call
+// has the path, for who has mistyped one.
 func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 	t.Parallel()
 	for path, id := range map[string]string{
@@ -55,7 +59,9 @@ func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				a := h.call(t, method, path, "")
 				a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
-				if want := "base64url without padding: ~" + base64.RawURLEncoding.EncodeToString([]byte(id)) + `"`; !strings.Contains(a.Body.String(), want) || !strings.Contains(a.Body.String(), "openapi.json") {
+				if want := "base64url without padding: ~" + base64.RawURLEncoding.EncodeToString([]byte(id)) +
+					`"`; !strings.Contains(a.Body.String(), want) ||
+					!strings.Contains(a.Body.String(), "openapi.json") {
 					t.Errorf("%s %s lacks %s: %s", method, path, want, a.Body)
 				}
 			}
@@ -73,7 +79,9 @@ func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 
 func TestWrongMethod(t *testing.T) {
 	t.Parallel()
-	for target, allow := range map[string]string{hello: "POST", inUse: "DELETE, GET, HEAD, PUT", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
+	for target, allow := range map[string]string{
+		hello: "POST", inUse: "DELETE, GET, HEAD, PUT", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD",
+	} {
 		a := setup(t).call(t, http.MethodPatch, target, "{}")
 		a.wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", "")
 		if got := a.Header().Get("Allow"); got != allow {
@@ -86,8 +94,11 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
-	for target, status := range map[string]int{inUse: http.StatusOK, inUse + "/result": http.StatusAccepted, "/v1/instances/nobody": http.StatusNotFound} {
-		if a := h.call(t, http.MethodHead, target, "").want(status); a.Body.Len() > 0 || a.Header().Get("Content-Type") == "" {
+	for target, status := range map[string]int{
+		inUse: http.StatusOK, inUse + "/result": http.StatusAccepted, "/v1/instances/nobody": http.StatusNotFound,
+	} {
+		if a := h.call(t, http.MethodHead, target, "").want(status); a.Body.Len() > 0 ||
+			a.Header().Get("Content-Type") == "" {
 			t.Errorf("%s: %s, %v", target, a.Body, a.Header())
 		}
 	}
@@ -114,11 +125,13 @@ func TestNilBody(t *testing.T) {
 func TestLogTellsNoSecrets(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.call(t, http.MethodPost, hello, `{"instanceId":"private","input":"secret-input"}`, "Idempotency-Key", "secret-key", "Authorization", "secret-token").want(http.StatusAccepted)
+	h.call(t, http.MethodPost, hello, `{"instanceId":"private","input":"secret-input"}`, "Idempotency-Key",
+		"secret-key", "Authorization", "secret-token").want(http.StatusAccepted)
 	h.call(t, http.MethodGet, "/v1/instances?cursor=secret-cursor", "")
 	h.call(t, http.MethodPost, hello, `{"secret-field":1}`)
 	log := h.log.String()
-	if strings.Contains(log, "secret") || strings.Count(log, "private") != 1 || !strings.Contains(log, `event=operation.requested operation=start instance=private requestedBy=client`) {
+	if strings.Contains(log, "secret") || strings.Count(log, "private") != 1 ||
+		!strings.Contains(log, `event=operation.requested operation=start instance=private requestedBy=client`) {
 		t.Errorf("logged %s", log)
 	}
 	for _, want := range []string{"method=POST", "route=/v1/orchestrations/{name}", "status=202", "status=400"} {
@@ -167,7 +180,9 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 				path = append(path, "{"+p.Name+"}")
 			}
 		}
-		if !slices.Equal(query, r.Query) || slices.ContainsFunc(path, func(p string) bool { return !strings.Contains(r.Path, p) }) || strings.Count(r.Path, "{") != len(path) {
+		if !slices.Equal(query, r.Query) || slices.ContainsFunc(path, func(p string) bool {
+			return !strings.Contains(r.Path, p)
+		}) || strings.Count(r.Path, "{") != len(path) {
 			t.Errorf("%s %s takes %v and %v by the document", r.Method, r.Path, query, path)
 		}
 	}

@@ -41,11 +41,12 @@ func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url
 	if err != nil {
 		return err
 	}
-	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
-		return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
-	}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
-		return SchedulePage{NextCursor: p.NextCursor}, p.Items
-	})
+	found, err := page(r.Context(), limit,
+		func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
+			return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+		}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
+			return SchedulePage{NextCursor: p.NextCursor}, p.Items
+		})
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,9 @@ func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url
 }
 
 // ofSchedule serves a call of the schedule that the path names. Its id is part of an instance id, and written as one.
-func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, id string) error) func(*handler, http.ResponseWriter, *http.Request, url.Values) error {
+func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, id string) error) func(
+	*handler, http.ResponseWriter, *http.Request, url.Values,
+) error {
 	return func(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
 		id, err := pathID(r, fieldScheduleID, fieldScheduleID)
 		if err != nil {
@@ -76,7 +79,8 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	s := schedule.Schedule{ID: id}
 	err := readBody(w, r, map[string]any{
 		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
-		"when": &s.Expression, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
+		"when": &s.Expression, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap,
+		"catchUp": &s.CatchUp, "revision": &s.Revision,
 	})
 	switch {
 	case err != nil:
@@ -136,7 +140,8 @@ func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, id strin
 	})
 }
 
-// unlessPending is the error of what was asked of a schedule; nil where it has been sent, and waits with the schedule, as when that is blocked.
+// unlessPending is the error of what was asked of a schedule; nil where it has been sent, and waits with the schedule,
+// as when that is blocked.
 func unlessPending(ctx context.Context, err error) error {
 	if e, told := errors.AsType[*client.UpdateError](err); told && e.Code == client.UpdatePending && ctx.Err() == nil {
 		return nil

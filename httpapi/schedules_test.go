@@ -32,7 +32,8 @@ func withSchedules(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
 	h := &hub{Provider: fakeprovider.New(now, schedule.OrchestrationName), log: &bytes.Buffer{}}
-	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)),
+		httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
 
@@ -54,13 +55,20 @@ func TestASchedulesLife(t *testing.T) {
 	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(
 		`{"items":[{"schedule":{"id":"nightly","orchestration":"","when":""},"started":0,"failed":0,"skipped":0,"missed":0,"status":"Pending","instanceId":"schedule:nightly"}]}`)
 
-	h.call(t, http.MethodPost, nightly+"/run", "").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
-	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
-	for _, end := range []provider.UpdateResult{{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.RejectedNoHandler)} { // of this release, and of one before
+	h.call(t, http.MethodPost, nightly+"/run",
+		"").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
+	h.call(t, http.MethodPost, nightly+"/backfill",
+		aWeek).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	// of this release, and of one before
+	for _, end := range []provider.UpdateResult{
+		{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.RejectedNoHandler),
+	} {
 		updatesEnd(h, end)
-		h.call(t, http.MethodPost, nightly+"/pause", `{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+		h.call(t, http.MethodPost, nightly+"/pause",
+			`{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 	}
-	h.call(t, http.MethodPost, nightly+"/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly","notPaused":true}`)
+	h.call(t, http.MethodPost, nightly+"/resume",
+		"").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly","notPaused":true}`)
 	h.call(t, http.MethodDelete, nightly, "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 	h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
 	var sent []string
@@ -68,7 +76,9 @@ func TestASchedulesLife(t *testing.T) {
 		sent = append(sent, strings.TrimSpace(string(m.Kind)+" "+string(m.Data)+m.Text))
 	}
 	want := []string{
-		`eventRaised {"run":"2026-07-01T03:00:00Z","byHand":true}`, `eventRaised {"backfill":` + aWeek + `}`, `update "for the migration"`, `update "for the migration"`, "executionSuspended for the migration", `update ""`, "executionResumed",
+		`eventRaised {"run":"2026-07-01T03:00:00Z","byHand":true}`, `eventRaised {"backfill":` + aWeek + `}`,
+		`update "for the migration"`, `update "for the migration"`, "executionSuspended for the migration", `update ""`,
+		"executionResumed",
 		`eventRaised {"end":true}`,
 		`eventRaised {"set":{"id":"nightly","orchestration":"report","when":"0 2 * * *"}}`,
 	}
@@ -80,7 +90,8 @@ func TestASchedulesLife(t *testing.T) {
 	}
 }
 
-// What a schedule that is blocked is told waits with it: it is accepted, though there is no answer. A caller who goes first is told nothing of it.
+// What a schedule that is blocked is told waits with it: it is accepted, though there is no answer. A caller who goes
+// first is told nothing of it.
 func TestAPauseThatWaitsIsAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,12 +99,14 @@ func TestAPauseThatWaitsIsAccepted(t *testing.T) {
 		h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
 		for _, verb := range []string{"/pause", "/resume"} {
 			from := time.Now()
-			h.call(t, http.MethodPost, nightly+verb, "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+			h.call(t, http.MethodPost, nightly+verb,
+				"").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 			if waited := time.Since(from); waited < time.Second {
 				t.Errorf("%s: it has waited %v for an answer", verb, waited)
 			}
 		}
-		if sent := h.Sent(); len(sent) != 2 || sent[0].Name != schedule.UpdatePause || sent[1].Name != schedule.UpdateResume {
+		if sent := h.Sent(); len(sent) != 2 || sent[0].Name != schedule.UpdatePause ||
+			sent[1].Name != schedule.UpdateResume {
 			t.Errorf("sent %+v", sent)
 		}
 
@@ -140,7 +153,8 @@ func TestPutSchedule_rejectedCronExpression_isABadRequest(t *testing.T) {
 func TestAWindowThatCannotBeBackfilled(t *testing.T) {
 	t.Parallel()
 	h := withSchedules(t)
-	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).wantProblem(http.StatusNotFound, "instance_not_found", "scheduleId")
+	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).wantProblem(http.StatusNotFound, "instance_not_found",
+		"scheduleId")
 	h.call(t, http.MethodPut, nightly, everyNight)
 	for body, field := range map[string]string{
 		`{"to":"2026-06-08T00:00:00Z"}`:                               "from",
@@ -151,7 +165,8 @@ func TestAWindowThatCannotBeBackfilled(t *testing.T) {
 		`{"from":"soon","to":"2026-06-01T00:00:00Z"}`:                 "from",
 		`{"since":"2026-06-01T00:00:00Z"}`:                            "since",
 	} {
-		h.call(t, http.MethodPost, nightly+"/backfill", body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		h.call(t, http.MethodPost, nightly+"/backfill", body).wantProblem(http.StatusBadRequest, "invalid_request",
+			field)
 	}
 }
 
@@ -167,7 +182,8 @@ func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	all = append(all, h.call(t, http.MethodPut, nightly, everyNight))
 	for _, failure := range append(failures, nil) {
 		h.FailWith(failure)
-		all = append(all, h.call(t, http.MethodGet, scheduled, ""), h.call(t, http.MethodGet, nightly, ""), h.call(t, http.MethodPut, nightly, everyNight))
+		all = append(all, h.call(t, http.MethodGet, scheduled, ""), h.call(t, http.MethodGet, nightly, ""),
+			h.call(t, http.MethodPut, nightly, everyNight))
 		for _, verb := range verbs {
 			all = append(all, h.call(t, http.MethodPost, nightly+verb, bodies[verb]))
 		}
@@ -176,13 +192,16 @@ func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		all = append(all, h.call(t, method, nightly+"?a=1", ""), h.call(t, method, scheduled+"/nobody", ""))
 	}
-	all = append(all, h.call(t, http.MethodGet, scheduled+"?limit=0", ""), h.call(t, http.MethodPut, nightly, "{}"), h.call(t, http.MethodPut, nightly, long),
+	all = append(all, h.call(t, http.MethodGet, scheduled+"?limit=0", ""), h.call(t, http.MethodPut, nightly, "{}"),
+		h.call(t, http.MethodPut, nightly, long),
 		h.call(t, http.MethodPut, nightly, everyNight, text...), setup(t).call(t, http.MethodPut, nightly, everyNight))
 	for _, verb := range verbs {
-		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""), h.call(t, http.MethodPost, scheduled+"/nobody"+verb, bodies[verb]))
+		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""),
+			h.call(t, http.MethodPost, scheduled+"/nobody"+verb, bodies[verb]))
 	}
 	for _, verb := range verbs[1:] {
-		all = append(all, h.call(t, http.MethodPost, nightly+verb, `{"message":"`+strings.Repeat("x", 300<<10)+`"}`), h.call(t, http.MethodPost, nightly+verb, "{}", text...))
+		all = append(all, h.call(t, http.MethodPost, nightly+verb, `{"message":"`+strings.Repeat("x", 300<<10)+`"}`),
+			h.call(t, http.MethodPost, nightly+verb, "{}", text...))
 	}
 	h.Append(schedule.InstanceID("nightly"), history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	for _, verb := range verbs {

@@ -67,7 +67,10 @@ func resumeInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 }
 
 // tell sends something to an instance, with the message of the body.
-func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string, say func(ctx context.Context, instanceID, message string) error) error {
+func (h *handler) tell(
+	w http.ResponseWriter, r *http.Request, operation string,
+	say func(ctx context.Context, instanceID, message string) error,
+) error {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
 		return err
@@ -76,7 +79,10 @@ func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string,
 }
 
 // tellInstance is tell, for an instance that the path names in another way.
-func tellInstance(h *handler, w http.ResponseWriter, r *http.Request, operation, id string, say func(ctx context.Context, instanceID, message string) error) error {
+func tellInstance(
+	h *handler, w http.ResponseWriter, r *http.Request, operation, id string,
+	say func(ctx context.Context, instanceID, message string) error,
+) error {
 	message, err := readMessage(w, r)
 	if err != nil {
 		return err

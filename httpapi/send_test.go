@@ -13,10 +13,12 @@ func TestRaise(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
-	h.call(t, http.MethodPost, "/v1/instances/one/events/approved", `{"by":"ann"}`, "Idempotency-Key", "e-1").want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	h.call(t, http.MethodPost, "/v1/instances/one/events/approved", `{"by":"ann"}`, "Idempotency-Key",
+		"e-1").want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, "/v1/instances/one/events/nudge", "").want(http.StatusAccepted)
 	sent := h.Sent()
-	if len(sent) != 2 || sent[0].Kind != provider.MessageEventRaised || sent[0].InstanceID != "one" || sent[0].Name != "approved" ||
+	if len(sent) != 2 || sent[0].Kind != provider.MessageEventRaised || sent[0].InstanceID != "one" ||
+		sent[0].Name != "approved" ||
 		sent[0].EventID != "e-1" || string(sent[0].Data) != `{"by":"ann"}` {
 		t.Errorf("sent %+v", sent)
 	}
@@ -31,7 +33,8 @@ func TestTerminate(t *testing.T) {
 	h.start(t, "one")
 	h.call(t, http.MethodPost, "/v1/instances/one/terminate", `{"message":"enough"}`).want(http.StatusAccepted)
 	h.call(t, http.MethodPost, "/v1/instances/one/terminate", "").want(http.StatusAccepted)
-	if sent := h.Sent(); len(sent) != 2 || sent[0].Kind != provider.MessageTerminate || sent[0].Text != "enough" || sent[1].Text != "" {
+	if sent := h.Sent(); len(sent) != 2 || sent[0].Kind != provider.MessageTerminate || sent[0].Text != "enough" ||
+		sent[1].Text != "" {
 		t.Errorf("sent %+v", sent)
 	}
 }
@@ -40,14 +43,20 @@ func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
-	h.call(t, http.MethodPost, "/v1/instances/one/pause", `{"message":"to look at it"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
-	h.call(t, http.MethodPost, "/v1/instances/one/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one","notPaused":true}`)
+	h.call(t, http.MethodPost, "/v1/instances/one/pause",
+		`{"message":"to look at it"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	h.call(t, http.MethodPost, "/v1/instances/one/resume",
+		"").want(http.StatusAccepted).wantBody(`{"instanceId":"one","notPaused":true}`)
 	h.Append("one", history.Event{Kind: history.ExecutionSuspended, Message: "to look at it", RequestedBy: "ann"})
-	if body := h.call(t, http.MethodGet, "/v1/instances/one?pending=false", "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"paused":{"by":"ann","message":"to look at it","at":`) {
+	if body := h.call(t, http.MethodGet, "/v1/instances/one?pending=false",
+		"").want(http.StatusOK).Body.String(); !strings.Contains(body,
+		`"paused":{"by":"ann","message":"to look at it","at":`) {
 		t.Error(body)
 	}
-	h.call(t, http.MethodPost, "/v1/instances/one/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
-	if sent := h.Sent(); len(sent) != 3 || sent[0].Kind != provider.MessageExecutionSuspended || sent[0].Text != "to look at it" || sent[2].Kind != provider.MessageExecutionResumed {
+	h.call(t, http.MethodPost, "/v1/instances/one/resume",
+		"").want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	if sent := h.Sent(); len(sent) != 3 || sent[0].Kind != provider.MessageExecutionSuspended ||
+		sent[0].Text != "to look at it" || sent[2].Kind != provider.MessageExecutionResumed {
 		t.Errorf("sent %+v", sent)
 	}
 }
@@ -63,16 +72,29 @@ func TestWhatCannotBeTold(t *testing.T) {
 		status      int
 		code, field string
 	}{
-		"event for nobody":       {"nobody/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
-		"event when over":        {"over/events/e", "1", http.StatusGone, "instance_over", "instanceId"},
-		"event not JSON":         {"one/events/e", "{", http.StatusBadRequest, "invalid_request", "data"},
-		"event too large":        {"one/events/e", `"` + strings.Repeat("x", 201<<10) + `"`, http.StatusRequestEntityTooLarge, "payload_too_large", "data"},
-		"body too large":         {"one/events/e", `"` + strings.Repeat("x", 300<<10) + `"`, http.StatusRequestEntityTooLarge, "payload_too_large", "body"},
-		"event name too long":    {"one/events/" + strings.Repeat("e", 257), "1", http.StatusBadRequest, "invalid_request", "event"},
-		"terminate nobody":       {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
-		"terminate when over":    {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
-		"terminate, wrong field": {"one/terminate", `{"reason":"x"}`, http.StatusBadRequest, "invalid_request", "reason"},
-		"terminate, long text":   {"one/terminate", `{"message":"` + strings.Repeat("x", 1025) + `"}`, http.StatusBadRequest, "invalid_request", "message"},
+		"event for nobody": {"nobody/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"event when over":  {"over/events/e", "1", http.StatusGone, "instance_over", "instanceId"},
+		"event not JSON":   {"one/events/e", "{", http.StatusBadRequest, "invalid_request", "data"},
+		"event too large": {
+			"one/events/e", `"` + strings.Repeat("x", 201<<10) + `"`, http.StatusRequestEntityTooLarge,
+			"payload_too_large", "data",
+		},
+		"body too large": {
+			"one/events/e", `"` + strings.Repeat("x", 300<<10) + `"`, http.StatusRequestEntityTooLarge,
+			"payload_too_large", "body",
+		},
+		"event name too long": {
+			"one/events/" + strings.Repeat("e", 257), "1", http.StatusBadRequest, "invalid_request", "event",
+		},
+		"terminate nobody":    {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"terminate when over": {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
+		"terminate, wrong field": {
+			"one/terminate", `{"reason":"x"}`, http.StatusBadRequest, "invalid_request", "reason",
+		},
+		"terminate, long text": {
+			"one/terminate", `{"message":"` + strings.Repeat("x", 1025) + `"}`, http.StatusBadRequest,
+			"invalid_request", "message",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,14 +103,17 @@ func TestWhatCannotBeTold(t *testing.T) {
 	}
 }
 
-// The trace context of a call travels with what it starts and raises; one that is none is left out, and the call is made.
+// The trace context of a call travels with what it starts and raises; one that is none is left out, and the call is
+// made.
 func TestATraceContextTravelsWithACall(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	h := setup(t)
 	for id, header := range map[string]string{"traced": traced, "not": "00-" + strings.Repeat("f", 100_000)} {
-		h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"`+id+`"}`, "Traceparent", header).want(http.StatusAccepted)
-		h.call(t, http.MethodPost, "/v1/instances/"+id+"/events/go", "1", "Traceparent", header).want(http.StatusAccepted)
+		h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"`+id+`"}`, "Traceparent",
+			header).want(http.StatusAccepted)
+		h.call(t, http.MethodPost, "/v1/instances/"+id+"/events/go", "1", "Traceparent",
+			header).want(http.StatusAccepted)
 		in, err := h.ReadInstance(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

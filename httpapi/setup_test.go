@@ -34,7 +34,8 @@ func setup(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
 	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b", "@sum"), log: &bytes.Buffer{}}
-	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), admin.New(h.Provider, admin.WithClock(now)),
+		httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
 
@@ -73,7 +74,9 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 
 // checked is an answer as it is held against the document.
 func (a answer) checked() *apicheck.Answer {
-	return &apicheck.Answer{Method: a.method, Path: a.path, Head: a.head, Code: a.Code, Header: a.Header(), Body: a.Body.Bytes()}
+	return &apicheck.Answer{
+		Method: a.method, Path: a.path, Head: a.head, Code: a.Code, Header: a.Header(), Body: a.Body.Bytes(),
+	}
 }
 
 // openAPI is the document.
@@ -142,9 +145,15 @@ func (a answer) wantProblem(status int, code, field string) {
 }
 
 func completed(output string) history.Event {
-	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.NewInlinePayload([]byte(output))}
+	return history.Event{
+		Kind: history.OrchestrationCompleted, Time: began.Add(time.Second),
+		Output: history.NewInlinePayload([]byte(output)),
+	}
 }
 
 func failed(message string) history.Event {
-	return history.Event{Kind: history.OrchestrationFailed, Time: began.Add(time.Second), Error: &history.Failure{Type: "OrderError", Message: message}}
+	return history.Event{
+		Kind: history.OrchestrationFailed, Time: began.Add(time.Second),
+		Error: &history.Failure{Type: "OrderError", Message: message},
+	}
 }

@@ -35,7 +35,10 @@ type Links struct {
 // NewStartResponse returns the response to the start of an instance.
 func NewStartResponse(instanceID string) StartResponse {
 	at := "/v1/instances/" + escapeID(instanceID)
-	return StartResponse{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"}}
+	return StartResponse{
+		InstanceID: instanceID,
+		Links:      Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"},
+	}
 }
 
 func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -86,7 +89,9 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 
 // all adds to fields of a body those that each start has.
 func (f *startFields) all(fields map[string]any) map[string]any {
-	maps.Copy(fields, map[string]any{"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags, fieldIfExists: &f.ifExists})
+	maps.Copy(fields, map[string]any{
+		"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags, fieldIfExists: &f.ifExists,
+	})
 	return fields
 }
 
@@ -140,10 +145,13 @@ func idempotencyKey(r *http.Request) (key string, given bool, err error) {
 		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
 	case strings.Contains(keys[0], ","): // which gateways put between two
 		return "", true, &provider.FieldError{
-			Field: headerKey, Problem: "must not have a comma, which gateways add if the header is given more than once",
+			Field:   headerKey,
+			Problem: "must not have a comma, which gateways add if the header is given more than once",
 		}
-	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) || strings.ContainsFunc(keys[0], unicode.IsControl):
-		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters", client.MaxIdempotencyKeyBytes)
+	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) ||
+		strings.ContainsFunc(keys[0], unicode.IsControl):
+		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters",
+			client.MaxIdempotencyKeyBytes)
 		return "", true, &provider.FieldError{Field: headerKey, Problem: problem}
 	default:
 		return keys[0], true, nil

@@ -15,15 +15,19 @@ const hello = "/v1/orchestrations/hello"
 func TestStart(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	a := h.call(t, http.MethodPost, hello, `{"instanceId":"one","input":{"a":"<b>"},"version":"1.0.0","tags":{"k":"v"}}`).want(http.StatusAccepted)
-	a.wantBody(`{"instanceId":"one","links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history","executions":"/v1/instances/one/executions"}}`)
+	a := h.call(t, http.MethodPost, hello,
+		`{"instanceId":"one","input":{"a":"<b>"},"version":"1.0.0","tags":{"k":"v"}}`).want(http.StatusAccepted)
+	a.wantBody(
+		`{"instanceId":"one","links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history","executions":"/v1/instances/one/executions"}}`,
+	)
 	if got := a.Header().Get("Location"); got != "/v1/instances/one" {
 		t.Errorf("Location %s", got)
 	}
 	h.call(t, http.MethodGet, "/v1/instances/one?pending=false", "").want(http.StatusOK).wantBody(
 		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1.0.0","status":"Pending",` +
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","tags":{"k":"v"},"customStatus":null}`)
-	if body := h.call(t, http.MethodGet, "/v1/instances/one/history", "").Body.String(); !strings.Contains(body, `"input":{"a":"<b>"}`) {
+	if body := h.call(t, http.MethodGet, "/v1/instances/one/history", "").Body.String(); !strings.Contains(body,
+		`"input":{"a":"<b>"}`) {
 		t.Errorf("history %s", body)
 	}
 }
@@ -32,7 +36,8 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "k").want(http.StatusAccepted).Body.String()
-	again := h.call(t, http.MethodPost, hello, `{"input":1}`, "Idempotency-Key", "k").want(http.StatusAccepted).Body.String()
+	again := h.call(t, http.MethodPost, hello, `{"input":1}`, "Idempotency-Key",
+		"k").want(http.StatusAccepted).Body.String()
 	other := h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "l").want(http.StatusAccepted).Body.String()
 	if first != again || first == other {
 		t.Errorf("started %s, %s and %s", first, again, other)
@@ -40,9 +45,12 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	one := `{"instanceId":"one"}`
 	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "m").want(http.StatusAccepted)
 	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "m").want(http.StatusAccepted)
-	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "n").wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
-	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
-	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "a", "Idempotency-Key", "b").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
+	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "n").wantProblem(http.StatusConflict,
+		"instance_id_in_use", "instanceId")
+	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "").wantProblem(http.StatusBadRequest, "invalid_request",
+		"Idempotency-Key")
+	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "a", "Idempotency-Key",
+		"b").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
 }
 
 func TestStartWithDelay(t *testing.T) {
@@ -93,21 +101,27 @@ func TestStartRefuses(t *testing.T) {
 func TestStartUnknownOrchestration(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.call(t, http.MethodPost, "/v1/orchestrations/nobody", `{}`).wantProblem(http.StatusNotFound, "unknown_orchestration", "orchestration")
-	h.call(t, http.MethodPost, hello, `{"version":"9"}`).wantProblem(http.StatusNotFound, "unknown_orchestration", "orchestration")
+	h.call(t, http.MethodPost, "/v1/orchestrations/nobody", `{}`).wantProblem(http.StatusNotFound,
+		"unknown_orchestration", "orchestration")
+	h.call(t, http.MethodPost, hello, `{"version":"9"}`).wantProblem(http.StatusNotFound, "unknown_orchestration",
+		"orchestration")
 	long := "/v1/orchestrations/" + strings.Repeat("x", 257)
 	h.call(t, http.MethodPost, long, `{}`).wantProblem(http.StatusBadRequest, "invalid_request", "orchestration")
-	h.call(t, http.MethodPost, "/v1/orchestrations/a%2Fb", `{}`).wantProblem(http.StatusBadRequest, "invalid_request", "orchestration")
-	h.call(t, http.MethodPost, "/v1/orchestrations/~"+base64.RawURLEncoding.EncodeToString([]byte("a/b")), `{}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, "/v1/orchestrations/a%2Fb", `{}`).wantProblem(http.StatusBadRequest, "invalid_request",
+		"orchestration")
+	h.call(t, http.MethodPost, "/v1/orchestrations/~"+base64.RawURLEncoding.EncodeToString([]byte("a/b")),
+		`{}`).want(http.StatusAccepted)
 }
 
 func TestStartIDInUse(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
-	h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
+	h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).wantProblem(http.StatusConflict, "instance_id_in_use",
+		"instanceId")
 	h.Append("one", completed("1"))
-	h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
+	h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).wantProblem(http.StatusConflict, "instance_id_in_use",
+		"instanceId")
 }
 
 // Whoever meets a conflict at night wants to know with what.
@@ -129,15 +143,18 @@ func TestStartPayloadLimits(t *testing.T) {
 	h := setup(t)
 	input := func(bytes int) string { return `{"input":"` + strings.Repeat("x", bytes-2) + `"}` }
 	h.call(t, http.MethodPost, hello, input(200<<10)).want(http.StatusAccepted)
-	h.call(t, http.MethodPost, hello, input(200<<10+1)).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "input")
-	h.call(t, http.MethodPost, hello, input(300<<10)).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "body")
+	h.call(t, http.MethodPost, hello, input(200<<10+1)).wantProblem(http.StatusRequestEntityTooLarge,
+		"payload_too_large", "input")
+	h.call(t, http.MethodPost, hello, input(300<<10)).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large",
+		"body")
 }
 
 // Every id that may be given must be found again under the path that the answer names.
 func TestIDsSurvivePaths(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
-		"plain-1.2_3", ".", "..", "a/b", "a//b", "/", "#", "a?b=c", "%2F", "~tilde", "a b", "ünï ©ode 🂡", "+", `"`, "a;b", strings.Repeat("x", 1024), strings.Repeat("ü", 512),
+		"plain-1.2_3", ".", "..", "a/b", "a//b", "/", "#", "a?b=c", "%2F", "~tilde", "a b", "ünï ©ode 🂡", "+",
+		`"`, "a;b", strings.Repeat("x", 1024), strings.Repeat("ü", 512),
 	} {
 		t.Run(id[:min(8, len(id))], func(t *testing.T) {
 			t.Parallel()
@@ -151,11 +168,15 @@ func TestIDsSurvivePaths(t *testing.T) {
 			if err := json.Unmarshal(a.Body.Bytes(), &started); err != nil {
 				t.Fatal(err)
 			}
-			for link, status := range map[string]int{a.Header().Get("Location"): http.StatusOK, started.Links.Result: http.StatusAccepted, started.Links.History: http.StatusOK, started.Links.Executions: http.StatusOK} {
+			for link, status := range map[string]int{
+				a.Header().Get("Location"): http.StatusOK, started.Links.Result: http.StatusAccepted,
+				started.Links.History: http.StatusOK, started.Links.Executions: http.StatusOK,
+			} {
 				var found struct {
 					InstanceID string `json:"instanceId"`
 				}
-				if err := json.Unmarshal(h.call(t, http.MethodGet, link, "").want(status).Body.Bytes(), &found); err != nil || found.InstanceID != id {
+				if err := json.Unmarshal(h.call(t, http.MethodGet, link, "").want(status).Body.Bytes(),
+					&found); err != nil || found.InstanceID != id {
 					t.Errorf("%s finds %q, %v", link, found.InstanceID, err)
 				}
 			}

@@ -57,7 +57,11 @@ func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 		return &provider.FieldError{Field: fieldError, Problem: "is required"}
 	}
 	var failed ExternalError
-	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Permanent, fieldDetails: &failed.Details}); err != nil {
+	if err := readObject(doc,
+		map[string]any{
+			"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Permanent,
+			fieldDetails: &failed.Details,
+		}); err != nil {
 		return err
 	}
 	if err := h.client.FailActivity(r.Context(), token, &failed); err != nil {
@@ -86,12 +90,16 @@ func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 // NewHeartbeatResponse returns the response to a heartbeat.
 func NewHeartbeatResponse(cancel provider.CancelInfo) (b HeartbeatResponse) {
 	if cancel.Requested {
-		b.Cancel = &RenewalCancel{Reason: cancel.Reason, Message: cancel.Message, RequestedAt: cancel.RequestedAt.UTC().Truncate(time.Millisecond)}
+		b.Cancel = &RenewalCancel{
+			Reason: cancel.Reason, Message: cancel.Message,
+			RequestedAt: cancel.RequestedAt.UTC().Truncate(time.Millisecond),
+		}
 	}
 	return b
 }
 
-// ExternalError is an error that a program in another language reports for an attempt. Pass it to client.Client.FailActivity.
+// ExternalError is an error that a program in another language reports for an attempt. Pass it to
+// client.Client.FailActivity.
 type ExternalError struct {
 	// Type is the type that orchestrations and retry policies match. If it is empty, the type is "error".
 	Type, Message string

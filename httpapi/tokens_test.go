@@ -12,8 +12,8 @@ import (
 
 const activities = "/v1/activities/"
 
-// handing is a hub in which somebody has tokens: of an activity that waits, of one that is over, of one that is at another attempt, and of
-// an instance that is over.
+// handing is a hub in which somebody has tokens: of an activity that waits, of one that is over, of one that is at
+// another attempt, and of an instance that is over.
 func handing(t *testing.T) *hub {
 	t.Helper()
 	h := standing(t)
@@ -28,7 +28,10 @@ func handing(t *testing.T) *hub {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Hand(token, &provider.WorkItem{InstanceID: of.instance, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: of.activity, Attempt: 1, Queue: "default"})
+		h.Hand(token, &provider.WorkItem{
+			InstanceID: of.instance, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: of.activity, Attempt: 1,
+			Queue: "default",
+		})
 		if token == "c1.early" {
 			h.Retry(in.ExecutionID, provider.ActivityRetry{ActivityID: 4, Attempt: 2, Error: &history.Failure{}})
 		}
@@ -41,7 +44,12 @@ type tokenCall struct{ path, rest string }
 
 func tokenCalls() []tokenCall {
 	return []tokenCall{
-		{activities + "complete", `,"result":{"paid":7}}`}, {activities + "fail", `,"error":{"type":"Declined","message":"no funds","nonRetryable":true,"details":{"code":51}}}`}, {activities + "heartbeat", `,"details":{"page":3}}`},
+		{activities + "complete", `,"result":{"paid":7}}`},
+		{
+			activities + "fail",
+			`,"error":{"type":"Declined","message":"no funds","nonRetryable":true,"details":{"code":51}}}`,
+		},
+		{activities + "heartbeat", `,"details":{"page":3}}`},
 	}
 }
 
@@ -58,12 +66,16 @@ func TestHoldersOfTokensAreAnswered(t *testing.T) {
 			status int
 			code   string
 		}{
-			"w1.waits": {http.StatusBadRequest, "invalid_token"}, "": {http.StatusBadRequest, "invalid_token"}, fakeprovider.ForeignToken: {http.StatusBadRequest, "other_hub"},
-			"c1.early": {http.StatusConflict, "superseded"}, "c1.done": {http.StatusConflict, "activity_over"},
+			"w1.waits": {http.StatusBadRequest, "invalid_token"}, "": {http.StatusBadRequest, "invalid_token"},
+			fakeprovider.ForeignToken: {http.StatusBadRequest, "other_hub"},
+			"c1.early":                {http.StatusConflict, "superseded"}, "c1.done": {
+				http.StatusConflict, "activity_over",
+			},
 			"c1.gone": {http.StatusGone, "execution_over"},
 		} {
 			a := h.call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest)
-			if a.wantProblem(problem.status, problem.code, "token"); token != "" && strings.Contains(a.Body.String(), token) {
+			if a.wantProblem(problem.status, problem.code, "token"); token != "" &&
+				strings.Contains(a.Body.String(), token) {
 				t.Errorf("%s: the answer has the token: %s", c.path, a.Body)
 			}
 		}
@@ -81,30 +93,44 @@ func TestWhatHoldersSendArrives(t *testing.T) {
 	if string(completed.Result) != `{"paid":7}` || completed.ActivityID != 2 || completed.Attempt != 1 {
 		t.Errorf("%+v", completed)
 	}
-	if f := failed.Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
+	if f := failed.Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable ||
+		string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", failed)
 	}
-	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits"}`).wantProblem(http.StatusBadRequest, "invalid_request", "error")
-	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits","error":{"details":"`+strings.Repeat("x", 4095)+`"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "error.details")
-	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
+	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits"}`).wantProblem(http.StatusBadRequest,
+		"invalid_request", "error")
+	h.call(t, http.MethodPost, activities+"fail",
+		`{"token":"c1.waits","error":{"details":"`+strings.Repeat("x", 4095)+
+			`"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "error.details")
+	h.call(t, http.MethodPost, activities+"fail",
+		`{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
 }
 
 func TestAHeartbeatOverHTTPTellsTheCancel(t *testing.T) {
 	t.Parallel()
 	h := handing(t)
-	h.Append("one", history.Event{Kind: history.ActivityCancelRequested, Time: began, SourceEventID: 2, Reason: "requested", Message: "enough"})
-	h.call(t, http.MethodPost, activities+"heartbeat", `{"token":"c1.waits"}`).want(http.StatusOK).wantBody(`{"cancel":{"reason":"requested","message":"enough","requestedAt":"` + began.Format("2006-01-02T15:04:05Z07:00") + `"}}`)
+	h.Append("one", history.Event{
+		Kind: history.ActivityCancelRequested, Time: began, SourceEventID: 2, Reason: "requested", Message: "enough",
+	})
+	h.call(t, http.MethodPost, activities+"heartbeat",
+		`{"token":"c1.waits"}`).want(http.StatusOK).wantBody(
+		`{"cancel":{"reason":"requested","message":"enough","requestedAt":"` +
+			began.Format("2006-01-02T15:04:05Z07:00") + `"}}`,
+	)
 }
 
 // tokenAnswers makes each call of a holder, and makes it fail.
 func tokenAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 	t.Helper()
 	for _, c := range tokenCalls() {
-		for _, token := range []string{"c1.waits", "c1.done", "c1.early", "c1.gone", fakeprovider.ForeignToken, "nothing"} {
+		for _, token := range []string{
+			"c1.waits", "c1.done", "c1.early", "c1.gone", fakeprovider.ForeignToken, "nothing",
+		} {
 			all = append(all, handing(t).call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest))
 		}
 		h := handing(t)
-		all = append(all, h.call(t, http.MethodPost, c.path, `{"token":"c1.waits","result":`+large+`}`), h.call(t, http.MethodPost, c.path, `{"token":"`+strings.Repeat("x", 300<<10)+`"}`),
+		all = append(all, h.call(t, http.MethodPost, c.path, `{"token":"c1.waits","result":`+large+`}`),
+			h.call(t, http.MethodPost, c.path, `{"token":"`+strings.Repeat("x", 300<<10)+`"}`),
 			h.call(t, http.MethodPost, c.path, `{}`, "Content-Type", "text/plain"))
 		for _, failure := range failures {
 			all = append(all, request{http.MethodPost, c.path, `{"token":"c1.waits"` + c.rest, nil, failure}.of(t, h))

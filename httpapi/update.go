@@ -74,7 +74,10 @@ func updateInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 }
 
 // answerUpdate answers with what an update comes to in time. The operation is for the log.
-func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation string, u *UpdateResponse, ask func(ctx context.Context) (json.RawMessage, error)) error {
+func answerUpdate(
+	h *handler, w http.ResponseWriter, r *http.Request, operation string, u *UpdateResponse,
+	ask func(ctx context.Context) (json.RawMessage, error),
+) error {
 	ctx, stop := context.WithTimeout(r.Context(), longestUpdate)
 	defer stop()
 	result, err := ask(ctx)
@@ -126,13 +129,17 @@ func ofData(err error) error {
 	return &p
 }
 
-// updateProblem is the problem of an update that has no result; false for other errors. None is of 500 and more: what a caller asks must not ring the alarm of the API.
+// updateProblem is the problem of an update that has no result; false for other errors. None is of 500 and more: what a
+// caller asks must not ring the alarm of the API.
 func updateProblem(err error) (p problem, ok bool) {
 	e, ok := errors.AsType[*client.UpdateError](err)
 	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateResultEncoded {
 		return p, false
 	}
-	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message, Field: fieldUpdate, Details: detailsIn(err)}
+	p = problem{
+		Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message,
+		Field: fieldUpdate, Details: detailsIn(err),
+	}
 	switch e.Code {
 	case client.UpdateHandlerNotFound:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)
@@ -142,7 +149,8 @@ func updateProblem(err error) (p problem, ok bool) {
 		p.Status, p.Field = http.StatusConflict, fieldInstanceID
 	case client.UpdateResultExpired:
 		p.Status, p.Field = http.StatusGone, headerKey
-	case client.UpdateRejected, client.UpdateValidatorNotReadOnly, client.UpdateFailed, client.UpdatePending, client.UpdateResultEncoded:
+	case client.UpdateRejected, client.UpdateValidatorNotReadOnly, client.UpdateFailed, client.UpdatePending,
+		client.UpdateResultEncoded:
 	}
 	return p, true
 }

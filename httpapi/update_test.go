@@ -25,24 +25,35 @@ func TestAnUpdateIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
-			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			return &provider.UpdateResult{
+				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
+			}
 		})
-		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`).want(http.StatusOK).wantBody(`{"instanceId":"one","update":"address","result":{"with":null}}`)
+		h.call(t, http.MethodPost, anUpdate,
+			`{"update":"address"}`).want(http.StatusOK).wantBody(
+			`{"instanceId":"one","update":"address","result":{"with":null}}`,
+		)
 		const first = `{"instanceId":"one","update":"address","updateId":"u-1","result":{"with":{"n":[1]}}}`
-		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":{"n":[1]}}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
-		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":2}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
-		if m := h.Sent()[len(h.Sent())-1]; m.Kind != provider.MessageUpdate || m.EventID != "u-1" || string(m.Data) != `{"n":[1]}` || m.StartID == "" {
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":{"n":[1]}}`, "Idempotency-Key",
+			"u-1").want(http.StatusOK).wantBody(first)
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":2}`, "Idempotency-Key",
+			"u-1").want(http.StatusOK).wantBody(first)
+		if m := h.Sent()[len(h.Sent())-1]; m.Kind != provider.MessageUpdate || m.EventID != "u-1" ||
+			string(m.Data) != `{"n":[1]}` || m.StartID == "" {
 			t.Errorf("sent %+v", m)
 		}
 		for body, field := range map[string]string{
-			``: "body", `{}`: "update", `{"update":""}`: "update", `{"update":7}`: "update", `{"update":"a\u0000"}`: "update", `{"update":"a","more":1}`: "more",
+			``: "body", `{}`: "update", `{"update":""}`: "update", `{"update":7}`: "update",
+			`{"update":"a\u0000"}`: "update", `{"update":"a","more":1}`: "more",
 			`{"update":"` + strings.Repeat("x", 257) + `"}`: "update",
 		} {
 			h.call(t, http.MethodPost, anUpdate, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
 		}
 		large := `{"update":"q","input":"` + strings.Repeat("x", perdure.MaxPayloadBytes) + `"}`
-		h.call(t, http.MethodPost, anUpdate, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "input")
-		h.call(t, http.MethodPost, "/v1/instances/nobody/update", `{"update":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+		h.call(t, http.MethodPost, anUpdate, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large",
+			"input")
+		h.call(t, http.MethodPost, "/v1/instances/nobody/update", `{"update":"q"}`).wantProblem(http.StatusNotFound,
+			"instance_not_found", "instanceId")
 	})
 }
 
@@ -51,7 +62,8 @@ func TestAnUpdateThatTakesLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		a := h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-1").want(http.StatusAccepted)
+		a := h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key",
+			"u-1").want(http.StatusAccepted)
 		a.wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","status":"Running"}`)
 		if a.Header().Get("Retry-After") == "" {
 			t.Error("it does not say when to come back")
@@ -86,14 +98,26 @@ var updateEnds = map[string]struct {
 	"update_bad_input": {rejectedFor(history.RejectedInput), http.StatusBadRequest, "input"},
 	"update_too_many":  {rejectedFor(history.RejectedLimit), http.StatusConflict, "instanceId"},
 	"update_failed": {
-		provider.UpdateResult{Outcome: provider.UpdateCompleted, Error: &history.Failure{Type: "T", Message: "why it is so"}}, http.StatusUnprocessableEntity, "update",
+		provider.UpdateResult{
+			Outcome: provider.UpdateCompleted, Error: &history.Failure{Type: "T", Message: "why it is so"},
+		}, http.StatusUnprocessableEntity, "update",
 	},
-	"update_left":      {provider.UpdateResult{Outcome: provider.UpdateAborted, Reason: "why it is so"}, http.StatusConflict, "instanceId"},
-	"update_forgotten": {provider.UpdateResult{Outcome: provider.UpdateResultExpired, Reason: "why it is so"}, http.StatusGone, "Idempotency-Key"},
+	"update_left": {
+		provider.UpdateResult{Outcome: provider.UpdateAborted, Reason: "why it is so"},
+		http.StatusConflict,
+		"instanceId",
+	},
+	"update_forgotten": {
+		provider.UpdateResult{Outcome: provider.UpdateResultExpired, Reason: "why it is so"},
+		http.StatusGone,
+		"Idempotency-Key",
+	},
 }
 
 func rejectedFor(reason string) provider.UpdateResult {
-	return provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why it is so"}}
+	return provider.UpdateResult{
+		Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why it is so"},
+	}
 }
 
 // Every end without a result has its own code.
@@ -105,7 +129,8 @@ func TestAnUpdateWithoutAResult(t *testing.T) {
 			updatesEnd(h, want.answer)
 			a := h.call(t, http.MethodPost, anUpdate, `{"update":"q"}`)
 			a.wantProblem(want.status, code, want.field)
-			if !strings.Contains(a.Body.String(), "why it is so") && want.answer.Outcome != provider.UpdateResultExpired {
+			if !strings.Contains(a.Body.String(), "why it is so") &&
+				want.answer.Outcome != provider.UpdateResultExpired {
 				t.Errorf("%s: %s", code, a.Body)
 			}
 		}
@@ -145,10 +170,17 @@ func TestAnUpdateWhoseResultIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.EncodedPayload{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload()})
+		updatesEnd(h, provider.UpdateResult{
+			Outcome: provider.UpdateCompleted,
+			Result:  history.EncodedPayload{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload(),
+		})
 		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-1").want(http.StatusOK).
-			wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","resultSealed":{"codec":"orders","bytes":7}}`)
-		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`"` + strings.Repeat("x", 2<<20) + `"`)})
+			wantBody(
+				`{"instanceId":"one","update":"address","updateId":"u-1","resultSealed":{"codec":"orders","bytes":7}}`,
+			)
+		updatesEnd(h, provider.UpdateResult{
+			Outcome: provider.UpdateCompleted, Result: history.Payload(`"` + strings.Repeat("x", 2<<20) + `"`),
+		})
 		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-2").want(http.StatusOK).
 			wantBody(`{"instanceId":"one","update":"address","updateId":"u-2","resultSealed":{"bytes":2097154}}`)
 	})

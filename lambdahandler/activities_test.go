@@ -29,7 +29,8 @@ func TestEnvironment_inlineTimeout(t *testing.T) {
 
 func TestEnvironment_activities(t *testing.T) {
 	t.Parallel()
-	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"
+	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER",
+		"PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"
 	type times struct{ lock, buffer, poll, grace time.Duration }
 	const s = time.Second
 	for name, c := range map[string]struct {

@@ -233,17 +233,21 @@ func (d *gateways) by(gateway string, r *apiRequest) apiResponse {
 func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]string{
-		"nothing":               "",
-		"the request's line":    "POST /v1/orchestrations/hello HTTP/1.1\r\n",
-		"headers":               "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nX: ",
-		"a body's length":       "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
-		"half a body":           "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"input\":",
-		"a chunk":               "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"inp\r\n",
-		"a body of a GET":       "GET /v1/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
-		"a body for nobody":     "POST /v1/nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
-		"a body of HTTP/1.0":    "POST /v1/orchestrations/hello HTTP/1.0\r\nContent-Length: 100\r\n\r\n{",
-		"a second request":      "GET /v1/healthz HTTP/1.1\r\nHost: x\r\n\r\nPOST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-		"a body that is waited": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+		"nothing":            "",
+		"the request's line": "POST /v1/orchestrations/hello HTTP/1.1\r\n",
+		"headers":            "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nX: ",
+		"a body's length":    "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
+		"half a body": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"100\r\n\r\n{\"input\":",
+		"a chunk": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n5\r\n{\"inp\r\n",
+		"a body of a GET":    "GET /v1/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+		"a body for nobody":  "POST /v1/nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+		"a body of HTTP/1.0": "POST /v1/orchestrations/hello HTTP/1.0\r\nContent-Length: 100\r\n\r\n{",
+		"a second request": "GET /v1/healthz HTTP/1.1\r\nHost: x\r\n\r\nPOST /v1/orchestrations/hello " +
+			"HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+		"a body that is waited": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nExpect: " +
+			"100-continue\r\nContent-Length: 100\r\n\r\n",
 	} {
 		for _, drip := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dripping: %v", name, drip), func(t *testing.T) {

@@ -393,16 +393,37 @@ func rawRequests() (all []apiRequest) {
 		"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"POST " + startHello + " HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2;" + x(5000) + "\r\n{}\r\n0\r\n\r\n",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 2000) + "2\r\n{}\r\n0\r\n\r\n", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2;" +
+			x(5000) + "\r\n{}\r\n0\r\n\r\n",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			strings.Repeat("1\r\n \r\n", 2000) + "2\r\n{}\r\n0\r\n\r\n",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: " +
+			"y\r\n\r\n",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{}",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9223372036854775807\r\n\r\n{}", "GET /v1/instances?a=%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9223372036854775807\r\n\r\n{}",
+		"GET /v1/instances?a=%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET " + waiting + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
 		"GET /v1/instances HTTP/1.1\r\nHost: \r\nConnection: close\r\n\r\n",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: \xff\r\nContent-Length: 2\r\n\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: \xff\r\nContent-Length: 2\r\n\r\n{}",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", "HEAD /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "get /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: " +
+			"b\r\nContent-Length: 2\r\n\r\n{}",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: \xff\r\nContent-Length: 2\r\n\r\n{}",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: \xff\r\nContent-Length: 2\r\n\r\n{}",
+		"POST " + startHello +
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Type: " +
+			"text/plain\r\nContent-Length: 2\r\n\r\n{}",
+		"HEAD /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"get /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET /v1/instances/a%5Cb HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET /v1/instances;a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET /v1/instances/ü HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",

@@ -14,7 +14,9 @@ import (
 func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
-	noting := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+	noting := perdure.Interceptor{ClientCall: func(
+		ctx context.Context, c perdure.ClientCall, next func(context.Context) error,
+	) {
 		calls = append(calls, c)
 		ctx, stop := context.WithCancel(ctx)
 		stop() // there is no table to call

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replaycheck"
 )
 
-// replayServer returns the function that replays histories for `perdure verify`, which it serves over its standard input
-// and output. Output of the code goes to standard error.
+// replayServer returns the function that replays histories for `perdure verify`, which it serves over its standard
+// input and output. Output of the code goes to standard error.
 func (b *binary) replayServer(r *perdure.Registry) *Function {
 	return &Function{log: b.log, poll: func(context.Context) error {
 		out := os.Stdout

@@ -1,5 +1,5 @@
-// Package localstack embeds the scripts that run a hub on a local cloud. The perdure command unpacks them if there is no
-// checkout of this repository.
+// Package localstack embeds the scripts that run a hub on a local cloud. The perdure command unpacks them if there is
+// no checkout of this repository.
 package localstack
 
 import "embed"

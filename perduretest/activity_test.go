@@ -32,7 +32,10 @@ func ExampleContextWithHeartbeatRecorder() {
 
 func TestAnActivityIsToldForWhomItRuns(t *testing.T) {
 	t.Parallel()
-	want := perdure.ActivityInfo{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ActivityID: 3, Name: "charge", Attempt: 2, DeliveryCount: 1, Queue: "payments"}
+	want := perdure.ActivityInfo{
+		InstanceID: "order-17", ExecutionID: "01JEXECUTION", ActivityID: 3, Name: "charge", Attempt: 2,
+		DeliveryCount: 1, Queue: "payments",
+	}
 	if got := perdure.ActivityInfoFrom(perduretest.ContextWithActivityInfo(t.Context(), want)); got != want {
 		t.Errorf("%+v", got)
 	}

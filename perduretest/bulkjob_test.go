@@ -52,19 +52,29 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 		opts []perduretest.Option
 		want client.RuntimeStatus
 	}{
-		"cancel":        {bulk: admin.JobRequest{Operation: admin.OperationCancel}, want: client.StatusCancelled},
-		"terminate":     {bulk: admin.JobRequest{Operation: admin.OperationTerminate}, want: client.StatusTerminated},
-		"purge":         {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, want: gone},
-		"with a cache":  {bulk: admin.JobRequest{Operation: admin.OperationCancel}, opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled},
-		"with a table":  {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone},
-		"with a bucket": {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone},
+		"cancel":    {bulk: admin.JobRequest{Operation: admin.OperationCancel}, want: client.StatusCancelled},
+		"terminate": {bulk: admin.JobRequest{Operation: admin.OperationTerminate}, want: client.StatusTerminated},
+		"purge":     {bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true}, want: gone},
+		"with a cache": {
+			bulk: admin.JobRequest{Operation: admin.OperationCancel},
+			opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled,
+		},
+		"with a table": {
+			bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true},
+			opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone,
+		},
+		"with a bucket": {
+			bulk: admin.JobRequest{Operation: admin.OperationPurge, Force: true},
+			opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := perduretest.New(t, registry(), c.opts...)
 			const matched = 250 // more than a batch of a job
 			for n := range matched {
-				if _, err := env.Client().Start(t.Context(), "sleep", 24*time.Hour, client.WithInstanceID(fmt.Sprint("s-", n))); err != nil {
+				if _, err := env.Client().Start(t.Context(), "sleep", 24*time.Hour,
+					client.WithInstanceID(fmt.Sprint("s-", n))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -98,7 +108,9 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
 	env.Advance(2 * time.Minute)
-	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
+	job := startBulk(t, env, admin.JobRequest{
+		Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"},
+	})
 	env.Advance(2*time.Minute - time.Second)
 	if j := readJob(t, env, job); j.Ended() {
 		t.Errorf("before the tick: %+v", j)
@@ -135,7 +147,9 @@ func TestBulkJob_cancelled_changesNothing(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
-	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
+	job := startBulk(t, env, admin.JobRequest{
+		Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"},
+	})
 	if _, err := env.Admin().CancelJob(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +164,9 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", 24*time.Hour)
 	env.Advance(time.Second)
-	job := startBulk(t, env, admin.JobRequest{Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "sleep"}})
+	job := startBulk(t, env, admin.JobRequest{
+		Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "sleep"},
+	})
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	env.Advance(time.Hour + 4*time.Minute)
 	if j := readJob(t, env, job); j.State != provider.JobCompleted || j.Done != 1 {
@@ -164,13 +180,17 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 // An activity starts a job and waits for it in virtual time; one outside of virtual time leaves it to the hub.
 func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]perduretest.Option{"virtual": nil, "network": {perduretest.WithNetwork("clean")}} {
+	for name, opts := range map[string][]perduretest.Option{
+		"virtual": nil, "network": {perduretest.WithNetwork("clean")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var env *perduretest.Env
 			r := registry()
 			perdure.AddActivity(r, "clean", func(ctx context.Context, wait bool) (string, error) {
-				j, err := env.Admin().StartJob(ctx, admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"}})
+				j, err := env.Admin().StartJob(ctx, admin.JobRequest{
+					Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "sleep"},
+				})
 				for wait && err == nil && !j.Ended() {
 					time.Sleep(time.Second)
 					j, err = env.Admin().Job(ctx, j.ID)
@@ -198,7 +218,8 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 	r := registry()
 	perdure.AddActivity(r, "undo", func(_ context.Context, id string) (string, error) { return id, nil })
 	perdure.AddOrchestration(r, "parent", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-		child := perdure.CallSubOrchestrationByName[string](ctx, "sleep", time.Hour, perdure.WithInstanceID(ctx.InstanceID()+"-child"))
+		child := perdure.CallSubOrchestrationByName[string](ctx, "sleep", time.Hour,
+			perdure.WithInstanceID(ctx.InstanceID()+"-child"))
 		if _, err := child.Await(ctx); err == nil {
 			return "", nil
 		}
@@ -206,8 +227,10 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 		return perdure.CallActivityByName[string](ctx, "undo", ctx.InstanceID()).Await(ctx)
 	})
 	for name, bulk := range map[string]admin.JobRequest{
-		"cancel":           {Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "parent"}},
-		"purge of a child": {Operation: admin.OperationPurge, Force: true, Filter: admin.Filter{Orchestration: "sleep"}},
+		"cancel": {Operation: admin.OperationCancel, Filter: admin.Filter{Orchestration: "parent"}},
+		"purge of a child": {
+			Operation: admin.OperationPurge, Force: true, Filter: admin.Filter{Orchestration: "sleep"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +250,8 @@ func orderOfUndo(t *testing.T, r *perdure.Registry, bulk admin.JobRequest) strin
 	env := perduretest.New(t, r)
 	const parents = 40
 	for i := range parents {
-		if _, err := env.Client().Start(t.Context(), "parent", nil, client.WithInstanceID(fmt.Sprint("i-", i))); err != nil {
+		if _, err := env.Client().Start(t.Context(), "parent", nil,
+			client.WithInstanceID(fmt.Sprint("i-", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,11 +274,15 @@ func TestAWSCalls_jobAndRetention_countNoSweep(t *testing.T) {
 	calls := func(t *testing.T, opts ...perdure.OrchestrationOption) int {
 		t.Helper()
 		r := perdure.NewRegistry()
-		perdure.AddOrchestration(r, "quick", func(*perdure.OrchestrationContext, struct{}) (string, error) { return "", nil }, opts...)
+		perdure.AddOrchestration(r, "quick", func(*perdure.OrchestrationContext, struct{}) (string, error) {
+			return "", nil
+		}, opts...)
 		env := perduretest.New(t, r)
 		result(t, env, start(t, env, "quick", nil))
 		if len(opts) > 0 {
-			startBulk(t, env, admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "none"}})
+			startBulk(t, env, admin.JobRequest{
+				Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "none"},
+			})
 		}
 		env.Advance(7 * 24 * time.Hour)
 		return env.AWSCalls()

@@ -27,7 +27,9 @@ func TestATokenInATest(t *testing.T) {
 	env := perduretest.New(t, r)
 	id := start(t, env, "asks", nil)
 	_, err := env.Client().Wait(t.Context(), id)
-	if err == nil || !strings.Contains(err.Error(), `activity "ask", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			`activity "ask", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
 		t.Errorf("a wait that cannot end: %v", err)
 	}
 	env.Advance(30 * 24 * time.Hour)
@@ -35,7 +37,8 @@ func TestATokenInATest(t *testing.T) {
 	if err := env.Client().CompleteActivity(t.Context(), held, 7); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != "7" {
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted ||
+		string(s.Output) != "7" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

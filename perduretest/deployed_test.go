@@ -80,7 +80,8 @@ func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
 	env := perduretest.NewDeployed(t, served(t, approved("v1")).Provider, perduretest.WithHangTimeout(time.Second))
 	_, err := env.Client().Wait(t.Context(), start(t, env, "approve", nil))
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Waited == 0 || len(idle.WaitingFor) != 1 || !strings.Contains(idle.WaitingFor[0], `external event "go", which was not raised`) {
+	if !ok || idle.Waited == 0 || len(idle.WaitingFor) != 1 ||
+		!strings.Contains(idle.WaitingFor[0], `external event "go", which was not raised`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -123,7 +124,8 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hub.Cloud.Table.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(prepared)}); err != nil {
+		if _, err := hub.Cloud.Table.TransactWriteItems(t.Context(),
+			&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(prepared)}); err != nil {
 			t.Fatal(err)
 		}
 		id = prepared.InstanceID()
@@ -133,7 +135,8 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 		if _, err := env.Admin().DeadLetters(t.Context(), admin.DeadLetterQuery{}, 0); err != nil {
 			t.Errorf("dead letters: %v", err)
 		}
-		if _, err := env.Admin().Reconcile(t.Context(), admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
+		if _, err := env.Admin().Reconcile(t.Context(),
+			admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
 			t.Errorf("reconcile: %v", err)
 		}
 	})

@@ -225,8 +225,8 @@ func (e *Env) errorf(format string, args ...any) {
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
-// Admin returns a client that operates the hub. Contexts have the same meaning as for Client. Reconcile, PurgeQueues and
-// dead letters are not supported in virtual time.
+// Admin returns a client that operates the hub. Contexts have the same meaning as for Client. Reconcile, PurgeQueues
+// and dead letters are not supported in virtual time.
 func (e *Env) Admin() *admin.Client {
 	e.t.Helper()
 	if e.admin == nil {

@@ -24,15 +24,16 @@ func nap(ctx context.Context, d time.Duration) (time.Duration, error) {
 func registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "nap", nap)
-	perdure.AddOrchestration(r, "naps", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (time.Duration, error) {
-		var fs []*perdure.Future[time.Duration]
-		for _, d := range ds {
-			fs = append(fs, perdure.CallActivity(ctx, nap, d))
-		}
-		start := ctx.Now()
-		err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...)
-		return ctx.Now().Sub(start), err
-	})
+	perdure.AddOrchestration(r, "naps",
+		func(ctx *perdure.OrchestrationContext, ds []time.Duration) (time.Duration, error) {
+			var fs []*perdure.Future[time.Duration]
+			for _, d := range ds {
+				fs = append(fs, perdure.CallActivity(ctx, nap, d))
+			}
+			start := ctx.Now()
+			err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...)
+			return ctx.Now().Sub(start), err
+		})
 	perdure.AddOrchestration(r, "sleep", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
 		return "slept", perdure.Sleep(ctx, d)
 	})
@@ -109,7 +110,8 @@ func TestWaitTellsWhenNothingCanEndTheInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = env.Client().Wait(t.Context(), id)
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.InstanceID != id || idle.Status != client.StatusRunning {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.InstanceID != id ||
+		idle.Status != client.StatusRunning {
 		t.Errorf("got %v", err)
 	}
 }
@@ -140,14 +142,19 @@ func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
 func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	perdure.AddEntity(r, "counter", perdure.Operation("add", func(_ *perdure.OrchestrationContext, _ *int, n int) (int, error) { return n, nil }))
+	perdure.AddEntity(r, "counter",
+		perdure.Operation("add", func(_ *perdure.OrchestrationContext, _ *int, n int) (int, error) {
+			return n, nil
+		}))
 	hub := perduretest.New(t, r).Client()
 	_, err := hub.Start(t.Context(), "slep", time.Hour)
-	if want := `"slep" (registered: ["naps" "sleep" "stuck"])`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+	if want := `"slep" (registered: ["naps" "sleep" "stuck"])`; !errors.Is(err, client.ErrUnknownOrchestration) ||
+		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = hub.Start(t.Context(), "sleep", time.Hour, client.WithVersion("2"))
-	if want := `"sleep" version "2" (registered versions: ["0"])`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+	if want := `"sleep" version "2" (registered versions: ["0"])`; !errors.Is(err, client.ErrUnknownOrchestration) ||
+		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -7,7 +7,10 @@ var exampleT *testing.T
 
 // Alone: it sets exampleT.
 func TestExamples(t *testing.T) { //nolint:paralleltest // as it says
-	for name, example := range map[string]func(){"New": ExampleNew, "Env_Stub": ExampleEnv_Stub, "Env_Deploy": ExampleEnv_Deploy, "CrashAtEveryCall": ExampleCrashAtEveryCall, "Tables": ExampleTableClient} {
+	for name, example := range map[string]func(){
+		"New": ExampleNew, "Env_Stub": ExampleEnv_Stub, "Env_Deploy": ExampleEnv_Deploy,
+		"CrashAtEveryCall": ExampleCrashAtEveryCall, "Tables": ExampleTableClient,
+	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
 			exampleT = t
 			example()

@@ -11,8 +11,8 @@ import (
 // failing is the variable that names the test which a process is to run though it fails.
 const failing = "PERDURE_TEST_FAILS"
 
-// wantFailure runs body in a process of its own, as a test with the calling test's name, which must fail. It returns the process's output, which has
-// all the texts.
+// wantFailure runs body in a process of its own, as a test with the calling test's name, which must fail. It returns
+// the process's output, which has all the texts.
 func wantFailure(t *testing.T, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
 	return wantOutput(t, body, append(texts, "--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")...)
@@ -32,7 +32,8 @@ func wantWithin(t *testing.T, timeout time.Duration, body func(t *testing.T), te
 		t.Run("the next test", func(t *testing.T) { t.Log("it runs") })
 		return ""
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout="+timeout.String())
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$",
+		"-test.v", "-test.timeout="+timeout.String())
 	cmd.Env = append(os.Environ(), failing+"="+t.Name())
 	b, err := cmd.CombinedOutput()
 	out := string(b)

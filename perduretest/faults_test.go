@@ -209,9 +209,10 @@ func TestExpect_nondeterminismAfterDeploy_isObserved(t *testing.T) {
 	env.Expect(perduretest.Nondeterminism)
 	start(t, env, "sleep", time.Hour)
 	changed := perdure.NewRegistry()
-	perdure.AddOrchestration(changed, "sleep", func(ctx *perdure.OrchestrationContext, _ time.Duration) (string, error) {
-		return perdure.CallActivityByName[string](ctx, "nap", nil).Await(ctx)
-	})
+	perdure.AddOrchestration(changed, "sleep",
+		func(ctx *perdure.OrchestrationContext, _ time.Duration) (string, error) {
+			return perdure.CallActivityByName[string](ctx, "nap", nil).Await(ctx)
+		})
 	env.Deploy(changed)
 	env.Advance(2 * time.Hour)
 }

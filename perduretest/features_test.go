@@ -27,14 +27,15 @@ func eventRegistry() *perdure.Registry {
 		}
 		return got, nil
 	})
-	perdure.AddOrchestration(r, "approval", func(ctx *perdure.OrchestrationContext, limit time.Duration) (string, error) {
-		approved, late := perdure.WaitForExternalEvent[string](ctx, "approved"), perdure.CreateTimer(ctx, limit)
-		first, err := perdure.Select(ctx, approved, late)
-		if err != nil || first == 1 {
-			return "too late", err
-		}
-		return approved.Await(ctx)
-	})
+	perdure.AddOrchestration(r, "approval",
+		func(ctx *perdure.OrchestrationContext, limit time.Duration) (string, error) {
+			approved, late := perdure.WaitForExternalEvent[string](ctx, "approved"), perdure.CreateTimer(ctx, limit)
+			first, err := perdure.Select(ctx, approved, late)
+			if err != nil || first == 1 {
+				return "too late", err
+			}
+			return approved.Await(ctx)
+		})
 	return r
 }
 
@@ -76,7 +77,8 @@ func TestEventsBeforeBetweenAndTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := client.Result[[]string](s); err != nil || !slices.Equal(got, []string{"early", "late"}) || string(s.CustomStatus) != `{"words":2}` {
+			if got, err := client.Result[[]string](s); err != nil || !slices.Equal(got, []string{"early", "late"}) ||
+				string(s.CustomStatus) != `{"words":2}` {
 				t.Errorf("got %q, custom status %s, %v", got, s.CustomStatus, err)
 			}
 		})
@@ -145,7 +147,9 @@ func TestRetriesCostNoTurn(t *testing.T) {
 		return n, nil
 	})
 	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, at int) (int, error) {
-		policy := perdure.RetryPolicy{MaxAttempts: 4, InitialInterval: 10 * time.Minute, BackoffCoefficient: 3, MaxInterval: 2 * time.Hour}
+		policy := perdure.RetryPolicy{
+			MaxAttempts: 4, InitialInterval: 10 * time.Minute, BackoffCoefficient: 3, MaxInterval: 2 * time.Hour,
+		}
 		return perdure.CallActivityByName[int](ctx, "flaky", at, perdure.WithRetry(policy)).Await(ctx)
 	})
 	env := perduretest.New(t, r)

@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// rounds is a registry whose orchestration naps, and continues as new; what an activity is given has an id that is made by chance.
+// rounds is a registry whose orchestration naps, and continues as new; what an activity is given has an id that is made
+// by chance.
 func rounds(activity string, naps int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, activity, func(context.Context, string) (int, error) { return 1, nil })
@@ -71,9 +72,15 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 		file string
 		says []string
 	}{
-		"another activity": {rounds("sum", 1), "testdata/rounds.json", []string{`"name":"count"`, `"name":"sum"`, "would be blocked", "PERDURE_UPDATE=1"}},
-		"a timer more":     {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
-		"no file":          {rounds("count", 1), "testdata/none.json", []string{"golden history testdata/none.json does not exist", "PERDURE_UPDATE=1"}},
+		"another activity": {
+			rounds("sum", 1), "testdata/rounds.json",
+			[]string{`"name":"count"`, `"name":"sum"`, "would be blocked", "PERDURE_UPDATE=1"},
+		},
+		"a timer more": {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
+		"no file": {
+			rounds("count", 1), "testdata/none.json",
+			[]string{"golden history testdata/none.json does not exist", "PERDURE_UPDATE=1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +92,8 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 	}
 }
 
-// What a result was belongs to the world, and not to the code: the code still takes the decisions of the recorded history.
+// What a result was belongs to the world, and not to the code: the code still takes the decisions of the recorded
+// history.
 func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -107,7 +115,8 @@ func TestHistoryIsReadByATest(t *testing.T) {
 	for _, e := range env.History(id) {
 		kinds = append(kinds, string(e.Kind))
 	}
-	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, string(history.OrchestrationStarted)) || !strings.HasSuffix(got, string(history.OrchestrationCompleted)) {
+	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, string(history.OrchestrationStarted)) ||
+		!strings.HasSuffix(got, string(history.OrchestrationCompleted)) {
 		t.Error(got)
 	}
 	if _, err := env.Client().Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {

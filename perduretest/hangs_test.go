@@ -24,7 +24,9 @@ func runs(body func(ctx *perdure.OrchestrationContext) error, work func(context.
 	return func(t *testing.T) {
 		t.Helper()
 		r := perdure.NewRegistry()
-		perdure.AddOrchestration(r, "hangs", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) { return 0, body(ctx) })
+		perdure.AddOrchestration(r, "hangs", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+			return 0, body(ctx)
+		})
 		if work != nil {
 			perdure.AddActivity(r, "work", func(ctx context.Context, _ struct{}) (int, error) { return 0, work(ctx) })
 		}
@@ -123,7 +125,9 @@ func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
 				r := perdure.NewRegistry()
-				perdure.AddOrchestration(r, "hangs", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) { return 0, callWork(ctx) })
+				perdure.AddOrchestration(r, "hangs", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+					return 0, callWork(ctx)
+				})
 				perdure.AddActivity(r, "work", func(ctx context.Context, _ struct{}) (int, error) {
 					<-ctx.Done()
 					last()
@@ -179,7 +183,9 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 		},
 		"map": func(ctx *perdure.OrchestrationContext) error {
 			var fs []perdure.Awaitable
-			for name := range map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true} {
+			for name := range map[int]bool{
+				1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true,
+			} {
 				fs = append(fs, perdure.CallActivityByName[int](ctx, "work", name))
 			}
 			return perdure.WhenAll(ctx, fs...)
@@ -190,7 +196,9 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
 				r := perdure.NewRegistry()
-				perdure.AddOrchestration(r, "bad", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) { return 0, body(ctx) })
+				perdure.AddOrchestration(r, "bad", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+					return 0, body(ctx)
+				})
 				env := perduretest.New(t, r)
 				env.Stub("work").Returns(1)
 				start(t, env, "bad", nil)
@@ -200,7 +208,8 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 	}
 }
 
-// The engine replays twice where a history may have been old. Code that fits the second time is not deterministic all the same.
+// The engine replays twice where a history may have been old. Code that fits the second time is not deterministic all
+// the same.
 func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -218,7 +227,8 @@ func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 		env.Stub("work").Returns(1)
 		start(t, env, "bad", nil)
 		env.Advance(time.Hour)
-	}, "nondeterminism in instance", `history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
+	}, "nondeterminism in instance",
+		`history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
 }
 
 // What goes on and on in virtual time has the patience of the Env, and one moment of it too.
@@ -229,29 +239,44 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 		says []string
 	}{
 		"retries": {func(ctx *perdure.OrchestrationContext) error {
-			_, err := perdure.CallActivityByName[int](ctx, "work", nil, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+			_, err := perdure.CallActivityByName[int](ctx, "work", nil,
+				perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
 			return err
-		}, []string{`" is Running and is in an endless loop: no progress after `, "of virtual time", `activity "work", which has failed `, " times, last at ", ": out of stock; attempt ", " is due at "}},
+		}, []string{
+			`" is Running and is in an endless loop: no progress after `, "of virtual time",
+			`activity "work", which has failed `, " times, last at ", ": out of stock; attempt ", " is due at ",
+		}},
 		"rounds": {func(ctx *perdure.OrchestrationContext) error {
 			if err := perdure.Sleep(ctx, time.Hour); err != nil {
 				return err
 			}
 			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
 			return err
-		}, []string{`" is Running and is in an endless loop: no progress after `, " executions (continued as new)", "timer, due at"}},
+		}, []string{
+			`" is Running and is in an endless loop: no progress after `, " executions (continued as new)",
+			"timer, due at",
+		}},
 		"calls at one moment": {func(ctx *perdure.OrchestrationContext) error {
 			for {
 				_, _ = perdure.CallActivityByName[int](ctx, "work", nil).Await(ctx)
 			}
-		}, []string{"endless loop: virtual time has not advanced from 2000-01-01", `of orchestration "hangs" is Running: `, " turns", "hangs_test.go"}},
+		}, []string{
+			"endless loop: virtual time has not advanced from 2000-01-01", `of orchestration "hangs" is Running: `,
+			" turns", "hangs_test.go",
+		}},
 		"rounds at one moment": {func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
 			return err
-		}, []string{"endless loop: virtual time has not advanced from", `of orchestration "hangs" is `, " executions (continued as new)"}},
+		}, []string{
+			"endless loop: virtual time has not advanced from", `of orchestration "hangs" is `,
+			" executions (continued as new)",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := wantFailure(t, runs(c.body, func(context.Context) error { return errors.New("out of stock") }), c.says...)
+			out := wantFailure(t, runs(c.body, func(context.Context) error {
+				return errors.New("out of stock")
+			}), c.says...)
 			for _, text := range []string{"dynamo/commit.go", "code hangs", "after the test"} {
 				if strings.Contains(out, text) {
 					t.Errorf("it says %q:\n%s", text, out)
@@ -270,7 +295,8 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt})); err != nil {
 			t.Error(err)
 		}
-	}, "half of the remaining -timeout of go test", `of orchestration "counts" is Running: `, " executions (continued as new)",
+	}, "half of the remaining -timeout of go test", `of orchestration "counts" is Running: `,
+		" executions (continued as new)",
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
@@ -282,7 +308,8 @@ func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		env := perduretest.New(t, counts(), perduretest.WithHangTimeout(2*time.Second))
 		start(t, env, "counts", count{To: math.MaxInt, Every: time.Second})
 		env.Advance(50 * 365 * 24 * time.Hour)
-	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-", `of orchestration "counts" is Running: `,
+	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-",
+		`of orchestration "counts" is Running: `,
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
@@ -308,11 +335,16 @@ func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
-	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt, Every: 365 * 24 * time.Hour}))
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.LoopDiagnosis, "is still active after") || !strings.Contains(idle.LoopDiagnosis, "days of virtual time") {
+	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{
+		To: math.MaxInt, Every: 365 * 24 * time.Hour,
+	}))
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok ||
+		!strings.Contains(idle.LoopDiagnosis, "is still active after") ||
+		!strings.Contains(idle.LoopDiagnosis, "days of virtual time") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
+	if _, err := env.Client().Wait(t.Context(),
+		start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
 		t.Errorf("one timer that is far away: %v", err)
 	}
 }
@@ -349,8 +381,8 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// An orchestration that takes long and makes progress is no fault. This one takes five seconds, or half of that in a short
-// run, and its Env is patient for two.
+// An orchestration that takes long and makes progress is no fault. This one takes five seconds, or half of that in a
+// short run, and its Env is patient for two.
 func TestWhatIsLongIsNotForEver(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){
@@ -364,7 +396,8 @@ func TestWhatIsLongIsNotForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := perduretest.New(t, counts(), perduretest.WithHangTimeout(2*time.Second), perduretest.WithNetwork("slow"))
+			env := perduretest.New(t, counts(), perduretest.WithHangTimeout(2*time.Second),
+				perduretest.WithNetwork("slow"))
 			to := shortrun.Few(500, 1000)
 			id := start(t, env, "counts", count{To: to, Slow: true})
 			wait(t, env, id)
@@ -388,7 +421,8 @@ func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
 		return 7, nil
 	})
 	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "slow", nil, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "slow", nil,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
 	})
 	env := perduretest.New(t, r, perduretest.WithHangTimeout(2*time.Second), perduretest.WithNetwork("slow"))
 	id := start(t, env, "tries", nil)

@@ -18,7 +18,8 @@ type row struct{ N int }
 // limits are those of a call.
 type limits struct{ Beat, Close time.Duration }
 
-// imports is a registry with an activity that takes a minute a row, hangs in the third of its first attempt, and goes on where it was.
+// imports is a registry with an activity that takes a minute a row, hangs in the third of its first attempt, and goes
+// on where it was.
 func imports() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "import", func(ctx context.Context, rows int) (int, error) {

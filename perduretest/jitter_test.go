@@ -16,8 +16,10 @@ func TestRetriesAreExactUnlessJitterIsAskedFor(t *testing.T) {
 		opts        []perduretest.Option
 		least, most time.Duration
 	}{
-		"by default":  {nil, time.Minute, time.Minute},
-		"with jitter": {[]perduretest.Option{perduretest.WithJitter()}, 48 * time.Second, time.Minute - time.Millisecond},
+		"by default": {nil, time.Minute, time.Minute},
+		"with jitter": {
+			[]perduretest.Option{perduretest.WithJitter()}, 48 * time.Second, time.Minute - time.Millisecond,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

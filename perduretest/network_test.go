@@ -58,7 +58,8 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 	perdure.AddOrchestration(r, "forecast", func(ctx *perdure.OrchestrationContext, days int) (string, error) {
 		var all []string
 		for day := range days {
-			said, err := perdure.CallActivityByName[string](ctx, "ask", day, perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
+			said, err := perdure.CallActivityByName[string](ctx, "ask", day,
+				perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -75,13 +76,16 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 // Real connections that are kept alive, beside days of virtual time.
 func TestActivitiesUseTheNetwork(t *testing.T) {
 	t.Parallel()
-	for name, option := range map[string]perduretest.Option{"by name": perduretest.WithNetwork("ask"), "all": perduretest.WithNetwork()} {
+	for name, option := range map[string]perduretest.Option{
+		"by name": perduretest.WithNetwork("ask"), "all": perduretest.WithNetwork(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, connections := weather(t)
 			env := perduretest.New(t, forecasts(server, "/"), option)
 			began := env.Now()
-			if got := result(t, env, start(t, env, "forecast", 3)); got != strings.TrimSpace(strings.Repeat("sunny ", 3)) {
+			if got := result(t, env,
+				start(t, env, "forecast", 3)); got != strings.TrimSpace(strings.Repeat("sunny ", 3)) {
 				t.Errorf("got %q", got)
 			}
 			if days := env.Now().Sub(began); days < 72*time.Hour || days > 72*time.Hour+10*time.Second {
@@ -90,7 +94,8 @@ func TestActivitiesUseTheNetwork(t *testing.T) {
 			if n := connections.Load(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
-			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Duration != 0 || string(calls[2].Output) != `"sunny"` {
+			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Duration != 0 ||
+				string(calls[2].Output) != `"sunny"` {
 				t.Errorf("%+v", calls)
 			}
 		})
@@ -102,7 +107,8 @@ func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
 		server, _ := weather(t)
-		env := perduretest.New(t, forecasts(server, "/never"), perduretest.WithNetwork(), perduretest.WithHangTimeout(2*time.Second))
+		env := perduretest.New(t, forecasts(server, "/never"), perduretest.WithNetwork(),
+			perduretest.WithHangTimeout(2*time.Second))
 		result(t, env, start(t, env, "forecast", 1))
 	}, "context deadline exceeded")
 }
@@ -132,14 +138,16 @@ func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := env.Client().Wait(ctx, id); err == nil || !strings.Contains(err.Error(), "virtual time does not advance") {
+		if _, err := env.Client().Wait(ctx, id); err == nil ||
+			!strings.Contains(err.Error(), "virtual time does not advance") {
 			return "", perdure.NonRetryable(fmt.Errorf("it waits: %w", err))
 		}
 		perdure.Heartbeat(ctx, id)
 		return "", fmt.Errorf("at %v it is tried again", env.Now())
 	})
 	perdure.AddOrchestration(r, "boss", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
-		return perdure.CallActivityByName[string](ctx, "delegate", d, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Hour})).Await(ctx)
+		return perdure.CallActivityByName[string](ctx, "delegate", d,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Hour})).Await(ctx)
 	})
 	env = perduretest.New(t, r, perduretest.WithNetwork("delegate"))
 	if got := result(t, env, start(t, env, "boss", time.Hour)); got != "of delegate" {
@@ -160,7 +168,8 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 		if err == nil {
 			err = env.Client().RaiseEvent(r.Context(), id, "paid", string(s.Status))
 		}
-		if _, waits := env.Client().Wait(r.Context(), id); err == nil && (waits == nil || !strings.Contains(waits.Error(), "virtual time does not advance")) {
+		if _, waits := env.Client().Wait(r.Context(), id); err == nil &&
+			(waits == nil || !strings.Contains(waits.Error(), "virtual time does not advance")) {
 			err = fmt.Errorf("it waits: %w", waits)
 		}
 		fmt.Fprint(w, err)
@@ -177,7 +186,8 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 		return string(b), err
 	})
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-		said, err := perdure.CallActivityByName[string](ctx, "pay", nil, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 1})).Await(ctx)
+		said, err := perdure.CallActivityByName[string](ctx, "pay", nil,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 1})).Await(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -190,7 +200,8 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 	}
 }
 
-// Where code hangs, or the Env is over, a server's goroutine that calls the client ends, so that the server can be closed.
+// Where code hangs, or the Env is over, a server's goroutine that calls the client ends, so that the server can be
+// closed.
 func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -221,7 +232,8 @@ func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 	}, "an orchestration waits to receive from a channel")
 }
 
-// What moves the clock runs on the bubble's own goroutine, though there is an activity that would take it: that would wait for itself.
+// What moves the clock runs on the bubble's own goroutine, though there is an activity that would take it: that would
+// wait for itself.
 func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())

@@ -35,13 +35,17 @@ func sourceOf(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// The client's hub in virtual time is all that a hub may be beside client.Backend, but for what is of queues that an Env has no operators for.
+// The client's hub in virtual time is all that a hub may be beside client.Backend, but for what is of queues that an
+// Env has no operators for.
 func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
-		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
-		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Querier": reflect.TypeFor[provider.Querier](),
-		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
+		// nobody's credentials; for operators
+		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil,
+		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](),
+		"provider.Querier":              reflect.TypeFor[provider.Querier](),
+		"provider.StartPreparer":        reflect.TypeFor[provider.StartPreparer](),
+		"provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
 	}
 	source := sourceOf(t, "../client") + sourceOf(t, "../admin") + sourceOf(t, "../internal/clientcall")
 	if strings.Contains(source, "hub.(") {

@@ -29,7 +29,9 @@ func (l *lines) Write(b []byte) (int, error) {
 
 func greeter() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "greet", func(_ context.Context, name string) (string, error) { return "hello " + name, nil })
+	perdure.AddActivity(r, "greet", func(_ context.Context, name string) (string, error) {
+		return "hello " + name, nil
+	})
 	perdure.AddOrchestration(r, "greets", func(ctx *perdure.OrchestrationContext, name string) (string, error) {
 		ctx.Logger().Info("somebody comes", "name", name)
 		return perdure.CallActivityByName[string](ctx, "greet", name).Await(ctx)
@@ -48,20 +50,23 @@ func TestATestHasALoggerAndInterceptors(t *testing.T) {
 		defer mu.Unlock()
 		seen = append(seen, what)
 	}
-	env := perduretest.New(t, greeter(), perduretest.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), perduretest.WithInterceptors(perdure.Interceptor{
-		Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
-			note("turn of " + turn.Name)
-			next(ctx)
-		},
-		Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
-			note("run of " + a.Name)
-			next(ctx)
-		},
-		ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
-			note(c.Operation + " of " + c.Name)
-			_ = next(ctx)
-		},
-	}))
+	env := perduretest.New(t, greeter(), perduretest.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
+		perduretest.WithInterceptors(perdure.Interceptor{
+			Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+				note("turn of " + turn.Name)
+				next(ctx)
+			},
+			Activity: func(
+				ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
+			) {
+				note("run of " + a.Name)
+				next(ctx)
+			},
+			ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+				note(c.Operation + " of " + c.Name)
+				_ = next(ctx)
+			},
+		}))
 	id, err := env.Client().Start(t.Context(), "greets", "Ada")
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +74,12 @@ func TestATestHasALoggerAndInterceptors(t *testing.T) {
 	if _, err := env.Client().Wait(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"Start of greets", "turn of greets", "run of greet", "turn of greets"}; !slices.Equal(seen, want) {
+	if want := []string{"Start of greets", "turn of greets", "run of greet", "turn of greets"}; !slices.Equal(seen,
+		want) {
 		t.Errorf("interceptors see %q, want %q", seen, want)
 	}
-	if n := strings.Count(logged.all.String(), `msg="somebody comes"`); n != 1 || !strings.Contains(logged.all.String(), "name=Ada") {
+	if n := strings.Count(logged.all.String(), `msg="somebody comes"`); n != 1 ||
+		!strings.Contains(logged.all.String(), "name=Ada") {
 		t.Errorf("the code's line is there %d times:\n%s", n, logged.all.String())
 	}
 }
@@ -95,7 +102,9 @@ func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 // A history with encoded payloads is replayed with the codec of its program, and tells a test that lacks it.
 func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
 	t.Parallel()
-	d, err := history.NewDocument("i", "greets", history.DocumentExecution{ExecutionID: "01", Number: 1, Events: sealedHistory(t)})
+	d, err := history.NewDocument("i", "greets", history.DocumentExecution{
+		ExecutionID: "01", Number: 1, Events: sealedHistory(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +114,8 @@ func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
 	}
 	perduretest.Replay(t, greeter(), doc, perduretest.WithReplayCodecs(reversed{}))
 	without := &recorder{TB: t}
-	if perduretest.Replay(without, greeter(), doc); len(without.failed) != 1 || !strings.Contains(without.failed[0], "reversed") {
+	if perduretest.Replay(without, greeter(), doc); len(without.failed) != 1 ||
+		!strings.Contains(without.failed[0], "reversed") {
 		t.Errorf("without it the test is told %q", without.failed)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// photoFinish is a registry whose orchestration lets activities and timers end at one moment, and tells in which order it heard of them.
+// photoFinish is a registry whose orchestration lets activities and timers end at one moment, and tells in which order
+// it heard of them.
 func photoFinish() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "nap", nap)

@@ -27,13 +27,15 @@ func TestPauseInATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := env.Client().Wait(t.Context(), id)
-	if err == nil || !strings.Contains(err.Error(), `Client.Resume: paused since`) || !strings.Contains(err.Error(), "to look at it") {
+	if err == nil || !strings.Contains(err.Error(), `Client.Resume: paused since`) ||
+		!strings.Contains(err.Error(), "to look at it") {
 		t.Errorf("a wait that cannot end: %v", err)
 	}
 	if err := env.Client().Resume(t.Context(), id, ""); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != "7" {
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted ||
+		string(s.Output) != "7" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

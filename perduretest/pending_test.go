@@ -23,7 +23,8 @@ func TestPendingInATest(t *testing.T) {
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		return perdure.WhenAny(ctx,
 			perdure.CallActivityByName[int](ctx, "count", nil), perdure.CallActivityByName[int](ctx, "nobody", nil),
-			perdure.CreateTimer(ctx, 2*time.Hour, perdure.WithTimerName("patience")), perdure.WaitForExternalEvent[int](ctx, "go"),
+			perdure.CreateTimer(ctx, 2*time.Hour, perdure.WithTimerName("patience")),
+			perdure.WaitForExternalEvent[int](ctx, "go"),
 			perdure.CallSubOrchestrationByName[int](ctx, "waits-too", nil, perdure.WithInstanceID("child")))
 	})
 	perdure.AddOrchestration(r, "waits-too", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
@@ -51,7 +52,8 @@ func TestPendingInATest(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	const want = "activity count beat 5m0s ago, activity nobody unknown to test, timer patience in 1h55m0s, external_event go, sub_orchestration waits-toochild"
+	const want = "activity count beat 5m0s ago, activity nobody unknown to test, timer patience in 1h55m0s, " +
+		"external_event go, sub_orchestration waits-toochild"
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}

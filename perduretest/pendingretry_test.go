@@ -14,9 +14,12 @@ import (
 func TestPendingTellsOfARetry(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(context.Context, struct{}) (int, error) { return 0, errors.New("the bank does not answer") })
+	perdure.AddActivity(r, "charge", func(context.Context, struct{}) (int, error) {
+		return 0, errors.New("the bank does not answer")
+	})
 	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "charge", nil, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "charge", nil,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
 	})
 	env := perduretest.New(t, r)
 	id := start(t, env, "pay", nil)
@@ -30,7 +33,8 @@ func TestPendingTellsOfARetry(t *testing.T) {
 	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil || x.LastError.Message != "the bank does not answer" {
 		t.Errorf("%+v", x)
 	}
-	if failed, next := x.FailedAt.Sub(began), x.NextAttemptAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
+	if failed, next := x.FailedAt.Sub(began),
+		x.NextAttemptAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
 		t.Errorf("failed after %v, next try after %v", failed, next)
 	}
 }

@@ -93,7 +93,8 @@ func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
 	}
 	got, err := client.Result[map[string]price](status)
 	want := map[string]price{
-		"input": {1}, "side effect": {2}, "event": {3}, "argument and result": {5}, "details of an error": {6}, "child": {8},
+		"input": {1}, "side effect": {2}, "event": {3}, "argument and result": {5}, "details of an error": {6},
+		"child": {8},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)

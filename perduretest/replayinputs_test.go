@@ -57,7 +57,8 @@ func TestReplayReportsOtherInputs(t *testing.T) {
 	strict, lenient := &recorder{TB: t}, &recorder{TB: t}
 	perduretest.Replay(strict, r, doc)
 	perduretest.Replay(lenient, r, doc, perduretest.AllowInputChanges())
-	if len(strict.failed) != 1 || !strings.Contains(strict.failed[0], want) || !strings.Contains(strict.failed[0], "AllowInputChanges") {
+	if len(strict.failed) != 1 || !strings.Contains(strict.failed[0], want) ||
+		!strings.Contains(strict.failed[0], "AllowInputChanges") {
 		t.Errorf("the test is told %q", strict.failed)
 	}
 	if len(lenient.failed) != 0 || len(lenient.logged) != 1 || !strings.Contains(lenient.logged[0], want) {

@@ -29,17 +29,23 @@ func TestARecordedHistoryRefersToItsOwnDocuments(t *testing.T) {
 		}
 		return es
 	}
-	raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.NewInlinePayload(doc)}
+	raised := history.Event{
+		Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.NewInlinePayload(doc),
+	}
 	d, err := history.NewDocument("i", "greets",
 		history.DocumentExecution{ExecutionID: "01", Number: 1, Events: events(
-			history.Event{Kind: history.OrchestrationStarted, Name: "greets", Input: history.Payload("0"), StartID: "s", Number: 1},
+			history.Event{
+				Kind: history.OrchestrationStarted, Name: "greets", Input: history.Payload("0"), StartID: "s",
+				Number: 1,
+			},
 			history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}},
 			history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b"},
 			history.Event{Kind: history.OrchestrationContinuedAsNew, ExecutionID: "02"},
 		)},
 		history.DocumentExecution{ExecutionID: "02", Number: 2, Events: events(
 			history.Event{
-				Kind: history.OrchestrationStarted, Name: "greets", Input: history.Payload("1"), StartID: "s", Number: 2,
+				Kind: history.OrchestrationStarted, Name: "greets", Input: history.Payload("1"), StartID: "s",
+				Number:        2,
 				CarriedEvents: []history.CarriedEvent{{Name: "name", EventID: "e", Data: at.Refer(doc)}},
 			},
 			history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b"},

@@ -143,11 +143,14 @@ func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	}
 }
 
-// An environment in which nothing is due lets a year pass at once, whatever it has run, and however far off the next retention is.
+// An environment in which nothing is due lets a year pass at once, whatever it has run, and however far off the next
+// retention is.
 func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	t.Parallel()
 	r := keepers()
-	perdure.AddOrchestration(r, "ten-years", func(*perdure.OrchestrationContext, struct{}) (string, error) { return "", nil }, perdure.WithRetention(3650*aDay))
+	perdure.AddOrchestration(r, "ten-years", func(*perdure.OrchestrationContext, struct{}) (string, error) {
+		return "", nil
+	}, perdure.WithRetention(3650*aDay))
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})

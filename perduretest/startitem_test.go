@@ -28,7 +28,9 @@ func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id st
 		TableName: aws.String("orders"), ConditionExpression: aws.String("attribute_not_exists(id)"),
 		Item: map[string]types.AttributeValue{"id": text(id), "instance": text(start.InstanceID())},
 	}
-	_, err = tables.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: order})})
+	_, err = tables.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: order}),
+	})
 	if err != nil {
 		return nil, errors.Join(start.StartError(err), err)
 	}
@@ -40,7 +42,9 @@ func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 // saved returns the instance of an order; empty where it was not saved.
 func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
 	t.Helper()
-	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": text(id)}})
+	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": text(id)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +91,8 @@ func TestAStartInATransactionHappensOnce(t *testing.T) {
 	if _, err := save(t.Context(), hub, tables, "o-1"); !errors.Is(err, client.ErrAlreadyStarted) {
 		t.Errorf("prepared again: %v", err)
 	}
-	_, err = tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)})
+	_, err = tables.TransactWriteItems(t.Context(),
+		&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)})
 	if err := late.StartError(err); !errors.Is(err, client.ErrAlreadyStarted) {
 		t.Errorf("prepared before, and committed late: %v", err)
 	}
@@ -124,7 +129,9 @@ func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 // An activity saves and starts, too, with the clock standing still or not.
 func TestAnActivitySavesAndStarts(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]perduretest.Option{"virtual": nil, "network": {perduretest.WithNetwork("save")}} {
+	for name, opts := range map[string][]perduretest.Option{
+		"virtual": nil, "network": {perduretest.WithNetwork("save")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var env *perduretest.Env
@@ -177,8 +184,14 @@ func TestATableThatCannotBe(t *testing.T) {
 		tables []perduretest.Option
 		says   string
 	}{
-		"twice":  {[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")}, `table name "orders" is empty or in use`},
-		"no key": {[]perduretest.Option{perduretest.WithTable("orders", "", "")}, `WithTable: table "orders" requires a partition key`},
+		"twice": {
+			[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")},
+			`table name "orders" is empty or in use`,
+		},
+		"no key": {
+			[]perduretest.Option{perduretest.WithTable("orders", "", "")},
+			`WithTable: table "orders" requires a partition key`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,9 @@ type receipt struct{ Number string }
 // shop is a registry whose orchestration charges, and then packs; "charge" is the activity that is registered.
 func shop() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(_ context.Context, p payment) (receipt, error) { return receipt{fmt.Sprint("real ", p.Cents)}, nil })
+	perdure.AddActivity(r, "charge", func(_ context.Context, p payment) (receipt, error) {
+		return receipt{fmt.Sprint("real ", p.Cents)}, nil
+	})
 	pack := perdure.DefineActivity[receipt, string]("pack", perdure.OnQueue("warehouse"))
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 		retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1})
@@ -65,7 +67,9 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 	var lines []string
 	for _, c := range env.Calls() {
 		if c.InstanceID == id {
-			lines = append(lines, fmt.Sprintf("%s(%s) attempt %d at %v took %v: %s%s", c.Activity, c.Input, c.Attempt, c.StartedAt, c.Duration, c.Output, c.Error))
+			lines = append(lines,
+				fmt.Sprintf("%s(%s) attempt %d at %v took %v: %s%s", c.Activity, c.Input, c.Attempt, c.StartedAt,
+					c.Duration, c.Output, c.Error))
 		}
 	}
 	want := []string{
@@ -89,7 +93,9 @@ func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(1, errors.New("declined"))
-	perduretest.StubFunc(env, "pack", func(_ context.Context, r receipt) (string, error) { return "box of " + r.Number, nil },
+	perduretest.StubFunc(env, "pack", func(_ context.Context, r receipt) (string, error) {
+		return "box of " + r.Number, nil
+	},
 		perdure.OnQueue("warehouse"))
 	if got := result(t, env, start(t, env, "order", 5)); got != "box of real 5 for real 5" {
 		t.Errorf("got %q", got)
@@ -102,7 +108,8 @@ func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(1, perdure.NonRetryable(errors.New("stolen card")))
 	s, err := env.Client().Wait(t.Context(), start(t, env, "order", 5))
-	if err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "stolen card") || len(env.Calls("charge")) != 1 {
+	if err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "stolen card") ||
+		len(env.Calls("charge")) != 1 {
 		t.Errorf("%s, %+v, %v, %d calls", s.Status, s.Failure, err, len(env.Calls("charge")))
 	}
 }
@@ -123,7 +130,8 @@ func TestAStubIsCancelled(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	env.Advance(time.Minute)
-	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Duration < time.Minute || calls[0].Duration > 2*time.Minute || calls[0].Error != "timeout" {
+	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Duration < time.Minute ||
+		calls[0].Duration > 2*time.Minute || calls[0].Error != "timeout" {
 		t.Errorf("%+v", calls)
 	}
 }
@@ -145,9 +153,15 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 		stub func(env *perduretest.Env)
 		says string
 	}{
-		"a result of another type": {func(env *perduretest.Env) { env.Stub("charge").Returns(map[string]int{"Sum": 3}) }, `stub of activity "charge" cannot return`},
-		"no error":                 {func(env *perduretest.Env) { env.Stub("charge").Fails(1, nil) }, "Fails requires an error"},
-		"nothing left to do":       {func(env *perduretest.Env) { env.Stub("pack", perdure.OnQueue("warehouse")) }, `stub of activity "pack" has no more steps`},
+		"a result of another type": {func(env *perduretest.Env) {
+			env.Stub("charge").Returns(map[string]int{"Sum": 3})
+		}, `stub of activity "charge" cannot return`},
+		"no error": {func(env *perduretest.Env) {
+			env.Stub("charge").Fails(1, nil)
+		}, "Fails requires an error"},
+		"nothing left to do": {func(env *perduretest.Env) {
+			env.Stub("pack", perdure.OnQueue("warehouse"))
+		}, `stub of activity "pack" has no more steps`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,11 +176,14 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 	}
 }
 
-// Inline activities run as in a hub, and a stub stands in for them in the turn; one that takes too long goes to its worker.
+// Inline activities run as in a hub, and a stub stands in for them in the turn; one that takes too long goes to its
+// worker.
 func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "quote", func(context.Context, int) (int, error) { return 0, errors.New("it has no stub") }, perdure.Inline())
+	perdure.AddActivity(r, "quote", func(context.Context, int) (int, error) {
+		return 0, errors.New("it has no stub")
+	}, perdure.Inline())
 	perdure.AddOrchestration(r, "offer", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		v, err := perdure.CallActivityByName[int](ctx, "quote", n).Await(ctx)
 		return fmt.Sprint(v), err
@@ -190,7 +207,8 @@ func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 	}
 }
 
-// A stub whose name is written wrong stands in for nothing, and the activity's own code runs: the log of the test, which then fails, says so.
+// A stub whose name is written wrong stands in for nothing, and the activity's own code runs: the log of the test,
+// which then fails, says so.
 func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -203,5 +221,6 @@ func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
 		if env.Now().Hour() > 0 {
 			t.Error("it took an hour")
 		}
-	}, `perduretest: stub of activity "npa" was never called, and the activity is not registered; the registry has "nap"`)
+	},
+		`perduretest: stub of activity "npa" was never called, and the activity is not registered; the registry has "nap"`)
 }

@@ -32,7 +32,8 @@ func TestOutage_longerThanAMessageIsRetried_instanceContinues(t *testing.T) {
 	}
 }
 
-// What an outage moved to the dead letters is picked up once: an activity that nobody knows does not keep the hub from coming to rest.
+// What an outage moved to the dead letters is picked up once: an activity that nobody knows does not keep the hub from
+// coming to rest.
 func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
@@ -41,7 +42,8 @@ func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	env.Outage(perduretest.DynamoDB, aDay)
 	env.Advance(aDay)
 	_, err := env.Client().Wait(t.Context(), id)
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.LoopDiagnosis != "" || !strings.Contains(err.Error(), "which is not registered") {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.LoopDiagnosis != "" ||
+		!strings.Contains(err.Error(), "which is not registered") {
 		t.Errorf("%v", err)
 	}
 }
@@ -73,7 +75,8 @@ func TestStartItem_processDiesBeforeBegin_beginsWithinMinutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			env.Advance(early)
-			if _, err := tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(start)}); err != nil {
+			if _, err := tables.TransactWriteItems(t.Context(),
+				&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(start)}); err != nil {
 				t.Fatal(err)
 			}
 			env.Advance(5 * time.Minute)

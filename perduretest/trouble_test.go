@@ -95,7 +95,8 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 			env := perduretest.New(t, b.registry())
 			id := start(t, env, "subscribe", 1)
 			env.Outage(service, time.Hour)
-			if _, err := env.Client().Start(t.Context(), "subscribe", 1, client.WithInstanceID("x")); service == perduretest.DynamoDB && err == nil {
+			if _, err := env.Client().Start(t.Context(), "subscribe", 1,
+				client.WithInstanceID("x")); service == perduretest.DynamoDB && err == nil {
 				t.Error("an instance is started without its table")
 			}
 			began := env.Now()
@@ -122,7 +123,9 @@ func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
 	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 		return perdure.CallActivityByName[string](ctx, "scan", nil).Await(ctx)
 	})
-	perdure.AddActivity(r, "scan", func(context.Context, struct{}) (string, error) { return strings.Repeat("x", 1<<20), nil })
+	perdure.AddActivity(r, "scan", func(context.Context, struct{}) (string, error) {
+		return strings.Repeat("x", 1<<20), nil
+	})
 	env := perduretest.New(t, r, perduretest.WithLargePayloads())
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	if _, err := client.Collect(env.Client().Schedules(t.Context())); err == nil {
@@ -162,7 +165,8 @@ func approved(activity string, before ...string) *perdure.Registry {
 	return r
 }
 
-// An instance that waits goes on with the code that was deployed meanwhile, blocks in code that does not fit, and goes on once it does.
+// An instance that waits goes on with the code that was deployed meanwhile, blocks in code that does not fit, and goes
+// on once it does.
 func TestADeploymentMidway(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))
@@ -174,7 +178,8 @@ func TestADeploymentMidway(t *testing.T) {
 	raise(t, env, id, "go", 1)
 	_, err := env.Client().Wait(t.Context(), id)
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Status != client.StatusBlocked || idle.Diagnosis == nil || !strings.Contains(idle.Diagnosis.Message, "nondeterminism") {
+	if !ok || idle.Status != client.StatusBlocked || idle.Diagnosis == nil ||
+		!strings.Contains(idle.Diagnosis.Message, "nondeterminism") {
 		t.Fatalf("it is not blocked: %v", err)
 	}
 
@@ -209,7 +214,9 @@ func TestADeploymentBringsAQueue(t *testing.T) {
 	id := start(t, env, "approve", nil)
 	env.RunUntilIdle()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "v2", func(context.Context, int) (string, error) { return "v2", nil }, perdure.OnQueue("new"))
+	perdure.AddActivity(r, "v2", func(context.Context, int) (string, error) {
+		return "v2", nil
+	}, perdure.OnQueue("new"))
 	perdure.AddOrchestration(r, "approve", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
 			return "", err

@@ -11,19 +11,21 @@ import (
 )
 
 func patient(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-	err := perdure.SetUpdateHandler(ctx, "after", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
-		if d == 0 {
-			return perdure.WaitForExternalEvent[string](ctx, "never").Await(ctx)
-		}
-		return "done", perdure.Sleep(ctx, d)
-	})
+	err := perdure.SetUpdateHandler(ctx, "after",
+		func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
+			if d == 0 {
+				return perdure.WaitForExternalEvent[string](ctx, "never").Await(ctx)
+			}
+			return "done", perdure.Sleep(ctx, d)
+		})
 	if err != nil {
 		return "", err
 	}
 	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
-// Update advances the clock as far as the handler needs, and no further; where nothing can end it, it says what it waits for.
+// Update advances the clock as far as the handler needs, and no further; where nothing can end it, it says what it
+// waits for.
 func TestUpdateAdvancesTheClock(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

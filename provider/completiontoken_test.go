@@ -16,7 +16,8 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 	w := signed()
 	w.InstanceID = strings.Repeat("ü", provider.MaxInstanceIDBytes/2)
 	good := tokens.SignCompletion(&w)
-	if got, err := tokens.VerifyCompletion(good); err != nil || got.InstanceID != w.InstanceID || got.Attempt != w.Attempt || got.Hub != "orders" {
+	if got, err := tokens.VerifyCompletion(good); err != nil || got.InstanceID != w.InstanceID ||
+		got.Attempt != w.Attempt || got.Hub != "orders" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	text := good[len("c1.1."):]
@@ -27,7 +28,8 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			if got, err := tokens.VerifyCompletion("c1.1." + base64.RawURLEncoding.EncodeToString(b)); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
+			if got, err := tokens.VerifyCompletion("c1.1." + base64.RawURLEncoding.EncodeToString(b)); !errors.Is(err,
+				provider.ErrInvalidToken) || got.ExecutionID != "" {
 				t.Errorf("bit %d of byte %d is changed: %+v, %v", bit, i, got, err)
 			}
 			b[i] ^= 1 << bit
@@ -45,7 +47,8 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 		"a line break":                     good[:20] + "\n" + good[20:],
 		"half of it":                       good[:len(good)/2],
 	} {
-		if got, err := tokens.VerifyCompletion(token); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
+		if got, err := tokens.VerifyCompletion(token); !errors.Is(err, provider.ErrInvalidToken) ||
+			got.ExecutionID != "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

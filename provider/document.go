@@ -70,8 +70,8 @@ type DocumentReader interface {
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 }
 
-// ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
-// documents stay.
+// ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together.
+// References to erased documents stay.
 func ResolveReferences(ctx context.Context, r DocumentReader, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.EachExternalData(func(_ string, _ int, data *history.Payload) {

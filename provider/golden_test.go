@@ -21,50 +21,78 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	closeBy := time.Date(2026, 1, 2, 13, 0, 0, 500_000_000, time.UTC)
 	due, notBefore := closeBy.Add(time.Second), closeBy.Add(-50*time.Minute-500*time.Millisecond)
 	item := provider.WorkItem{
-		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge", Queue: "payments", Attempt: 1,
-		Input: history.Payload(`{"order":1}`), StartToCloseMs: 60_000, Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
+		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge",
+		Queue: "payments", Attempt: 1,
+		Input: history.Payload(`{"order":1}`), StartToCloseMs: 60_000, Retry: &history.RetryPolicy{
+			MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2,
+		},
 	}
 	limited := item
 	limited.Input, limited.StartToCloseMs, limited.Retry = nil, 0, nil
-	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.ScheduleToCloseDeadline = 2, &notBefore, 5000, &closeBy
+	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.ScheduleToCloseDeadline = 2, &notBefore, 5000,
+		&closeBy
 	pickedUp := item
 	pickedUp.Input, pickedUp.StartToCloseMs, pickedUp.Retry = nil, 0, nil
 	pickedUp.PossibleDuplicate, pickedUp.Redrive = true, &provider.Redrive{Record: "c3f6", Times: 2}
-	timer := provider.Timer{V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: due}
+	timer := provider.Timer{
+		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: due,
+	}
 	activitys := timer
 	activitys.Activity = true
-	fired := provider.Message{V: 1, Kind: provider.MessageTimerFired, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: &due}
+	fired := provider.Message{
+		V: 1, Kind: provider.MessageTimerFired, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2,
+		TimerID: 5, FireAt: &due,
+	}
 	ended := fired
 	ended.Activity = true
 	refresh := timer
 	refresh.TimerID, refresh.Refresh = 2, 3
-	wake := provider.Message{V: 1, Kind: provider.MessageWake, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 2, Refresh: 3}
-	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", Redrive: &provider.Redrive{Record: "c3f6", Times: 1}}
+	wake := provider.Message{
+		V: 1, Kind: provider.MessageWake, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 2,
+		Refresh: 3,
+	}
+	event := provider.Message{
+		V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1",
+		Redrive: &provider.Redrive{Record: "c3f6", Times: 1},
+	}
 	again := item
 	again.Attempt, again.NotBefore, again.PossibleDuplicate, again.ResendCount = 3, &notBefore, true, 2
 	attempt, dueAttempt := timer, fired
 	attempt.Attempt, dueAttempt.Attempt = 3, 3
 	attempts := provider.Message{
-		V: 1, Kind: provider.MessageActivityAttempts, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
-			{ActivityID: 5, Attempt: 2, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "a-message.1", Segment: 2, RetryAt: &notBefore},
-			{ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "another.4", Segment: 2},
+		V: 1, Kind: provider.MessageActivityAttempts, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2,
+		Outcomes: []provider.ActivityOutcome{
+			{
+				ActivityID: 5, Attempt: 2, Error: &history.Failure{Type: "StockError", Message: "sold out"},
+				Run: "a-message.1", Segment: 2, RetryAt: &notBefore,
+			},
+			{
+				ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"},
+				Run: "another.4", Segment: 2,
+			},
 		},
 	}
 	fair := item
 	fair.Retry, fair.FairnessKey, fair.Hub = nil, "tenant-7", "orders"
 	exclusive := fair
-	exclusive.FairnessKey, exclusive.Queue, exclusive.ExclusiveKey = "", history.ExclusiveQueue(item.Queue), "account-17"
+	exclusive.FairnessKey, exclusive.Queue, exclusive.ExclusiveKey = "", history.ExclusiveQueue(item.Queue),
+		"account-17"
 	signed := limited
 	signed.Hub = "orders"
-	signed.Token = provider.NewTokens("orders", provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
+	signed.Token = provider.NewTokens("orders",
+		provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
 	awaited.WaitForCancellation, awaitedTimer.WaitForCancellation = true, true
 	once := fair
 	once.FairnessKey, once.AtMostOnce = "", true
 	outcomes := provider.Message{
-		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
-			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"}, Ended: history.OutcomeAbandoned, SeenAt: &seen},
+		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2,
+		Outcomes: []provider.ActivityOutcome{
+			{
+				ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"},
+				Ended: history.OutcomeAbandoned, SeenAt: &seen,
+			},
 		},
 	}
 	moved := event
@@ -73,9 +101,12 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	ofHub.Redrive, ofHub.Hub = nil, "orders"
 	by := event
 	by.Redrive, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
-	terminate := provider.Message{V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy}
+	terminate := provider.Message{
+		V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy,
+	}
 	paused := provider.Message{
-		V: 1, Kind: provider.MessageExecutionSuspended, InstanceID: "order-7", StartID: "01JSTART", EventID: "perdure:pause:01JPAUSE", Text: "the carrier asks to wait", RequestedBy: by.RequestedBy,
+		V: 1, Kind: provider.MessageExecutionSuspended, InstanceID: "order-7", StartID: "01JSTART",
+		EventID: "perdure:pause:01JPAUSE", Text: "the carrier asks to wait", RequestedBy: by.RequestedBy,
 	}
 	resumed := paused
 	resumed.Kind, resumed.Text = provider.MessageExecutionResumed, ""
@@ -84,22 +115,27 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	itemTraced.TraceParent = traced
 	eventTraced.Redrive, eventTraced.TraceParent = nil, traced
 	pending := outcomes
-	pending.Kind, pending.Outcomes = provider.MessageActivityPending, []provider.ActivityOutcome{{ActivityID: 5, Attempt: 1, Pending: &provider.PendingAttempt{
-		Name: "charge", Since: seen, Segment: 2, StartToCloseDeadline: &closeBy, HeartbeatMs: 5000, LastHeartbeatAt: &notBefore, ScheduleToCloseDeadline: &due, WaitForCancellation: true, GraceMs: 10_000,
-		Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
-	}}}
+	pending.Kind, pending.Outcomes = provider.MessageActivityPending,
+		[]provider.ActivityOutcome{{ActivityID: 5, Attempt: 1, Pending: &provider.PendingAttempt{
+			Name: "charge", Since: seen, Segment: 2, StartToCloseDeadline: &closeBy, HeartbeatMs: 5000,
+			LastHeartbeatAt: &notBefore, ScheduleToCloseDeadline: &due, WaitForCancellation: true, GraceMs: 10_000,
+			Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
+		}}}
 	all := betweenInstances(traced, notBefore)
 	maps.Copy(all, map[string]any{
 		"activitypending": pending,
 		"workitem-traced": itemTraced, "event-traced": eventTraced,
 		"event-by": by, "terminate-by": terminate, "executionsuspended": paused, "executionresumed": resumed,
 		"event-hub": ofHub,
-		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
-		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
-		"timer-refresh": refresh, "wake-refresh": wake,
-		"workitem-waits": awaited, "workitem-fair": fair, "workitem-exclusive": exclusive, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
-		"workitem-token": signed,
-		"workitem-once":  once, "workitem-pickedup": pickedUp, "event-pickedup": event, "event-moved": moved,
+		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired,
+		"timerfired-activity": ended,
+		"workitem-again":      again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt,
+		"activityattempts": attempts,
+		"timer-refresh":    refresh, "wake-refresh": wake,
+		"workitem-waits": awaited, "workitem-fair": fair, "workitem-exclusive": exclusive, "timer-waits": awaitedTimer,
+		"activityoutcomes-ended": outcomes,
+		"workitem-token":         signed,
+		"workitem-once":          once, "workitem-pickedup": pickedUp, "event-pickedup": event, "event-moved": moved,
 	})
 	for name, want := range all {
 		t.Run(name, func(t *testing.T) {
@@ -123,24 +159,34 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	sender := &history.Parent{InstanceID: "order-7", ExecutionID: "01JEXECUTION", EventID: 5}
 	update := provider.Message{
-		V: 1, Kind: provider.MessageUpdateSent, InstanceID: "@stock@tea", Hub: "orders", Name: "hold", EventID: "01JEXECUTION:5", Data: history.Payload(`"order-7"`),
+		V: 1, Kind: provider.MessageUpdateSent, InstanceID: "@stock@tea", Hub: "orders", Name: "hold",
+		EventID: "01JEXECUTION:5", Data: history.Payload(`"order-7"`),
 		Parent: sender, SentAt: &at, SourceEventID: 5,
 	}
 	starts := update
-	starts.EventID, starts.Orchestration, starts.Version, starts.Input, starts.TraceParent = "delivery-3", "@stock", "2", history.Payload(`{"Free":1}`), traced
+	starts.EventID, starts.Orchestration, starts.Version, starts.Input, starts.TraceParent = "delivery-3", "@stock",
+		"2", history.Payload(`{"Free":1}`), traced
 	answer := provider.Message{
-		V: 1, Kind: provider.MessageUpdateAnswered, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", SourceEventID: 5, ChildID: "@stock@tea", Result: history.Payload(`3`),
+		V: 1, Kind: provider.MessageUpdateAnswered, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders",
+		SourceEventID: 5, ChildID: "@stock@tea", Result: history.Payload(`3`),
 	}
 	failed, rejected, over := answer, answer, answer
-	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{Type: history.TypeUpdateFailed, Message: "sold out", Cause: &history.Failure{Type: "StockError", Message: "sold out"}}
-	rejected.Result, rejected.Error = nil, &history.Failure{Type: history.TypeUpdateRejected, Message: "it was rejected", Reason: history.RejectedLimit}
+	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{
+		Type: history.TypeUpdateFailed, Message: "sold out",
+		Cause: &history.Failure{Type: "StockError", Message: "sold out"},
+	}
+	rejected.Result, rejected.Error = nil, &history.Failure{
+		Type: history.TypeUpdateRejected, Message: "it was rejected", Reason: history.RejectedLimit,
+	}
 	over.Result, over.Error = nil, provider.EndedFailure("@stock@tea")
 	event := update
 	event.Kind, event.Name = provider.MessageEventSent, "packed"
 	heard := answer
-	heard.Kind, heard.Result, heard.SourceEventID, heard.SourceEventIDs = provider.MessageEventAnswered, nil, 0, []history.Range{{First: 5, Last: 6}}
+	heard.Kind, heard.Result, heard.SourceEventID, heard.SourceEventIDs = provider.MessageEventAnswered, nil, 0,
+		[]history.Range{{First: 5, Last: 6}}
 	return map[string]any{
-		"updatesent": update, "updatesent-starts": starts, "updateanswered": answer, "updateanswered-failed": failed, "updateanswered-rejected": rejected, "updateanswered-over": over,
+		"updatesent": update, "updatesent-starts": starts, "updateanswered": answer, "updateanswered-failed": failed,
+		"updateanswered-rejected": rejected, "updateanswered-over": over,
 		"eventsent": event, "eventanswered": heard,
 	}
 }

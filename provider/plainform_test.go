@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What travels most is read in its plain form, without encoding/json. It is what encoding/json reads, whatever the body.
+// What travels most is read in its plain form, without encoding/json. It is what encoding/json reads, whatever the
+// body.
 func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.json")
@@ -31,8 +32,10 @@ func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
 	bodies = append(bodies, plainBodies()...)
 
 	pieces := []string{
-		``, ` `, `"`, `\`, `,`, `{`, `}`, `[`, `]`, `:`, `null`, `true`, `false`, `0`, `01`, `-1`, `1.5`, `1e3`, `9223372036854775808`, `é`, "\x00", "\xff", `\u0041`, `""`,
-		`{"a":[1,"}"]}`, `"v":1,`, `"input":2,`, `,"V":2`, `"unknown":1,`, `"attempt":0,`, `},{`, `"result":null`, strings.Repeat("[", 1200),
+		``, ` `, `"`, `\`, `,`, `{`, `}`, `[`, `]`, `:`, `null`, `true`, `false`, `0`, `01`, `-1`, `1.5`, `1e3`,
+		`9223372036854775808`, `é`, "\x00", "\xff", `\u0041`, `""`,
+		`{"a":[1,"}"]}`, `"v":1,`, `"input":2,`, `,"V":2`, `"unknown":1,`, `"attempt":0,`, `},{`, `"result":null`,
+		strings.Repeat("[", 1200),
 	}
 	for _, body := range bodies {
 		same(t, body, provider.DecodeWorkItem)
@@ -70,15 +73,23 @@ func same[T any](t *testing.T, body string, decode func(string) (T, error)) {
 // plainBodies are work items and messages with all the fields that the plain form has.
 func plainBodies() []string {
 	item := provider.WorkItem{
-		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge", Queue: "payments", Attempt: 1, Input: history.Payload(`{"order":[1,"}"]}`),
-		StartToCloseMs: 60_000, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", HeartbeatMs: 5000, Hub: "orders", PossibleDuplicate: true, WaitForCancellation: true, Token: "w1.1.xyz",
+		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge",
+		Queue: "payments", Attempt: 1, Input: history.Payload(`{"order":[1,"}"]}`),
+		StartToCloseMs: 60_000, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		HeartbeatMs: 5000, Hub: "orders", PossibleDuplicate: true, WaitForCancellation: true, Token: "w1.1.xyz",
 	}
 	outcomes := provider.Message{
-		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", Segment: 2, Outcomes: []provider.ActivityOutcome{
-			{ActivityID: 5, Attempt: 1, Result: history.Payload(`"a, b"`)}, {ActivityID: 6, Attempt: 2, Result: history.Payload(`{"a":[1,2]}`)}, {ActivityID: 7, Attempt: 1},
+		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders",
+		Segment: 2, Outcomes: []provider.ActivityOutcome{
+			{ActivityID: 5, Attempt: 1, Result: history.Payload(`"a, b"`)},
+			{ActivityID: 6, Attempt: 2, Result: history.Payload(`{"a":[1,2]}`)},
+			{ActivityID: 7, Attempt: 1},
 		},
 	}
-	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", Data: history.Payload(`[{},"\""]`)}
+	event := provider.Message{
+		V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1",
+		Data: history.Payload(`[{},"\""]`),
+	}
 	return []string{written(item), written(outcomes), written(event)}
 }
 
@@ -114,14 +125,16 @@ func TestTextsDoNotKeepALargeBody(t *testing.T) {
 	t.Parallel()
 	for size, shares := range map[int]bool{100: true, 4 << 10: false} {
 		body := written(provider.WorkItem{
-			V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 1, ActivityID: 3, Name: "charge", Queue: "default", Attempt: 1,
+			V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 1, ActivityID: 3, Name: "charge",
+			Queue: "default", Attempt: 1,
 			Input: history.Payload(`"` + strings.Repeat("x", size) + `"`),
 		})
 		w, err := provider.DecodeWorkItem(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		from, id := uintptr(unsafe.Pointer(unsafe.StringData(body))), uintptr(unsafe.Pointer(unsafe.StringData(w.InstanceID)))
+		from, id := uintptr(unsafe.Pointer(unsafe.StringData(body))),
+			uintptr(unsafe.Pointer(unsafe.StringData(w.InstanceID)))
 		if got := from <= id && id < from+uintptr(len(body)); got != shares {
 			t.Errorf("of a body with an input of %d bytes: the id shares its memory: %v", size, got)
 		}

@@ -14,7 +14,8 @@ func TestAHoldIsSharedAndEndsForGood(t *testing.T) {
 	t.Parallel()
 	r := provider.Record{Hold: provider.NewHold(noon, time.Minute)}
 	other := r
-	if !r.LockedUntil().Equal(noon.Add(time.Minute)) || !r.Held(noon.Add(59*time.Second)) || r.Held(noon.Add(time.Minute)) || r.Hold.Length() != time.Minute {
+	if !r.LockedUntil().Equal(noon.Add(time.Minute)) || !r.Held(noon.Add(59*time.Second)) ||
+		r.Held(noon.Add(time.Minute)) || r.Hold.Length() != time.Minute {
 		t.Errorf("held until %v", r.LockedUntil())
 	}
 	if !other.Hold.Extend(noon, time.Hour) || !r.Held(noon.Add(59*time.Minute)) || r.Held(noon.Add(time.Hour)) {

@@ -16,7 +16,9 @@ func key(id string, letter string) *provider.TokenKey {
 }
 
 func signed() provider.WorkItem {
-	return provider.WorkItem{V: 1, ExecutionID: "01JEXECUTION01JEXECUTION00", Segment: 2, ActivityID: 5, Queue: "payments", Attempt: 1}
+	return provider.WorkItem{
+		V: 1, ExecutionID: "01JEXECUTION01JEXECUTION00", Segment: 2, ActivityID: 5, Queue: "payments", Attempt: 1,
+	}
 }
 
 // Whatever is signed is read back unchanged by the hub that signed it, also with the keys used before.
@@ -24,11 +26,15 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	t.Parallel()
 	old, next := key("1", "a"), key("2", "b")
 	before, now := provider.NewTokens("orders", old), provider.NewTokens("orders", old, next)
-	longest := provider.WorkItem{V: 1, ExecutionID: strings.Repeat("x", 256), Segment: math.MaxInt64, ActivityID: math.MaxInt64, Queue: strings.Repeat("q", 80), Attempt: math.MaxInt32}
+	longest := provider.WorkItem{
+		V: 1, ExecutionID: strings.Repeat("x", 256), Segment: math.MaxInt64, ActivityID: math.MaxInt64,
+		Queue: strings.Repeat("q", 80), Attempt: math.MaxInt32,
+	}
 	for _, want := range []provider.WorkItem{signed(), longest, {V: 1}} {
 		token := before.Sign(&want)
 		for _, reader := range []*provider.TokenSigner{before, now} {
-			if got, err := reader.Verify(token); err != nil || got.Queue != want.Queue || got.ExecutionID != want.ExecutionID || got.Segment != want.Segment ||
+			if got, err := reader.Verify(token); err != nil || got.Queue != want.Queue ||
+				got.ExecutionID != want.ExecutionID || got.Segment != want.Segment ||
 				got.ActivityID != want.ActivityID || got.Attempt != want.Attempt || got.V != provider.WireVersion {
 				t.Errorf("%s: %+v, %v", token, got, err)
 			}
@@ -60,8 +66,11 @@ func TestWhatIsNotSignedIsNoToken(t *testing.T) {
 	good := tokens.Sign(&w)
 	text := strings.TrimPrefix(good, "w1.1.")
 	hostile := []string{
-		"", ".", "..", "...", "w1", "w1.", "w1..", "w1.1", "w1.1.", "w1.1.!!!", "w2.1." + text, "W1.1." + text, "w1.2." + text, "w1.01." + text, "1." + text, text, good + "A", good + ".", good + "=", " " + good,
-		good + "\n", "w1.1.\x00", strings.Repeat("w1.1.", 1<<20), "w1.1." + strings.Repeat("A", 1<<20), "w1.1." + base64.RawURLEncoding.EncodeToString(make([]byte, 16)), "w1.1." + base64.RawURLEncoding.EncodeToString(make([]byte, 17)),
+		"", ".", "..", "...", "w1", "w1.", "w1..", "w1.1", "w1.1.", "w1.1.!!!", "w2.1." + text, "W1.1." + text,
+		"w1.2." + text, "w1.01." + text, "1." + text, text, good + "A", good + ".", good + "=", " " + good,
+		good + "\n", "w1.1.\x00", strings.Repeat("w1.1.", 1<<20), "w1.1." + strings.Repeat("A", 1<<20),
+		"w1.1." + base64.RawURLEncoding.EncodeToString(make([]byte, 16)),
+		"w1.1." + base64.RawURLEncoding.EncodeToString(make([]byte, 17)),
 	}
 	for n := range len(text) {
 		hostile = append(hostile, "w1.1."+text[:n])

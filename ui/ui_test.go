@@ -54,7 +54,8 @@ func TestDocument_hasNoExternalReferences(t *testing.T) {
 	t.Parallel()
 	body := get(t, http.MethodGet, Path).Body.String()
 	for _, pattern := range []string{
-		`(?i)\bsrc=`, `(?i)@import`, `\burl\(`, ` on[a-z]+="`, `\bstyle="`, `innerHTML`, `insertAdjacentHTML`, `document\.write`,
+		`(?i)\bsrc=`, `(?i)@import`, `\burl\(`, ` on[a-z]+="`, `\bstyle="`, `innerHTML`, `insertAdjacentHTML`,
+		`document\.write`,
 		`\beval\(`, `/\*script\*/`, `/\*styles\*/`,
 	} {
 		if found := regexp.MustCompile(pattern).FindString(body); found != "" {

@@ -10,8 +10,9 @@ import (
 	"github.com/golangci/plugin-module-register/register"
 )
 
-// What is known of a package travels to those that import it, in the form in which golangci-lint keeps it: the plugin's analyzer tells of the clock that an
-// orchestration reaches through two other packages, and of a method that waits in another.
+// What is known of a package travels to those that import it, in the form in which golangci-lint keeps it: the plugin's
+// analyzer tells of the clock that an orchestration reaches through two other packages, and of a method that waits in
+// another.
 func TestFactsTravelBetweenPackages(t *testing.T) {
 	t.Parallel()
 	build, err := register.GetPlugin("perdure")
@@ -26,7 +27,8 @@ func TestFactsTravelBetweenPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule}, "../testdata/wrong/effects", "../testdata/wrong/holders")
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule},
+		"../testdata/wrong/effects", "../testdata/wrong/holders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,9 @@ func TestFactsTravelBetweenPackages(t *testing.T) {
 			found.WriteString(d.Message + "\n")
 		}
 	}
-	for _, want := range []string{"which calls far.Stamp (far/far.go:11), which calls time.Now", "ranges over a map and calls holding.Saga.Pause"} {
+	for _, want := range []string{
+		"which calls far.Stamp (far/far.go:11), which calls time.Now", "ranges over a map and calls holding.Saga.Pause",
+	} {
 		if !strings.Contains(found.String(), want) {
 			t.Errorf("not found: %s in\n%s", want, found.String())
 		}

@@ -31,7 +31,10 @@ func Read(servers []int) Usage {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails only for an invalid argument
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	u := Usage{Self: time.Duration(r.Utime.Nano() + r.Stime.Nano()), Machine: machine(), Allocs: m.Mallocs, Bytes: m.TotalAlloc}
+	u := Usage{
+		Self: time.Duration(r.Utime.Nano() + r.Stime.Nano()), Machine: machine(), Allocs: m.Mallocs,
+		Bytes: m.TotalAlloc,
+	}
 	for _, pid := range family(servers) {
 		u.Servers += process(pid)
 	}

@@ -44,7 +44,9 @@ func openDBOS(ctx context.Context, folder string) (*Opened, error) {
 		return o.failed(err)
 	}
 	o.Engine = e
-	e.c, err = dbos.NewDBOSContext(context.WithoutCancel(ctx), dbos.Config{AppName: benchName, SystemDBPool: e.pool, Logger: discard()})
+	e.c, err = dbos.NewDBOSContext(context.WithoutCancel(ctx), dbos.Config{
+		AppName: benchName, SystemDBPool: e.pool, Logger: discard(),
+	})
 	if err != nil {
 		return o.failed(err)
 	}
@@ -107,11 +109,15 @@ func (e *dbosEngine) Cancel(_ context.Context, id string) error { return dbos.Ca
 func (e *dbosEngine) Close() error { return nil }
 
 func dbStep(ctx dbos.DBOSContext, in workload.Payload) (int, error) {
-	return dbos.RunAsStep(ctx, func(context.Context) (int, error) { return workload.Noop(in), nil }, dbos.WithStepName("noop"))
+	return dbos.RunAsStep(ctx, func(context.Context) (int, error) {
+		return workload.Noop(in), nil
+	}, dbos.WithStepName("noop"))
 }
 
 func dbBlock(ctx dbos.DBOSContext, id string) (int, error) {
-	return dbos.RunAsStep(ctx, func(ctx context.Context) (int, error) { return 1, workload.Block(ctx, id, nil) }, dbos.WithStepName("block"))
+	return dbos.RunAsStep(ctx, func(ctx context.Context) (int, error) {
+		return 1, workload.Block(ctx, id, nil)
+	}, dbos.WithStepName("block"))
 }
 
 func dbChain(ctx dbos.DBOSContext, in workload.Input) (int, error) {

@@ -24,7 +24,9 @@ func durableTask() Peer {
 func openDurableTask(ctx context.Context, _ string) (*Opened, error) {
 	r := task.NewTaskRegistry()
 	var errs []error
-	for k, f := range map[workload.Kind]task.Orchestrator{workload.Chain: dtChain, workload.Fan: dtFan, workload.Race: dtRace, workload.Hold: dtHold} {
+	for k, f := range map[workload.Kind]task.Orchestrator{
+		workload.Chain: dtChain, workload.Fan: dtFan, workload.Race: dtRace, workload.Hold: dtHold,
+	} {
 		errs = append(errs, r.AddOrchestratorN(string(k), f))
 	}
 	errs = append(errs, r.AddActivityN("noop", dtNoop), r.AddActivityN("block", dtBlock))
@@ -32,7 +34,8 @@ func openDurableTask(ctx context.Context, _ string) (*Opened, error) {
 	be := &countedTaskBackend{sqlite.NewSqliteBackend(sqlite.NewSqliteOptions(""), discardLogger{}), &e.tally}
 	x := task.NewTaskExecutor(r)
 	n := backend.WithMaxParallelism(100)
-	e.w = backend.NewTaskHubWorker(be, backend.NewOrchestrationWorker(be, x, discardLogger{}, n), backend.NewActivityTaskWorker(be, x, discardLogger{}, n), discardLogger{})
+	e.w = backend.NewTaskHubWorker(be, backend.NewOrchestrationWorker(be, x, discardLogger{}, n),
+		backend.NewActivityTaskWorker(be, x, discardLogger{}, n), discardLogger{})
 	e.c = backend.NewTaskHubClient(be)
 	return &Opened{Engine: e}, errors.Join(append(errs, e.w.Start(context.WithoutCancel(ctx)))...)
 }
@@ -45,7 +48,8 @@ type durableTaskEngine struct {
 }
 
 func (e *durableTaskEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (out int, err error) {
-	id, err := e.c.ScheduleNewOrchestration(ctx, string(kind), api.WithInstanceID(api.InstanceID(in.ID)), api.WithInput(in))
+	id, err := e.c.ScheduleNewOrchestration(ctx, string(kind), api.WithInstanceID(api.InstanceID(in.ID)),
+		api.WithInput(in))
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +113,8 @@ func dtChain(ctx *task.OrchestrationContext) (any, error) {
 	sum := 0
 	for i := range in.N {
 		var v int
-		if err := ctx.CallActivity("noop", task.WithActivityInput(workload.NewPayload(in.ID, i))).Await(&v); err != nil {
+		if err := ctx.CallActivity("noop",
+			task.WithActivityInput(workload.NewPayload(in.ID, i))).Await(&v); err != nil {
 			return nil, err
 		}
 		sum += v
@@ -169,7 +174,9 @@ type countedTaskBackend struct {
 	t *tally
 }
 
-func (b *countedTaskBackend) CreateOrchestrationInstance(ctx context.Context, e *backend.HistoryEvent, o ...backend.OrchestrationIdReusePolicyOptions) error {
+func (b *countedTaskBackend) CreateOrchestrationInstance(
+	ctx context.Context, e *backend.HistoryEvent, o ...backend.OrchestrationIdReusePolicyOptions,
+) error {
 	return b.t.call(func() error { return b.Backend.CreateOrchestrationInstance(ctx, e, o...) })
 }
 
@@ -178,12 +185,16 @@ func (b *countedTaskBackend) GetOrchestrationWorkItem(ctx context.Context) (*bac
 	return b.Backend.GetOrchestrationWorkItem(ctx)
 }
 
-func (b *countedTaskBackend) GetOrchestrationRuntimeState(ctx context.Context, w *backend.OrchestrationWorkItem) (*backend.OrchestrationRuntimeState, error) {
+func (b *countedTaskBackend) GetOrchestrationRuntimeState(
+	ctx context.Context, w *backend.OrchestrationWorkItem,
+) (*backend.OrchestrationRuntimeState, error) {
 	defer b.t.add(time.Now())
 	return b.Backend.GetOrchestrationRuntimeState(ctx, w)
 }
 
-func (b *countedTaskBackend) CompleteOrchestrationWorkItem(ctx context.Context, w *backend.OrchestrationWorkItem) error {
+func (b *countedTaskBackend) CompleteOrchestrationWorkItem(
+	ctx context.Context, w *backend.OrchestrationWorkItem,
+) error {
 	return b.t.call(func() error { return b.Backend.CompleteOrchestrationWorkItem(ctx, w) })
 }
 

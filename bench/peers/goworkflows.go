@@ -30,7 +30,9 @@ var goWorkflowsKinds = map[workload.Kind]any{
 
 func openGoWorkflows(context.Context, string) (*Opened, error) {
 	e := &goWorkflowsEngine{}
-	e.b = monoprocess.NewMonoprocessBackend(&countedBackend{sqlite.NewInMemoryBackend(sqlite.WithBackendOptions(backend.WithLogger(discard()))), &e.tally})
+	e.b = monoprocess.NewMonoprocessBackend(&countedBackend{
+		sqlite.NewInMemoryBackend(sqlite.WithBackendOptions(backend.WithLogger(discard()))), &e.tally,
+	})
 	w := worker.New(e.b, nil)
 	for _, k := range goWorkflowsKinds {
 		if err := w.RegisterWorkflow(k); err != nil {
@@ -61,7 +63,8 @@ type goWorkflowsEngine struct {
 }
 
 func (e *goWorkflowsEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
-	i, err := e.c.CreateWorkflowInstance(ctx, client.WorkflowInstanceOptions{InstanceID: in.ID}, goWorkflowsKinds[kind], in)
+	i, err := e.c.CreateWorkflowInstance(ctx, client.WorkflowInstanceOptions{InstanceID: in.ID}, goWorkflowsKinds[kind],
+		in)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +89,8 @@ func gwBlock(ctx context.Context, id string) (int, error) { return 1, workload.B
 func gwChain(ctx workflow.Context, in workload.Input) (int, error) {
 	sum := 0
 	for i := range in.N {
-		v, err := workflow.ExecuteActivity[int](ctx, workflow.DefaultActivityOptions, gwNoop, workload.NewPayload(in.ID, i)).Get(ctx)
+		v, err := workflow.ExecuteActivity[int](ctx, workflow.DefaultActivityOptions, gwNoop,
+			workload.NewPayload(in.ID, i)).Get(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -98,7 +102,8 @@ func gwChain(ctx workflow.Context, in workload.Input) (int, error) {
 func gwFan(ctx workflow.Context, in workload.Input) (int, error) {
 	fs := make([]workflow.Future[int], in.N)
 	for i := range fs {
-		fs[i] = workflow.ExecuteActivity[int](ctx, workflow.DefaultActivityOptions, gwNoop, workload.NewPayload(in.ID, i))
+		fs[i] = workflow.ExecuteActivity[int](ctx, workflow.DefaultActivityOptions, gwNoop,
+			workload.NewPayload(in.ID, i))
 	}
 	sum := 0
 	for _, f := range fs {
@@ -117,7 +122,9 @@ func gwRace(ctx workflow.Context, in workload.Input) (int, error) {
 	f := workflow.ExecuteActivity[int](limited, workflow.DefaultActivityOptions, gwBlock, in.ID)
 	workflow.Select(ctx,
 		workflow.Await(f, func(workflow.Context, workflow.Future[int]) {}),
-		workflow.Await(workflow.ScheduleTimer(ctx, workload.RaceTimer), func(workflow.Context, workflow.Future[any]) { workload.Mark(workload.TimerMark(in.ID)) }),
+		workflow.Await(workflow.ScheduleTimer(ctx, workload.RaceTimer), func(workflow.Context, workflow.Future[any]) {
+			workload.Mark(workload.TimerMark(in.ID))
+		}),
 	)
 	cancel()
 	return f.Get(ctx)
@@ -139,7 +146,9 @@ func (b *countedBackend) CreateWorkflowInstance(ctx context.Context, i *workflow
 	return b.t.call(func() error { return b.Backend.CreateWorkflowInstance(ctx, i, e) })
 }
 
-func (b *countedBackend) GetWorkflowInstanceHistory(ctx context.Context, i *workflow.Instance, last *int64) ([]*history.Event, error) {
+func (b *countedBackend) GetWorkflowInstanceHistory(
+	ctx context.Context, i *workflow.Instance, last *int64,
+) ([]*history.Event, error) {
 	defer b.t.add(time.Now())
 	return b.Backend.GetWorkflowInstanceHistory(ctx, i, last)
 }
@@ -163,6 +172,8 @@ func (b *countedBackend) GetActivityTask(ctx context.Context, queues []workflow.
 	return b.Backend.GetActivityTask(ctx, queues)
 }
 
-func (b *countedBackend) CompleteActivityTask(ctx context.Context, task *backend.ActivityTask, result *history.Event) error {
+func (b *countedBackend) CompleteActivityTask(
+	ctx context.Context, task *backend.ActivityTask, result *history.Event,
+) error {
 	return b.t.call(func() error { return b.Backend.CompleteActivityTask(ctx, task, result) })
 }

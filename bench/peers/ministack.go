@@ -94,11 +94,15 @@ func (e *ministackEngine) count(stack *middleware.Stack) error {
 }
 
 func (e *ministackEngine) createQueues(ctx context.Context) (dynamo.HubConfig, error) {
-	where := dynamo.HubConfig{Name: benchName, Table: benchName, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where := dynamo.HubConfig{
+		Name: benchName, Table: benchName, WorkQueues: map[string]string{}, DeadLetters: map[string]string{},
+	}
 	var errs []error
 	create := func(name, suffix string, visibility time.Duration) string {
 		in := &sqs.CreateQueueInput{
-			QueueName: aws.String("bench-" + name + suffix), Attributes: map[string]string{"VisibilityTimeout": strconv.Itoa(int(visibility.Seconds()))},
+			QueueName: aws.String("bench-" + name + suffix), Attributes: map[string]string{
+				"VisibilityTimeout": strconv.Itoa(int(visibility.Seconds())),
+			},
 		}
 		if strings.HasSuffix(suffix, ".fifo") {
 			in.Attributes["FifoQueue"], in.Attributes["ContentBasedDeduplication"] = "true", "false"
@@ -130,11 +134,15 @@ const receivers = 8
 
 func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.HubConfig) error {
 	r := registry()
-	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: benchName, Logger: discard(), HubName: where.Name, Interceptors: e.interceptors()})
+	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{
+		BuildID: benchName, Logger: discard(), HubName: where.Name, Interceptors: e.interceptors(),
+	})
 	if err != nil {
 		return err
 	}
-	worker, err := dispatch.NewWorker(r, p, &dispatch.WorkerOptions{BuildID: benchName, Queue: perdure.DefaultQueue, Logger: discard(), HubName: where.Name})
+	worker, err := dispatch.NewWorker(r, p, &dispatch.WorkerOptions{
+		BuildID: benchName, Queue: perdure.DefaultQueue, Logger: discard(), HubName: where.Name,
+	})
 	if err != nil {
 		return err
 	}
@@ -144,7 +152,9 @@ func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.HubConfig) erro
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	for url, h := range map[string]handler{where.InboxURL: orchestrator, where.WorkQueues[perdure.DefaultQueue]: worker, where.TimersURL: renewer} {
+	for url, h := range map[string]handler{
+		where.InboxURL: orchestrator, where.WorkQueues[perdure.DefaultQueue]: worker, where.TimersURL: renewer,
+	} {
 		for range receivers {
 			e.loops.Go(func() { e.receive(ctx, url, h) })
 		}
@@ -169,7 +179,9 @@ func (e *ministackEngine) receive(ctx context.Context, url string, h handler) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
 		for i, m := range out.Messages {
 			if !failed[*m.MessageId] {
-				in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+				in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
+					Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle,
+				})
 			}
 		}
 		if len(in.Entries) > 0 {

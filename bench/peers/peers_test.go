@@ -14,7 +14,8 @@ import (
 // small is a size that takes a second or two.
 func small() workload.Size {
 	return workload.Size{
-		Instances: 2, SequenceLength: 3, Within: time.Minute, InFlight: 2, Wide: 10, Short: 2, Long: 4, Stops: 1, StopsLimit: time.Second,
+		Instances: 2, SequenceLength: 3, Within: time.Minute, InFlight: 2, Wide: 10, Short: 2, Long: 4, Stops: 1,
+		StopsLimit: time.Second,
 	}
 }
 

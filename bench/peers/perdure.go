@@ -19,7 +19,9 @@ func perdureInMemory() Peer {
 		Open: func(context.Context, string) (*Opened, error) {
 			e := &memory{}
 			var err error
-			e.hub, err = simhub.New(simhub.Options{Registry: registry(), Concurrency: 16, Intercept: e.intercept, Interceptors: e.interceptors()})
+			e.hub, err = simhub.New(simhub.Options{
+				Registry: registry(), Concurrency: 16, Intercept: e.intercept, Interceptors: e.interceptors(),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -40,9 +42,10 @@ func registry() *perdure.Registry {
 	perdure.AddOrchestration(r, string(workload.Chain), perdureChain)
 	perdure.AddOrchestration(r, string(workload.Fan), perdureFan)
 	perdure.AddOrchestration(r, string(workload.Race), perdureRace)
-	perdure.AddOrchestration(r, string(workload.Hold), func(ctx *perdure.OrchestrationContext, in workload.Input) (int, error) {
-		return perdure.CallActivity(ctx, perdureBlock, in.ID).Await(ctx)
-	})
+	perdure.AddOrchestration(r, string(workload.Hold),
+		func(ctx *perdure.OrchestrationContext, in workload.Input) (int, error) {
+			return perdure.CallActivity(ctx, perdureBlock, in.ID).Await(ctx)
+		})
 	return r
 }
 

@@ -45,13 +45,15 @@ func openRestate(ctx context.Context, folder string) (*Opened, error) {
 		Handler(string(workload.Hold), restate.NewServiceHandler(rsHold))
 	serving, stop := context.WithCancel(context.Background())
 	e := &restateEngine{
-		c:     ingress.NewClient(s.Ingress, ingress.WithHttpClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}})),
+		c: ingress.NewClient(s.Ingress,
+			ingress.WithHttpClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}})),
 		admin: s.Admin, stop: stop,
 	}
 	o.Engine = e
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.NewRestate().WithLogger(discard().Handler(), true).Bidirectional(true).Bind(orchestrations).Start(serving, s.Service)
+		failed <- server.NewRestate().WithLogger(discard().Handler(),
+			true).Bidirectional(true).Bind(orchestrations).Start(serving, s.Service)
 	}()
 	if err := e.register(ctx, "http://"+s.Service, failed); err != nil {
 		return o.failed(err)
@@ -137,11 +139,15 @@ func (e *restateEngine) Close() error {
 }
 
 func rsNoop(ctx restate.Context, in workload.Payload) restate.RunAsyncFuture[int] {
-	return restate.RunAsync(ctx, func(restate.RunContext) (int, error) { return workload.Noop(in), nil }, restate.WithName("noop"))
+	return restate.RunAsync(ctx, func(restate.RunContext) (int, error) {
+		return workload.Noop(in), nil
+	}, restate.WithName("noop"))
 }
 
 func rsBlock(ctx restate.Context, id string) restate.RunAsyncFuture[int] {
-	return restate.RunAsync(ctx, func(ctx restate.RunContext) (int, error) { return 1, workload.Block(ctx, id, nil) }, restate.WithName("block"))
+	return restate.RunAsync(ctx, func(ctx restate.RunContext) (int, error) {
+		return 1, workload.Block(ctx, id, nil)
+	}, restate.WithName("block"))
 }
 
 func rsChain(ctx restate.Context, in workload.Input) (int, error) {

@@ -38,7 +38,9 @@ func openTemporal(ctx context.Context, folder string) (*Opened, error) {
 	if err != nil {
 		return o.failed(err)
 	}
-	c, err := client.DialContext(ctx, client.Options{HostPort: s.Address, Namespace: s.Namespace, Logger: log.NewStructuredLogger(discard())})
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: s.Address, Namespace: s.Namespace, Logger: log.NewStructuredLogger(discard()),
+	})
 	if err != nil {
 		return o.failed(err)
 	}
@@ -46,7 +48,9 @@ func openTemporal(ctx context.Context, folder string) (*Opened, error) {
 		MaxConcurrentActivityTaskPollers: temporalPollers, MaxConcurrentWorkflowTaskPollers: temporalPollers,
 		MaxHeartbeatThrottleInterval: temporalHeartbeat, DefaultHeartbeatThrottleInterval: temporalHeartbeat,
 	})
-	for k, f := range map[workload.Kind]any{workload.Chain: tpChain, workload.Fan: tpFan, workload.Race: tpRace, workload.Hold: tpHold} {
+	for k, f := range map[workload.Kind]any{
+		workload.Chain: tpChain, workload.Fan: tpFan, workload.Race: tpRace, workload.Hold: tpHold,
+	} {
 		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: string(k)})
 	}
 	w.RegisterActivityWithOptions(tpNoop, activity.RegisterOptions{Name: "noop"})
@@ -88,7 +92,9 @@ func tpBlock(ctx context.Context, id string) (int, error) {
 }
 
 func tpOptions(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 2 * time.Second})
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 2 * time.Second,
+	})
 }
 
 func tpChain(ctx workflow.Context, in workload.Input) (int, error) {
@@ -126,7 +132,9 @@ func tpRace(ctx workflow.Context, in workload.Input) (int, error) {
 	f := workflow.ExecuteActivity(limited, "block", in.ID)
 	workflow.NewSelector(ctx).
 		AddFuture(f, func(workflow.Future) {}).
-		AddFuture(workflow.NewTimer(ctx, workload.RaceTimer), func(workflow.Future) { workload.Mark(workload.TimerMark(in.ID)) }).
+		AddFuture(workflow.NewTimer(ctx, workload.RaceTimer), func(workflow.Future) {
+			workload.Mark(workload.TimerMark(in.ID))
+		}).
 		Select(ctx)
 	cancel()
 	return 0, nil

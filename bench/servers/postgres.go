@@ -37,7 +37,8 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	bin, data := filepath.Join(dir, "native", "bin"), filepath.Join(dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync") //nolint:gosec // a pinned package
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres",
+		"--no-sync") //nolint:gosec // a pinned package
 	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("servers: initdb: %w\n%s", err, out), os.RemoveAll(dir))
@@ -47,8 +48,10 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 		return nil, err
 	}
 	// SIGQUIT shuts Postgres down immediately. Its data is not needed.
-	p, err := start(dir, options{as: as, stop: syscall.SIGQUIT, stderr: io.Discard}, filepath.Join(bin, "postgres"), "-D", data,
-		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(n), "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "shared_buffers=256MB")
+	p, err := start(dir, options{as: as, stop: syscall.SIGQUIT, stderr: io.Discard}, filepath.Join(bin, "postgres"),
+		"-D", data,
+		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(n), "-c", "unix_socket_directories=", "-c",
+		"max_connections=200", "-c", "shared_buffers=256MB")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +84,8 @@ func install(pkg, dir string) (*syscall.Credential, error) {
 		return nil, fmt.Errorf("servers: pg-symlinks.json: %w", err)
 	}
 	for _, l := range links {
-		if err := os.Symlink(filepath.Join(dir, l.Source), filepath.Join(dir, l.Target)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(filepath.Join(dir, l.Source), filepath.Join(dir, l.Target)); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("servers: %w", err)
 		}
 	}

@@ -31,9 +31,12 @@ func StartRestate(ctx context.Context, node string) (*Restate, error) {
 	at := func(i int) string { return "127.0.0.1:" + strconv.Itoa(n[i]) }
 	program := filepath.Join(node, "node_modules", "@restatedev", "restate-server-linux-x64", "bin", "restate-server")
 	p, err := start(dir, options{stop: syscall.SIGTERM, stderr: io.Discard, env: []string{
-		"RESTATE_BIND_ADDRESS=" + at(0), "RESTATE_ADVERTISED_ADDRESS=http://" + at(0), "RESTATE_INGRESS__BIND_ADDRESS=" + at(1),
-		"RESTATE_ADMIN__BIND_ADDRESS=" + at(2), "RESTATE_DISABLE_TELEMETRY=true", "RESTATE_LOG_FILTER=error", "DO_NOT_TRACK=1",
-	}}, program, "--no-logo", "--listen-mode", "tcp", "--node-name", "bench", "--base-dir", dir, "--default-num-partitions", "1")
+		"RESTATE_BIND_ADDRESS=" + at(0), "RESTATE_ADVERTISED_ADDRESS=http://" + at(0),
+		"RESTATE_INGRESS__BIND_ADDRESS=" + at(1),
+		"RESTATE_ADMIN__BIND_ADDRESS=" + at(2), "RESTATE_DISABLE_TELEMETRY=true", "RESTATE_LOG_FILTER=error",
+		"DO_NOT_TRACK=1",
+	}}, program, "--no-logo", "--listen-mode", "tcp", "--node-name", "bench", "--base-dir", dir,
+		"--default-num-partitions", "1")
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,8 @@ func Write(w io.Writer, results []Result, base string) {
 		}
 	}
 	if best, ratio := Ahead(results, base); best != "" {
-		fmt.Fprintf(w, "\nFive parallel activities: %s runs %.1f times as many orchestrations as the fastest peer, %s.\n",
+		fmt.Fprintf(w,
+			"\nFive parallel activities: %s runs %.1f times as many orchestrations as the fastest peer, %s.\n",
 			base, ratio, best)
 	}
 }
@@ -145,32 +146,60 @@ func firstLine(s string) string {
 
 func sections() []section {
 	return []section{
-		{workload.Sequence, "Ten activities in a row, one instance after another", "Values are for each activity. Allocations exclude servers.", []column{
-			{"time", func(r Result, b *Result) string { return duration(r.Latency()) + times(r, b, Result.latency) }},
-			{"of it the engine", func(r Result, _ *Result) string { return added(r) }},
-			{"CPU", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
-			{"allocations", allocations},
-			{"KB", func(r Result, _ *Result) string { return fmt.Sprintf("%.1f", r.each(float64(r.Used.Bytes))/1024) }},
-			{"store calls", calls},
-		}},
+		{
+			workload.Sequence, "Ten activities in a row, one instance after another",
+			"Values are for each activity. Allocations exclude servers.",
+			[]column{
+				{"time", func(r Result, b *Result) string {
+					return duration(r.Latency()) + times(r, b, Result.latency)
+				}},
+				{"of it the engine", func(r Result, _ *Result) string { return added(r) }},
+				{"CPU", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
+				{"allocations", allocations},
+				{"KB", func(r Result, _ *Result) string {
+					return fmt.Sprintf("%.1f", r.each(float64(r.Used.Bytes))/1024)
+				}},
+				{"store calls", calls},
+			},
+		},
 		{workload.Fan5, "Five parallel activities, twenty instances in flight", "", []column{
-			{"instances a second", func(r Result, b *Result) string { return fmt.Sprintf("%.0f", r.Rate()) + times(r, b, Result.Rate) }},
-			{"CPU an activity", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
+			{"instances a second", func(r Result, b *Result) string {
+				return fmt.Sprintf("%.0f", r.Rate()) + times(r, b, Result.Rate)
+			}},
+			{"CPU an activity", func(r Result, b *Result) string {
+				return duration(r.CPU()) + times(r, b, Result.cpu)
+			}},
 			{"allocations an activity", allocations},
 			{"store calls an activity", calls},
 		}},
 		{workload.Fan1000, "One instance, 1,000 parallel activities", "", []column{
 			{"time", func(r Result, b *Result) string { return duration(r.Outcome.Wall) + times(r, b, Result.wall) }},
-			{"CPU an activity", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
+			{"CPU an activity", func(r Result, b *Result) string {
+				return duration(r.CPU()) + times(r, b, Result.cpu)
+			}},
 			{"store calls an activity", calls},
 		}},
-		{workload.Growth, "One instance, activities in a row: an activity of 1,600 and one of 100", "A ratio of 1 is linear.", []column{
-			{"of 100", func(r Result, _ *Result) string { return duration(r.Outcome.ShortEach) }},
-			{"of 1,600", func(r Result, b *Result) string { return duration(r.Outcome.LongEach) + times(r, b, Result.long) }},
-			{"ratio", func(r Result, _ *Result) string { return fmt.Sprintf("%.2f", r.Growth()) }},
-		}},
-		{workload.Timeout, "An activity that loses a race against a timer", "From the timer until the activity's context ended.", []column{{"observed after", seen}}},
-		{workload.Cancel, "An activity whose instance a client cancels", "From the call until the activity's context ended.", []column{{"observed after", seen}}},
+		{
+			workload.Growth, "One instance, activities in a row: an activity of 1,600 and one of 100",
+			"A ratio of 1 is linear.",
+			[]column{
+				{"of 100", func(r Result, _ *Result) string { return duration(r.Outcome.ShortEach) }},
+				{"of 1,600", func(r Result, b *Result) string {
+					return duration(r.Outcome.LongEach) + times(r, b, Result.long)
+				}},
+				{"ratio", func(r Result, _ *Result) string { return fmt.Sprintf("%.2f", r.Growth()) }},
+			},
+		},
+		{
+			workload.Timeout, "An activity that loses a race against a timer",
+			"From the timer until the activity's context ended.",
+			[]column{{"observed after", seen}},
+		},
+		{
+			workload.Cancel, "An activity whose instance a client cancels",
+			"From the call until the activity's context ended.",
+			[]column{{"observed after", seen}},
+		},
 	}
 }
 

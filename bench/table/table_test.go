@@ -15,9 +15,15 @@ import (
 func result(peer, name string) table.Result {
 	return table.Result{
 		Peer: peer, Workload: name,
-		Outcome: workload.Outcome{Instances: 40, Activities: 200, Wall: 2 * time.Second, ShortEach: 100 * time.Microsecond, LongEach: 250 * time.Microsecond},
-		Used:    measure.Usage{Self: 300 * time.Millisecond, Servers: 100 * time.Millisecond, Machine: 400 * time.Millisecond, Allocs: 20_000, Bytes: 200 << 10},
-		Store:   &workload.Store{Calls: 500, Time: 800 * time.Millisecond},
+		Outcome: workload.Outcome{
+			Instances: 40, Activities: 200, Wall: 2 * time.Second, ShortEach: 100 * time.Microsecond,
+			LongEach: 250 * time.Microsecond,
+		},
+		Used: measure.Usage{
+			Self: 300 * time.Millisecond, Servers: 100 * time.Millisecond, Machine: 400 * time.Millisecond,
+			Allocs: 20_000, Bytes: 200 << 10,
+		},
+		Store: &workload.Store{Calls: 500, Time: 800 * time.Millisecond},
 	}
 }
 
@@ -67,7 +73,8 @@ func TestWrite_ratios_areToTheBase(t *testing.T) {
 	var out strings.Builder
 	table.Write(&out, all, "perdure")
 	for _, want := range []string{
-		"| perdure | memory | 20 | 2.0 ms | 100 | 2.5 |", "| other | memory | 1 (0.05×) | 2.0 ms (1×) |", "| broken | memory | failed: no such server |", "20.0 times", "other",
+		"| perdure | memory | 20 | 2.0 ms | 100 | 2.5 |", "| other | memory | 1 (0.05×) | 2.0 ms (1×) |",
+		"| broken | memory | failed: no such server |", "20.0 times", "other",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
@@ -83,7 +90,8 @@ func TestWrite_unsupportedWorkload_printsReason(t *testing.T) {
 	never.Outcome.Never = true
 	var out strings.Builder
 	table.Write(&out, []table.Result{r, never}, "perdure")
-	if s := out.String(); !strings.Contains(s, "not measured: it has no cancel") || !strings.Contains(s, "never (5 s)") {
+	if s := out.String(); !strings.Contains(s, "not measured: it has no cancel") ||
+		!strings.Contains(s, "never (5 s)") {
 		t.Error(s)
 	}
 	if peer, _ := table.Ahead([]table.Result{r}, "perdure"); peer != "" {

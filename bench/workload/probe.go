@@ -63,7 +63,8 @@ func Mark(name string) {
 // pollInterval is the poll interval of waitForMark, which limits the error of the measurement.
 const pollInterval = 200 * time.Microsecond
 
-// waitForMark waits until a point is reached and returns the time. ok is false if it is not reached within the given time.
+// waitForMark waits until a point is reached and returns the time. ok is false if it is not reached within the given
+// time.
 func waitForMark(ctx context.Context, name string, within time.Duration) (at time.Time, ok bool) {
 	for end := time.Now().Add(within); ; time.Sleep(pollInterval) {
 		probe.mu.Lock()

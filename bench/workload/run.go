@@ -52,7 +52,8 @@ type Size struct {
 // Full returns the size of the benchmark.
 func Full() Size {
 	return Size{
-		Instances: 100, Within: 5 * time.Second, InFlight: 20, Wide: 1000, Short: 100, Long: 1600, Stops: 3, StopsLimit: 5 * time.Second,
+		Instances: 100, Within: 5 * time.Second, InFlight: 20, Wide: 1000, Short: 100, Long: 1600, Stops: 3,
+		StopsLimit:     5 * time.Second,
 		SequenceLength: 10,
 	}
 }
@@ -89,7 +90,9 @@ func Run(ctx context.Context, e Engine, name string, size Size) (o Outcome, err 
 	began := time.Now()
 	switch name {
 	case Sequence:
-		o, err = runMany(ctx, e, plan{kind: Chain, n: size.SequenceLength, inFlight: 1, count: size.Instances, within: size.Within})
+		o, err = runMany(ctx, e, plan{
+			kind: Chain, n: size.SequenceLength, inFlight: 1, count: size.Instances, within: size.Within,
+		})
 	case Fan5:
 		o, err = runMany(ctx, e, plan{kind: Fan, n: 5, inFlight: size.InFlight, within: size.Within})
 	case Fan1000:
@@ -194,7 +197,9 @@ func measureCancels(ctx context.Context, e Engine, name string, size Size) (o Ou
 	return o, nil
 }
 
-func measureCancel(ctx context.Context, e Engine, name, id string, limit time.Duration) (after time.Duration, seen bool, err error) {
+func measureCancel(ctx context.Context, e Engine, name, id string, limit time.Duration) (
+	after time.Duration, seen bool, err error,
+) {
 	reset()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

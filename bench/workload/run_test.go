@@ -33,10 +33,14 @@ func (p plain) Run(_ context.Context, kind workload.Kind, in workload.Input) (in
 func (plain) Cancel(context.Context, string) error { return errors.ErrUnsupported }
 func (plain) Close() error                         { return nil }
 
-var size = workload.Size{Instances: 3, SequenceLength: 10, Within: time.Minute, InFlight: 1, Wide: 20, Short: 5, Long: 7}
+var size = workload.Size{
+	Instances: 3, SequenceLength: 10, Within: time.Minute, InFlight: 1, Wide: 20, Short: 5, Long: 7,
+}
 
 func TestRun_counts_areThoseOfTheWork(t *testing.T) { // not parallel, because the probe is shared
-	for name, want := range map[string][2]int64{workload.Sequence: {3, 30}, workload.Fan1000: {1, 20}, workload.Growth: {2, 12}} {
+	for name, want := range map[string][2]int64{
+		workload.Sequence: {3, 30}, workload.Fan1000: {1, 20}, workload.Growth: {2, 12},
+	} {
 		o, err := workload.Run(t.Context(), plain{}, name, size)
 		if err != nil || int64(o.Instances) != want[0] || o.Activities != want[1] {
 			t.Errorf("%s: %d instances of %d activities and %v, not %v", name, o.Instances, o.Activities, err, want)
@@ -46,7 +50,8 @@ func TestRun_counts_areThoseOfTheWork(t *testing.T) { // not parallel, because t
 
 func TestRun_wrongResult_returnsError(t *testing.T) {
 	for name, e := range map[string]plain{"is 46, not 45": {off: 1}, "activities ran, not": {idle: true}} {
-		if _, err := workload.Run(t.Context(), e, workload.Sequence, size); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := workload.Run(t.Context(), e, workload.Sequence, size); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("want error %q, got %v", name, err)
 		}
 	}

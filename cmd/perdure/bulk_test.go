@@ -22,21 +22,25 @@ func TestBulk(t *testing.T) {
 	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "instances to purge: 1\n  over\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
-	if got := h.mustRun("cancel", "--name", "hello", "--dry-run", "--json"); got != `{"matched":2,"sample":["one","two"],"startedBefore":"2026-07-01T04:00:00Z","complete":true}`+"\n" {
+	if got := h.mustRun("cancel", "--name", "hello", "--dry-run",
+		"--json"); got != `{"matched":2,"sample":["one","two"],"startedBefore":"2026-07-01T04:00:00Z","complete":true}`+
+		"\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 1 {
 		t.Errorf("a dry run makes a job: %q", got)
 	}
 	h.in = "no\n"
-	if code := h.run(t.Context(), "purge", "--name", "hello"); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
+	if code := h.run(t.Context(), "purge", "--name", "hello"); code != cli.CodeError ||
+		!strings.Contains(h.err.String(), "nothing was changed") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 	h.in = "yes\n"
 	first := strings.TrimSpace(h.mustRun("purge", "--name", "hello"))
 	h.in = ""
 	second := strings.TrimSpace(h.mustRun("terminate", "--all", "--message", "closed", "--yes"))
-	if got := h.mustRun("jobs"); !strings.Contains(got, first+"  purge") || !strings.Contains(got, second+"  terminate") {
+	if got := h.mustRun("jobs"); !strings.Contains(got, first+"  purge") ||
+		!strings.Contains(got, second+"  terminate") {
 		t.Errorf("jobs:\n%s", got)
 	}
 	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
@@ -78,7 +82,8 @@ func TestAJobTakesWhatWasConfirmed(t *testing.T) {
 		h.mustRun("terminate", selects)
 		jobs, err := client.Collect(h.admin.Jobs(t.Context()))
 		if err != nil || !jobs[0].Filter.StartedBefore.Before(jobs[0].CreatedAt) {
-			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt, jobs[0].Filter.StartedBefore, err)
+			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt,
+				jobs[0].Filter.StartedBefore, err)
 		}
 	}
 }

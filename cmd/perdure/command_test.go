@@ -49,7 +49,12 @@ type tool struct {
 
 func setup(t *testing.T) *tool {
 	t.Helper()
-	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: cli.NewTicker}
+	return &tool{
+		Provider: fakeprovider.New(func() time.Time {
+			return began
+		}, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor,
+		ticker: cli.NewTicker,
+	}
 }
 
 // run returns the exit code, and stores what was printed in out and err.
@@ -74,7 +79,9 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		stderr = h.stderr
 	}
 	env := &cli.Env{
-		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string { return h.env[k] }, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
+		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string {
+			return h.env[k]
+		}, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
 		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,
 	}
 	return run(ctx, env, args)
@@ -92,8 +99,10 @@ func (h *tool) mustRun(args ...string) string {
 func (h *tool) wantError(code int, tells string, args ...string) {
 	h.t.Helper()
 	got := h.run(h.t.Context(), args...)
-	if text := h.err.String(); got != code || !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tells) || strings.Count(text, "\n") != 1 || h.out.Len() > 0 {
-		h.t.Errorf("perdure %s: exit %d, want %d; stderr %q wants %q; stdout %q", strings.Join(args, " "), got, code, text, tells, h.out.String())
+	if text := h.err.String(); got != code || !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tells) ||
+		strings.Count(text, "\n") != 1 || h.out.Len() > 0 {
+		h.t.Errorf("perdure %s: exit %d, want %d; stderr %q wants %q; stdout %q", strings.Join(args, " "), got, code,
+			text, tells, h.out.String())
 	}
 }
 
@@ -120,7 +129,9 @@ func at(after time.Duration, e history.Event) history.Event {
 }
 
 func completed(output string) history.Event {
-	return at(4100*time.Millisecond, history.Event{Kind: history.OrchestrationCompleted, Output: history.NewInlinePayload([]byte(output))})
+	return at(4100*time.Millisecond, history.Event{
+		Kind: history.OrchestrationCompleted, Output: history.NewInlinePayload([]byte(output)),
+	})
 }
 
 func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
@@ -145,13 +156,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args       []string
 		open, fail error
 	}{
-		`hub "default" not found in this account and region`:                {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
-		"check AWS credentials":                                             {args: []string{"list"}, open: errors.New("no\ncredentials")},
-		"run perdure list":                                                  {args: []string{"status", "nobody"}},
-		"run perdure list ":                                                 {args: []string{"wait", "nobody"}},
-		"run perdure list to":                                               {args: []string{"history", "nobody"}},
-		"check the spelling":                                                {args: []string{"start", "nobody"}},
-		"try again":                                                         {args: []string{"status", "x"}, fail: throttled},
+		`hub "default" not found in this account and region`: {
+			args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound),
+		},
+		"check AWS credentials": {args: []string{"list"}, open: errors.New("no\ncredentials")},
+		"run perdure list":      {args: []string{"status", "nobody"}},
+		"run perdure list ":     {args: []string{"wait", "nobody"}},
+		"run perdure list to":   {args: []string{"history", "nobody"}},
+		"check the spelling":    {args: []string{"start", "nobody"}},
+		"try again":             {args: []string{"status", "x"}, fail: throttled},
 		"missing argument ID; usage: perdure status ID":                     {args: []string{"status"}},
 		"unexpected argument":                                               {args: []string{"list", "x"}},
 		`unexpected argument "y"`:                                           {args: []string{"status", "x", "y"}},
@@ -161,23 +174,31 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		`"redriv" (did you mean redrive?); see perdure dead-letters --help`: {args: []string{"dead-letters", "redriv"}},
 		`unknown command "lisst" (did you mean list?)`:                      {args: []string{"schedule", "lisst"}},
 		"perdure: token was not issued":                                     {args: []string{"complete", "token"}},
-		"perdure: --orchestration is required":                              {args: []string{"schedule", "put", "nightly", "--expression", "@daily"}},
-		"perdure: --expression is required":                                 {args: []string{"schedule", "put", "nightly", "--orchestration", "hello"}},
-		"--limit must be 1 to 1000":                                         {args: []string{"list", "--limit", "0"}},
-		"limit must be 1 to 1000":                                           {args: []string{"list", "--limit", "1001"}},
-		"status must be one of":                                             {args: []string{"list", "--status", "done"}},
-		"input is not valid JSON: unexpected end":                           {args: []string{"start", "hello", "--input", "{"}},
-		"input is not valid JSON ":                                          {args: []string{"start", "hello", "--input", ""}},
-		"no-such-file":                                                      {args: []string{"start", "hello", "--input", "@no-such-file"}},
-		"instanceId must be 1 to":                                           {args: []string{"start", "hello", "--id", ""}},
-		`--tag "k" is not KEY=VALUE`:                                        {args: []string{"start", "hello", "--tag", "k"}},
-		"delay must be 0s to 87672h0m0s (ten years), is -1s":                {args: []string{"start", "hello", "--delay", "-1s"}},
-		"delay must be 0s to 87672h0m0s (ten years)":                        {args: []string{"start", "hello", "--delay", "87673h"}},
-		`invalid argument "soon" for "--delay"`:                             {args: []string{"start", "hello", "--delay", "soon"}},
-		"idempotencyKey must be 1 to":                                       {args: []string{"start", "hello", "--idempotency-key", ""}},
-		"version must be 0 to":                                              {args: []string{"start", "hello", "--version", strings.Repeat("1", 65)}},
-		"tags has a key that must be 1 to":                                  {args: []string{"start", "hello", "--tag", "=v"}},
-		`--tag "k" is set more than once`:                                   {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
+		"perdure: --orchestration is required": {
+			args: []string{"schedule", "put", "nightly", "--expression", "@daily"},
+		},
+		"perdure: --expression is required": {
+			args: []string{"schedule", "put", "nightly", "--orchestration", "hello"},
+		},
+		"--limit must be 1 to 1000":               {args: []string{"list", "--limit", "0"}},
+		"limit must be 1 to 1000":                 {args: []string{"list", "--limit", "1001"}},
+		"status must be one of":                   {args: []string{"list", "--status", "done"}},
+		"input is not valid JSON: unexpected end": {args: []string{"start", "hello", "--input", "{"}},
+		"input is not valid JSON ":                {args: []string{"start", "hello", "--input", ""}},
+		"no-such-file": {
+			args: []string{"start", "hello", "--input", "@no-such-file"},
+		},
+		"instanceId must be 1 to":                            {args: []string{"start", "hello", "--id", ""}},
+		`--tag "k" is not KEY=VALUE`:                         {args: []string{"start", "hello", "--tag", "k"}},
+		"delay must be 0s to 87672h0m0s (ten years), is -1s": {args: []string{"start", "hello", "--delay", "-1s"}},
+		"delay must be 0s to 87672h0m0s (ten years)":         {args: []string{"start", "hello", "--delay", "87673h"}},
+		`invalid argument "soon" for "--delay"`:              {args: []string{"start", "hello", "--delay", "soon"}},
+		"idempotencyKey must be 1 to": {args: []string{
+			"start", "hello", "--idempotency-key", "",
+		}},
+		"version must be 0 to":             {args: []string{"start", "hello", "--version", strings.Repeat("1", 65)}},
+		"tags has a key that must be 1 to": {args: []string{"start", "hello", "--tag", "=v"}},
+		`--tag "k" is set more than once`:  {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
 	} {
 		t.Run(tells, func(t *testing.T) {
 			t.Parallel()
@@ -199,8 +220,11 @@ func TestPrintErrorsFail(t *testing.T) {
 		h := setup(t)
 		open := func(context.Context, string) (cli.Hub, error) { return cli.NewHub(h.Provider), nil }
 		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
-		env := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string { return "" }, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
-		if code := run(t.Context(), env, args); code != cli.CodeError || !strings.Contains(h.err.String(), "closed pipe") {
+		env := &cli.Env{OpenHub: open, OpenDeployment: admin, Getenv: func(string) string {
+			return ""
+		}, Stdin: nil, Stdout: closed{}, Stderr: &h.err}
+		if code := run(t.Context(), env, args); code != cli.CodeError ||
+			!strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
 		}
 	}

@@ -17,7 +17,9 @@ func TestCompletion(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "bad\u2028id")
 	h.Append("order-7", completed("1"))
 	complete := func(args ...string) string { return h.mustRun(append([]string{"__complete"}, args...)...) }
-	for _, verb := range []string{"status", "wait", "watch", "history", "executions", "raise", "cancel", "terminate", "purge"} {
+	for _, verb := range []string{
+		"status", "wait", "watch", "history", "executions", "raise", "cancel", "terminate", "purge",
+	} {
 		if got := complete(verb, ""); got != "order-7\tfulfil, Completed\n:36\n" {
 			t.Errorf("%s: %q", verb, got)
 		}

@@ -14,7 +14,8 @@ func TestCost(t *testing.T) {
 	h.mustRun("cost", "poller")
 	h.wantGolden("cost.golden")
 	var cost admin.CostEstimate
-	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
+	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil ||
+		cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}
 	h.wantError(cli.CodeError, "run perdure list", "cost", "nobody")

@@ -26,7 +26,9 @@ func onAWSInMemory(t *testing.T, f func(ctx context.Context, h *tool, hub *simhu
 	onInterceptedAWS(t, nil, f)
 }
 
-func onInterceptedAWS(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Context, h *tool, hub *simhub.Hub)) {
+func onInterceptedAWS(
+	t *testing.T, intercept simaws.Interceptor, f func(ctx context.Context, h *tool, hub *simhub.Hub),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
@@ -53,7 +55,8 @@ func buried(t *testing.T, hub *simhub.Hub, queue, reason, body string) {
 	}
 	_ = json.Unmarshal([]byte(body), &about)
 	r := provider.Record{ID: reason + body, Group: "group-of-" + about.InstanceID, Body: body}
-	if err := hub.Provider.DeadLetter(t.Context(), queue, provider.Unreadable{Record: r, Err: errors.New(reason)}); err != nil {
+	if err := hub.Provider.DeadLetter(t.Context(), queue,
+		provider.Unreadable{Record: r, Err: errors.New(reason)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,27 +68,34 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		if got := h.mustRun("dead-letters", "list"); got != "no dead letters found\n" {
 			t.Errorf("of none: %q", got)
 		}
-		buried(h.t, hub, provider.QueueInbox, "corrupt: item x#1 h#2", `{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"e","data":5}`)
-		buried(h.t, hub, "default", "poison: 13 deaths", `{"v":1,"instanceId":"order-8","executionId":"x","seq":1,"activityId":3,"name":"inc","queue":"default","attempt":2}`)
+		buried(h.t, hub, provider.QueueInbox, "corrupt: item x#1 h#2",
+			`{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"e","data":5}`)
+		buried(h.t, hub, "default", "poison: 13 deaths",
+			`{"v":1,"instanceId":"order-8","executionId":"x","seq":1,"activityId":3,"name":"inc","queue":"default","attempt":2}`)
 		buried(h.t, hub, provider.QueueTimers, "later: field fireAt", `{"v":9,"instanceId":"order-9","timerId":4}`)
 
 		got := h.mustRun("dead-letters", "list")
-		for _, want := range []string{"order-7", "eventRaised e", "corrupt: item x#1 h#2", "activity inc #3", "timer #4"} {
+		for _, want := range []string{
+			"order-7", "eventRaised e", "corrupt: item x#1 h#2", "activity inc #3", "timer #4",
+		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in %s", want, got)
 			}
 		}
-		if got := h.mustRun("dead-letters", "list", "--instance", "order-8", "--json"); strings.Count(got, `"id":`) != 1 || !strings.Contains(got, `"reason":"poison: 13 deaths"`) ||
+		if got := h.mustRun("dead-letters", "list", "--instance", "order-8", "--json"); strings.Count(got,
+			`"id":`) != 1 || !strings.Contains(got, `"reason":"poison: 13 deaths"`) ||
 			!strings.Contains(got, `{"queue":"inbox","visible":1,"hidden":0}`) {
 			t.Errorf("listed %s", got)
 		}
 
 		var listed operations.DeadLetterList
-		if err := json.Unmarshal([]byte(h.mustRun("dead-letters", "list", "--queue", "timers", "--json")), &listed); err != nil || len(listed.DeadLetters) != 1 {
+		if err := json.Unmarshal([]byte(h.mustRun("dead-letters", "list", "--queue", "timers", "--json")),
+			&listed); err != nil || len(listed.DeadLetters) != 1 {
 			t.Fatalf("%s: %v", h.out.String(), err)
 		}
 		id := listed.DeadLetters[0].ID
-		if got := h.mustRun("dead-letters", "show", id); !strings.Contains(got, "\n  \"v\": 9,\n") || !strings.Contains(got, "Reason         later: field fireAt\n") {
+		if got := h.mustRun("dead-letters", "show", id); !strings.Contains(got, "\n  \"v\": 9,\n") ||
+			!strings.Contains(got, "Reason         later: field fireAt\n") {
 			t.Errorf("shown is %s", got)
 		}
 		if got := h.mustRun("dead-letters", "show", id, "--json"); !strings.Contains(got, `"body":{"v":9,`) {
@@ -103,12 +113,14 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
 			t.Errorf("redriven, it is %s", got)
 		}
-		if got := h.mustRun("dead-letters", "redrive", "--queue", "default", "--yes", "--json"); got != `{"done":0,"kept":1,"failed":0,"complete":true}`+"\n" {
+		if got := h.mustRun("dead-letters", "redrive", "--queue", "default", "--yes",
+			"--json"); got != `{"done":0,"kept":1,"failed":0,"complete":true}`+"\n" {
 			t.Errorf("poison is redriven: %s", got)
 		}
 
 		h.in = "no\n"
-		if code := h.run(ctx, "dead-letters", "drop", id); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
+		if code := h.run(ctx, "dead-letters", "drop", id); code != cli.CodeError ||
+			!strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
 		h.in = "yes\n"
@@ -127,7 +139,8 @@ func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	h := setup(t)
 	h.wantError(cli.CodeError, "specify IDs, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
 	h.wantError(cli.CodeError, "not both", "dead-letters", "redrive", "a", "--all")
-	h.wantError(cli.CodeError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance", "", "--yes")
+	h.wantError(cli.CodeError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance",
+		"", "--yes")
 	h.wantError(cli.CodeError, "hub does not support dead letters", "dead-letters", "list")
 	h.wantError(cli.CodeError, "must be 1 to 1000", "dead-letters", "list", "--limit", "0")
 }
@@ -136,9 +149,11 @@ func TestWhatIsNotListedIsCounted(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		for i := range 12 {
-			buried(h.t, hub, provider.QueueInbox, "corrupt: it", fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":"one","seq":%d}`, i))
+			buried(h.t, hub, provider.QueueInbox, "corrupt: it",
+				fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":"one","seq":%d}`, i))
 		}
-		if h.mustRun("dead-letters", "list"); strings.Count(h.out.String(), "corrupt:") != 10 || !strings.Contains(h.err.String(), "inbox about 12") {
+		if h.mustRun("dead-letters", "list"); strings.Count(h.out.String(), "corrupt:") != 10 ||
+			!strings.Contains(h.err.String(), "inbox about 12") {
 			t.Errorf("printed %s%s", h.out.String(), h.err.String())
 		}
 		if got := h.mustRun("dead-letters", "drop", "--instance", "one", "--yes"); got != "12\n" {

@@ -21,7 +21,8 @@ func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := localstack.Files.ReadFile("template.golden.json"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("localstack/template.golden.json is another than infra/cdk/template.golden.json, which is to be a link to it: %v", err)
+		t.Errorf("localstack/template.golden.json is another than infra/cdk/template.golden.json, which is to be a "+
+			"link to it: %v", err)
 	}
 }
 

@@ -40,22 +40,38 @@ type described struct {
 
 var errRefused = errors.New("AccessDeniedException: not authorized")
 
-func (d *described) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	t := &types.TableDescription{TableArn: aws.String("the-table"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}, {AttributeName: &d.sort, KeyType: types.KeyTypeRange}}}
+func (d *described) DescribeTable(
+	context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTableOutput, error) {
+	t := &types.TableDescription{
+		TableArn: aws.String("the-table"),
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash},
+			{AttributeName: &d.sort, KeyType: types.KeyTypeRange},
+		},
+	}
 	for _, name := range d.indexes {
-		t.GlobalSecondaryIndexes = append(t.GlobalSecondaryIndexes, types.GlobalSecondaryIndexDescription{IndexName: &name, IndexStatus: types.IndexStatusActive})
+		t.GlobalSecondaryIndexes = append(t.GlobalSecondaryIndexes, types.GlobalSecondaryIndexDescription{
+			IndexName: &name, IndexStatus: types.IndexStatusActive,
+		})
 	}
 	return &dynamodb.DescribeTableOutput{Table: t}, nil
 }
 
-func (d *described) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+func (d *described) DescribeTimeToLive(
+	context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	if d.refusing {
 		return nil, errRefused
 	}
-	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: &types.TimeToLiveDescription{AttributeName: aws.String("ttl"), TimeToLiveStatus: d.ttl}}, nil
+	return &dynamodb.DescribeTimeToLiveOutput{
+		TimeToLiveDescription: &types.TimeToLiveDescription{AttributeName: aws.String("ttl"), TimeToLiveStatus: d.ttl},
+	}, nil
 }
 
-func (d *described) DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error) {
+func (d *described) DescribeContinuousBackups(
+	context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options),
+) (*dynamodb.DescribeContinuousBackupsOutput, error) {
 	return &dynamodb.DescribeContinuousBackupsOutput{ContinuousBackupsDescription: &types.ContinuousBackupsDescription{
 		PointInTimeRecoveryDescription: &types.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: d.backups},
 	}}, nil
@@ -65,14 +81,18 @@ func (d *described) DescribeContinuousBackups(context.Context, *dynamodb.Describ
 func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	m := deployed(h, hub)
 	*m.all[2].State = "Enabled"
-	d := &described{sort: "sk", indexes: []string{"byCreation", "byAttention", "byDue"}, ttl: types.TimeToLiveStatusEnabled, backups: types.PointInTimeRecoveryStatusEnabled}
+	d := &described{
+		sort: "sk", indexes: []string{"byCreation", "byAttention", "byDue"}, ttl: types.TimeToLiveStatusEnabled,
+		backups: types.PointInTimeRecoveryStatusEnabled,
+	}
 	h.adminHub.Describe = d
 	h.adminHub.Now = time.Now
 	h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Now(), nil }
 	f := &deployedFunctions{where: &h.adminHub.Config}
 	h.adminHub.Config.PayloadBucket = "payloads"
 	forgets(h, dynamo.ExpiryRule{Prefix: mailed(h), Days: 60})
-	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Account, h.adminHub.Instances = f, f, f, f, hub.Provider
+	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Account, h.adminHub.Instances = f, f, f, f,
+		hub.Provider
 	return d, m
 }
 
@@ -88,14 +108,18 @@ func mailed(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	t.Parallel()
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
-		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
+		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule {
+			return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}}
+		},
 		"expires objects under test/m/\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Filtered: true, Days: 60}}
 		},
 		"under test/m/ before they are 60 days old": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 59}}
 		},
-		`deletes objects with the prefix ""`: func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Days: 60}} },
+		`deletes objects with the prefix ""`: func(*tool) []dynamo.ExpiryRule {
+			return []dynamo.ExpiryRule{{Days: 60}}
+		},
 		`deletes objects with the prefix "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Filtered: true}}
 		},
@@ -106,7 +130,8 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 				healthy(h, hub)
 				forgets(h, rules(h)...)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
+				if got := h.out.String(); code != operations.CodeProblems ||
+					strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -118,39 +143,64 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
-		`the key is "pk" and "other"`:     func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
-		"the index byDue is missing":      func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.indexes = d.indexes[:2] },
-		"TTL on the attribute ttl is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.ttl = types.TimeToLiveStatusDisabled },
+		`the key is "pk" and "other"`: func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
+		"the index byDue is missing": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
+			d.indexes = d.indexes[:2]
+		},
+		"TTL on the attribute ttl is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
+			d.ttl = types.TimeToLiveStatusDisabled
+		},
 		"point-in-time recovery is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
 			d.backups = types.PointInTimeRecoveryStatusDisabled
 		},
-		"the state is Disabled (not by perdure pause)": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { *m.all[0].State = "Disabled" },
-		"queue inbox: no function is mapped":           func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { m.all = m.all[1:] },
-		"dead letters of default: the queue contains about 1 dead letters": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
+		"the state is Disabled (not by perdure pause)": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) {
+			*m.all[0].State = "Disabled"
+		},
+		"queue inbox: no function is mapped": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) {
+			m.all = m.all[1:]
+		},
+		"dead letters of default: the queue contains about 1 dead letters": func(
+			h *tool, hub *simhub.Hub, _ *described, _ *mappings,
+		) {
 			buried(h.t, hub, "default", "poison: it", "{}")
 		},
-		"the clock of this machine differs from the clock of AWS by 59s": func(h *tool, _ *simhub.Hub, _ *described, _ *mappings) {
+		"the clock of this machine differs from the clock of AWS by 59s": func(
+			h *tool, _ *simhub.Hub, _ *described, _ *mappings,
+		) {
 			h.adminHub.Now = func() time.Time { return time.Now().Add(time.Minute) }
 		},
-		"queue default.fifo: the queue type is standard instead of FIFO": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"queue default.fifo: the queue type is standard instead of FIFO": func(
+			h *tool, hub *simhub.Hub, _ *described, m *mappings,
+		) {
 			exclusiveQueue(h, hub, m, "of-keys")
 		},
-		"queue inbox: the queue type is standard instead of FIFO": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
+		"queue inbox: the queue type is standard instead of FIFO": func(
+			h *tool, _ *simhub.Hub, _ *described, m *mappings,
+		) {
+			swapInbox(h, m)
+		},
 		"the queue has no dead-letter queue": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
 			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
-		"queue timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"queue timers: the maximum message size is 262144 bytes instead of 1048576": func(
+			h *tool, hub *simhub.Hub, _ *described, m *mappings,
+		) {
 			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("small", simaws.QueueConfig{
 				DeadLetterQueue: "timers-dead", MaxReceiveCount: 100, MaximumMessageSize: 256 << 10,
 			})
 			m.add("small", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
-		"dead letters of timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
-			h.adminHub.Config.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead", simaws.QueueConfig{MaximumMessageSize: 256 << 10})
+		"dead letters of timers: the maximum message size is 262144 bytes instead of 1048576": func(
+			h *tool, hub *simhub.Hub, _ *described, _ *mappings,
+		) {
+			h.adminHub.Config.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead",
+				simaws.QueueConfig{MaximumMessageSize: 256 << 10})
 		},
 		"the maxReceiveCount is 3, but must be at least 50": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
-			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
+			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{
+				DeadLetterQueue: "timers-dead", MaxReceiveCount: 3,
+			})
 			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
 	} {
@@ -163,7 +213,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				}
 				breakIt(h, hub, d, m)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
+				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 ||
+					!strings.Contains(got, tells) || !strings.Contains(got, "impact: ") ||
+					!strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -175,13 +227,19 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 func TestDoctorLooksAtWhatRuns(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
-		`function perdure-test-worker: PERDURE_TABLE is "the-old-one"`: func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		`function perdure-test-worker: PERDURE_TABLE is "the-old-one"`: func(
+			_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions,
+		) {
 			f.broken, f.variables = "worker", map[string]string{"PERDURE_TABLE": "the-old-one"}
 		},
-		"the timeout 12h0m0s exceeds the visibility timeout": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the timeout 12h0m0s exceeds the visibility timeout": func(
+			_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions,
+		) {
 			f.broken, f.timeout = "renewer", 12*time.Hour
 		},
-		"the last deployment failed: no such layer": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the last deployment failed: no such layer": func(
+			_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions,
+		) {
 			f.broken, f.failed = "orchestrator", "no such layer"
 		},
 		"the reserved concurrency is 0": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
@@ -190,26 +248,36 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 		"recursive loop detection is enabled": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.loops = "worker", lambdatypes.RecursiveLoopTerminate
 		},
-		"the role lacks permissions: dynamodb:DeleteItem on the-table": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the role lacks permissions: dynamodb:DeleteItem on the-table": func(
+			_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions,
+		) {
 			f.denied = "dynamodb:DeleteItem"
 		},
 		"schedule group: ": func(_ context.Context, h *tool, _ *simhub.Hub, f *deployedFunctions) {
 			h.adminHub.Config.TimerMode, h.adminHub.Config.ScheduleGroup, f.gone = dynamo.TimersSchedules, "gone", true
 		},
-		"about 1 work items are waiting, and no worker has ever reported": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		"about 1 work items are waiting, and no worker has ever reported": func(
+			ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions,
+		) {
 			sendWork(ctx, h, hub)
 		},
-		"the last worker (build b-7) reported 30m0s ago": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		"the last worker (build b-7) reported 30m0s ago": func(
+			ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions,
+		) {
 			sendWork(ctx, h, hub)
-			if err := hub.Provider.ReportWorker(ctx, provider.WorkerReport{Queue: "default", BuildID: "b-7"}); err != nil {
+			if err := hub.Provider.ReportWorker(ctx,
+				provider.WorkerReport{Queue: "default", BuildID: "b-7"}); err != nil {
 				h.t.Fatal(err)
 			}
 			time.Sleep(30 * time.Minute)
 		},
-		`build new: the orchestration "hello" version "" is not registered`: func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		`build new: the orchestration "hello" version "" is not registered`: func(
+			ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions,
+		) {
 			h.mustRun("start", "hello")
 			time.Sleep(time.Second)
-			if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
+			if err := hub.Provider.PutBuild(ctx,
+				provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
 				h.t.Fatal(err)
 			}
 		},
@@ -221,7 +289,9 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 				h.mustRun("doctor")
 				breakIt(ctx, h, hub, h.adminHub.Functions.(*deployedFunctions))
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
+				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 ||
+					!strings.Contains(got, tells) || !strings.Contains(got, "impact: ") ||
+					!strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -232,7 +302,11 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 func sendWork(ctx context.Context, h *tool, hub *simhub.Hub) {
 	h.t.Helper()
 	url := hub.Provider.Config().WorkQueues["default"]
-	if _, err := hub.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: aws.String("{}")}}}); err != nil {
+	if _, err := hub.Cloud.Queues.SendMessageBatch(ctx,
+		&sqs.SendMessageBatchInput{
+			QueueUrl: &url,
+			Entries:  []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: aws.String("{}")}},
+		}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -254,7 +328,9 @@ type deployedFunctions struct {
 	available int32
 }
 
-func (f *deployedFunctions) GetAccountSettings(context.Context, *lambda.GetAccountSettingsInput, ...func(*lambda.Options)) (*lambda.GetAccountSettingsOutput, error) {
+func (f *deployedFunctions) GetAccountSettings(
+	context.Context, *lambda.GetAccountSettingsInput, ...func(*lambda.Options),
+) (*lambda.GetAccountSettingsOutput, error) {
 	available := cmp.Or(f.available, 1000)
 	return &lambda.GetAccountSettingsOutput{AccountLimit: &lambdatypes.AccountLimit{
 		ConcurrentExecutions: available, UnreservedConcurrentExecutions: &available,
@@ -265,10 +341,17 @@ func (f *deployedFunctions) is(arn *string) bool {
 	return f.broken != "" && strings.HasSuffix(*arn, f.broken)
 }
 
-func (f *deployedFunctions) GetFunctionConfiguration(_ context.Context, in *lambda.GetFunctionConfigurationInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error) {
+func (f *deployedFunctions) GetFunctionConfiguration(
+	_ context.Context, in *lambda.GetFunctionConfigurationInput, _ ...func(*lambda.Options),
+) (*lambda.GetFunctionConfigurationOutput, error) {
 	out := &lambda.GetFunctionConfigurationOutput{
-		Timeout: aws.Int32(3), State: lambdatypes.StateActive, LastUpdateStatus: lambdatypes.LastUpdateStatusSuccessful, Role: aws.String("arn:aws:iam::1:role/r"),
-		Environment: &lambdatypes.EnvironmentResponse{Variables: map[string]string{"PERDURE_HUB": f.where.Name, "PERDURE_TABLE": f.where.Table, "PERDURE_INBOX_URL": f.where.InboxURL}},
+		Timeout: aws.Int32(3), State: lambdatypes.StateActive, LastUpdateStatus: lambdatypes.LastUpdateStatusSuccessful,
+		Role: aws.String("arn:aws:iam::1:role/r"),
+		Environment: &lambdatypes.EnvironmentResponse{
+			Variables: map[string]string{
+				"PERDURE_HUB": f.where.Name, "PERDURE_TABLE": f.where.Table, "PERDURE_INBOX_URL": f.where.InboxURL,
+			},
+		},
 	}
 	if f.is(in.FunctionName) {
 		maps.Copy(out.Environment.Variables, f.variables)
@@ -282,7 +365,9 @@ func (f *deployedFunctions) GetFunctionConfiguration(_ context.Context, in *lamb
 	return out, nil
 }
 
-func (f *deployedFunctions) GetFunctionConcurrency(_ context.Context, in *lambda.GetFunctionConcurrencyInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error) {
+func (f *deployedFunctions) GetFunctionConcurrency(
+	_ context.Context, in *lambda.GetFunctionConcurrencyInput, _ ...func(*lambda.Options),
+) (*lambda.GetFunctionConcurrencyOutput, error) {
 	out := &lambda.GetFunctionConcurrencyOutput{}
 	if f.is(in.FunctionName) {
 		out.ReservedConcurrentExecutions = f.reserved
@@ -290,7 +375,9 @@ func (f *deployedFunctions) GetFunctionConcurrency(_ context.Context, in *lambda
 	return out, nil
 }
 
-func (f *deployedFunctions) GetFunctionRecursionConfig(_ context.Context, in *lambda.GetFunctionRecursionConfigInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error) {
+func (f *deployedFunctions) GetFunctionRecursionConfig(
+	_ context.Context, in *lambda.GetFunctionRecursionConfigInput, _ ...func(*lambda.Options),
+) (*lambda.GetFunctionRecursionConfigOutput, error) {
 	out := &lambda.GetFunctionRecursionConfigOutput{RecursiveLoop: lambdatypes.RecursiveLoopAllow}
 	if f.is(in.FunctionName) && f.loops != "" {
 		out.RecursiveLoop = f.loops
@@ -298,10 +385,14 @@ func (f *deployedFunctions) GetFunctionRecursionConfig(_ context.Context, in *la
 	return out, nil
 }
 
-func (f *deployedFunctions) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulatePrincipalPolicyInput, _ ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error) {
+func (f *deployedFunctions) SimulatePrincipalPolicy(
+	_ context.Context, in *iam.SimulatePrincipalPolicyInput, _ ...func(*iam.Options),
+) (*iam.SimulatePrincipalPolicyOutput, error) {
 	out := &iam.SimulatePrincipalPolicyOutput{}
 	for _, action := range in.ActionNames {
-		r := iamtypes.EvaluationResult{EvalActionName: &action, EvalDecision: iamtypes.PolicyEvaluationDecisionTypeAllowed}
+		r := iamtypes.EvaluationResult{
+			EvalActionName: &action, EvalDecision: iamtypes.PolicyEvaluationDecisionTypeAllowed,
+		}
 		if action == f.denied {
 			r.EvalDecision = iamtypes.PolicyEvaluationDecisionTypeImplicitDeny
 		}
@@ -310,7 +401,9 @@ func (f *deployedFunctions) SimulatePrincipalPolicy(_ context.Context, in *iam.S
 	return out, nil
 }
 
-func (f *deployedFunctions) GetScheduleGroup(context.Context, *scheduler.GetScheduleGroupInput, ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error) {
+func (f *deployedFunctions) GetScheduleGroup(
+	context.Context, *scheduler.GetScheduleGroupInput, ...func(*scheduler.Options),
+) (*scheduler.GetScheduleGroupOutput, error) {
 	if f.gone {
 		return nil, &schedulertypes.ResourceNotFoundException{}
 	}
@@ -327,7 +420,9 @@ func swapInbox(h *tool, m *mappings) {
 // exclusiveQueue gives the hub what is beside its work queue for exclusive keys, by the name of that in SQS.
 func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
 	hub.Cloud.Queues.Create("dead-"+name, simaws.QueueConfig{})
-	h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{DeadLetterQueue: "dead-" + name, MaxReceiveCount: 100})
+	h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{
+		DeadLetterQueue: "dead-" + name, MaxReceiveCount: 100,
+	})
 	m.add("worker", hub.Cloud.Queues.ARN(h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")]), "Enabled")
 }
 
@@ -349,11 +444,14 @@ func TestDoctorSaysWhatItMayNotRead(t *testing.T) {
 		d, _ := healthy(h, hub)
 		d.refusing = true
 		h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, nil }
-		if code := h.run(ctx, "doctor"); code != operations.CodeUnverified || strings.Count(h.out.String(), "could not be read") != 2 || !strings.Contains(h.out.String(), "AccessDenied") {
+		if code := h.run(ctx, "doctor"); code != operations.CodeUnverified ||
+			strings.Count(h.out.String(), "could not be read") != 2 ||
+			!strings.Contains(h.out.String(), "AccessDenied") {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		d.backups = types.PointInTimeRecoveryStatusDisabled
-		if code := h.run(ctx, "doctor", "--json"); code != operations.CodeProblems || !strings.Contains(h.out.String(), `{"unread":true,"of":"table","what":"AccessDenied`) {
+		if code := h.run(ctx, "doctor", "--json"); code != operations.CodeProblems ||
+			!strings.Contains(h.out.String(), `{"unread":true,"of":"table","what":"AccessDenied`) {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 	})
@@ -364,7 +462,8 @@ func TestDoctorKnowsAPausedHub(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		healthy(h, hub)
 		h.mustRun("pause", "--yes")
-		if code := h.run(ctx, "doctor"); code != operations.CodeProblems || strings.Count(h.out.String(), "the state is Disabled (disabled by perdure pause)") != 4 {
+		if code := h.run(ctx, "doctor"); code != operations.CodeProblems ||
+			strings.Count(h.out.String(), "the state is Disabled (disabled by perdure pause)") != 4 {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		h.mustRun("resume")
@@ -387,12 +486,18 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 		available, most, first int32 // the caps of the mappings, and that of the first
 		tells                  string
 	}{
-		"default quota":     {available: 0},
-		"enough":            {available: 100},
-		"new account":       {10, 0, 0, "account: the account has 10 unreserved concurrent executions (quota 10), and the hub's mappings can use all"},
-		"one is not capped": {10, 2, 0, "the hub's mappings can use all of them, because at least one has no MaximumConcurrency"},
-		"caps too high":     {10, 2, 8, "the hub's mappings can use 1"},
-		"capped":            {10, 2, 2, ""},
+		"default quota": {available: 0},
+		"enough":        {available: 100},
+		"new account": {
+			10, 0, 0,
+			"account: the account has 10 unreserved concurrent executions (quota 10), and the hub's mappings can " +
+				"use all",
+		},
+		"one is not capped": {
+			10, 2, 0, "the hub's mappings can use all of them, because at least one has no MaximumConcurrency",
+		},
+		"caps too high": {10, 2, 8, "the hub's mappings can use 1"},
+		"capped":        {10, 2, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -408,7 +513,8 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 				if c.tells == "" {
 					want, c.tells = 0, "no problems found"
 				}
-				if got := h.out.String(); code != want || !strings.Contains(got, c.tells) || strings.Count(got, "! ") > 1 {
+				if got := h.out.String(); code != want || !strings.Contains(got, c.tells) ||
+					strings.Count(got, "! ") > 1 {
 					t.Errorf("exit %d, want %d: %s%s", code, want, got, h.err.String())
 				}
 			})

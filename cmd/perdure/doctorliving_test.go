@@ -27,7 +27,8 @@ func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 		id := fmt.Sprintf("over-%d", i)
 		it := map[string]types.AttributeValue{}
 		for name, value := range map[string]string{
-			"pk": "i#" + id, "sk": "i", "name": "hello", "status": "Completed", "startId": id, "execution": id, "gs": strconv.Itoa(i % 16), "created": at + "#" + id, "updated": at,
+			"pk": "i#" + id, "sk": "i", "name": "hello", "status": "Completed", "startId": id, "execution": id,
+			"gs": strconv.Itoa(i % 16), "created": at + "#" + id, "updated": at,
 		} {
 			it[name] = &types.AttributeValueMemberS{Value: value}
 		}
@@ -46,13 +47,17 @@ func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
 		overSince(ctx, h, hub, 20_000)
-		if page, err := hub.Provider.ListInstances(ctx, provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 || page.NextCursor == "" {
+		if page, err := hub.Provider.ListInstances(ctx,
+			provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 ||
+			page.NextCursor == "" {
 			h.t.Fatalf("the first page has %d instances, %v: the test shows nothing", len(page.Instances), err)
 		}
-		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
+		if err := hub.Provider.PutBuild(ctx,
+			provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
 			h.t.Fatal(err)
 		}
-		wantDoctor(ctx, h, `build new: the orchestration "hello" version "" is not registered, and 1 of its instances have not ended`)
+		wantDoctor(ctx, h,
+			`build new: the orchestration "hello" version "" is not registered, and 1 of its instances have not ended`)
 	})
 }
 
@@ -71,13 +76,16 @@ func TestDoctorSaysThatItCouldNotLookForWhatLives(t *testing.T) {
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
 		overSince(ctx, h, hub, 20_000)
-		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"hello": {""}}}); err != nil {
+		if err := hub.Provider.PutBuild(ctx,
+			provider.Build{ID: "new", Orchestrations: map[string][]string{"hello": {""}}}); err != nil {
 			h.t.Fatal(err)
 		}
 		isSlow.Store(true)
 		began := time.Now()
 		code := h.run(ctx, "doctor")
-		if got := h.out.String(); code != operations.CodeUnverified || strings.Count(got, "could not be read") != 1 || !strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") || time.Since(began) > 3*time.Minute {
+		if got := h.out.String(); code != operations.CodeUnverified || strings.Count(got, "could not be read") != 1 ||
+			!strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") ||
+			time.Since(began) > 3*time.Minute {
 			h.t.Errorf("after %v it exits with %d: %s", time.Since(began), code, got)
 		}
 	})

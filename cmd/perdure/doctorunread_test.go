@@ -14,12 +14,14 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Who may not read the table is not told that perdure pause has not paused what it has: resume --all enables what others have disabled, too.
+// Who may not read the table is not told that perdure pause has not paused what it has: resume --all enables what
+// others have disabled, too.
 func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
 	t.Parallel()
 	var refuses atomic.Bool
 	refused := func(_ context.Context, c simaws.Call, next func() error) error {
-		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && in.Key["sk"].(*types.AttributeValueMemberS).Value == "paused" && refuses.Load() {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok &&
+			in.Key["sk"].(*types.AttributeValueMemberS).Value == "paused" && refuses.Load() {
 			return errRefused
 		}
 		return next()
@@ -30,7 +32,8 @@ func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
 		refuses.Store(true)
 		code := h.run(ctx, "doctor")
 		got := h.out.String()
-		if code != operations.CodeProblems || strings.Contains(got, "not by perdure pause") || strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
+		if code != operations.CodeProblems || strings.Contains(got, "not by perdure pause") ||
+			strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
 			h.t.Errorf("it exits with %d: %s", code, got)
 		}
 	})

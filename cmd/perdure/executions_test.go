@@ -34,10 +34,12 @@ func TestExecutions(t *testing.T) {
 	if got := h.mustRun("executions", "poller", "--limit", "2", "--json"); got != want {
 		t.Errorf("printed %s", got)
 	}
-	if got := h.mustRun("executions", "poller", "--limit", "2"); strings.Count(got, "\n") != 3 || !strings.Contains(h.err.String(), "--cursor x2") {
+	if got := h.mustRun("executions", "poller", "--limit", "2"); strings.Count(got, "\n") != 3 ||
+		!strings.Contains(h.err.String(), "--cursor x2") {
 		t.Errorf("printed %s%s", got, h.err.String())
 	}
-	if got := h.mustRun("executions", "poller", "--cursor", "x2"); strings.Count(got, "\n") != 2 || !strings.Contains(got, " x1 ") || h.err.Len() > 0 {
+	if got := h.mustRun("executions", "poller", "--cursor", "x2"); strings.Count(got, "\n") != 2 ||
+		!strings.Contains(got, " x1 ") || h.err.Len() > 0 {
 		t.Errorf("printed %s%s", got, h.err.String())
 	}
 	h.wantError(cli.CodeError, "cursor does not belong to this list", "executions", "poller", "--cursor", "x9")
@@ -51,12 +53,15 @@ func TestHistoryOfAPastExecution(t *testing.T) {
 	h := thrice(t)
 	h.mustRun("history", "poller", "--execution", "x2")
 	h.wantGolden("history-past.golden")
-	if got := h.mustRun("history", "poller"); !strings.Contains(got, "execution x3 (number 3), started 2026-07-01T04:00:00Z") {
+	if got := h.mustRun("history", "poller"); !strings.Contains(got,
+		"execution x3 (number 3), started 2026-07-01T04:00:00Z") {
 		t.Errorf("the current one: %s", got)
 	}
-	h.wantError(cli.CodeError, "instance poller has no execution x9; see perdure executions poller", "history", "poller", "--execution", "x9")
+	h.wantError(cli.CodeError, "instance poller has no execution x9; see perdure executions poller", "history",
+		"poller", "--execution", "x9")
 	h.wantError(cli.CodeError, "has no execution x9", "history", "poller", "--execution", "x9", "--json")
-	h.wantError(cli.CodeError, "execution must be 1 to 64 bytes", "history", "poller", "--execution", strings.Repeat("x", 65))
+	h.wantError(cli.CodeError, "execution must be 1 to 64 bytes", "history", "poller", "--execution",
+		strings.Repeat("x", 65))
 }
 
 func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
@@ -64,7 +69,8 @@ func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
 	h := thrice(t)
 	ids := func(args ...string) string {
 		t.Helper()
-		doc, err := history.DecodeDocument([]byte(h.mustRun(append([]string{"history", "poller", "--json"}, args...)...)))
+		doc, err := history.DecodeDocument([]byte(h.mustRun(append([]string{"history", "poller", "--json"},
+			args...)...)))
 		if err != nil || doc.InstanceID != "poller" || doc.Name != "hello" {
 			t.Fatalf("%s: %v", h.out.String(), err)
 		}
@@ -102,7 +108,9 @@ func TestHistoryDocumentIsReplayed(t *testing.T) {
 		t.Fatalf("%d of 2 executions continued: %s", n, doc)
 	}
 	perduretest.Replay(t, rounds(pause, 3), doc)
-	for name, changed := range map[string]*perdure.Registry{"another end": rounds(pause, 2), "another wait": rounds(listen, 3)} {
+	for name, changed := range map[string]*perdure.Registry{
+		"another end": rounds(pause, 2), "another wait": rounds(listen, 3),
+	} {
 		if r := (&report{TB: t}); !r.fails(func() { perduretest.Replay(r, changed, doc) }) {
 			t.Errorf("%s: the replay found nothing", name)
 		}

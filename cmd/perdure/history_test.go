@@ -22,16 +22,29 @@ func order(t *testing.T) *tool {
 	ms := time.Millisecond
 	h.Append("order-7",
 		at(120*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Input: history.Payload(`{"amount":12}`)}),
-		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "pack", Queue: "default", Input: history.Payload(`"` + strings.Repeat("long ", 40) + `"`)}),
+		at(120*ms, history.Event{
+			Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Input: history.Payload(`{"amount":12}`),
+		}),
+		at(120*ms, history.Event{
+			Kind: history.ActivityScheduled, Name: "pack", Queue: "default",
+			Input: history.Payload(`"` + strings.Repeat("long ", 40) + `"`),
+		}),
 		at(120*ms, history.Event{Kind: history.TimerCreated, FireAt: &due}),
 		at(1200*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(1200*ms, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.NewInlinePayload([]byte(`{"ref":"r-1"}`))}),
+		at(1200*ms, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1,
+			Result: history.NewInlinePayload([]byte(`{"ref":"r-1"}`)),
+		}),
 		at(65*time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(65*time.Second, history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Attempt: 3, Error: &history.Failure{
-			Type: "PackError", Message: "belt\nstopped\x1b[2J", Cause: &history.Failure{Type: history.TypeTimeout, Message: "60s"},
-		}}),
-		at(65*time.Second, history.Event{Kind: history.ActivityScheduled, Name: "refund", Queue: "payments", Input: history.Payload(`{"amount":12}`)}),
+		at(65*time.Second,
+			history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Attempt: 3, Error: &history.Failure{
+				Type: "PackError", Message: "belt\nstopped\x1b[2J", Cause: &history.Failure{
+					Type: history.TypeTimeout, Message: "60s",
+				},
+			}}),
+		at(65*time.Second, history.Event{
+			Kind: history.ActivityScheduled, Name: "refund", Queue: "payments", Input: history.Payload(`{"amount":12}`),
+		}),
 	)
 	return h
 }
@@ -42,7 +55,10 @@ func TestHistoryOfARunningInstance(t *testing.T) {
 	h.Append("order-7",
 		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &began}),
 		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &began}),
-		at(66*time.Second, history.Event{Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 12}}, Reason: "select_loser"}),
+		at(66*time.Second, history.Event{
+			Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 12}},
+			Reason: "select_loser",
+		}),
 	)
 	h.mustRun("history", "order-7")
 	h.wantGolden("history-running.golden")
@@ -56,11 +72,16 @@ func TestAnInlineActivityIsMarked(t *testing.T) {
 	h.Append("order-7",
 		at(0, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b"}),
 		at(0, history.Event{Kind: history.ActivityScheduled, Name: "price", Queue: "default", Inline: true}),
-		at(time.Millisecond, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Inline: true, Result: history.Payload("9")}),
+		at(time.Millisecond, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Inline: true, Result: history.Payload("9"),
+		}),
 	)
 	h.mustRun("history", "order-7")
-	lines := slices.DeleteFunc(strings.Split(h.out.String(), "\n"), func(line string) bool { return !strings.Contains(line, "inline") })
-	if len(lines) != 2 || !strings.Contains(lines[0], "ActivityScheduled") || !strings.Contains(lines[1], "of #3 inline") {
+	lines := slices.DeleteFunc(strings.Split(h.out.String(), "\n"), func(line string) bool {
+		return !strings.Contains(line, "inline")
+	})
+	if len(lines) != 2 || !strings.Contains(lines[0], "ActivityScheduled") ||
+		!strings.Contains(lines[1], "of #3 inline") {
 		t.Errorf("marked are %q", lines)
 	}
 }
@@ -69,9 +90,12 @@ func TestAnInlineActivityIsMarked(t *testing.T) {
 func TestHistoryOfAChange(t *testing.T) {
 	t.Parallel()
 	h := order(t)
-	h.Append("order-7", at(66*time.Second, history.Event{Kind: history.VersionMarked, ChangeID: "new-carrier", Version: "2"}))
+	h.Append("order-7", at(66*time.Second, history.Event{
+		Kind: history.VersionMarked, ChangeID: "new-carrier", Version: "2",
+	}))
 	shown := slices.IndexFunc(strings.Split(h.mustRun("history", "order-7"), "\n"), func(line string) bool {
-		return strings.Contains(line, "VersionMarked") && strings.Contains(line, "new-carrier") && strings.Contains(line, "version 2")
+		return strings.Contains(line, "VersionMarked") && strings.Contains(line, "new-carrier") &&
+			strings.Contains(line, "version 2")
 	})
 	if shown < 0 {
 		t.Errorf("it is not shown: %s", h.out.String())
@@ -83,8 +107,13 @@ func TestHistoryOfAnEndedInstance(t *testing.T) {
 	h := order(t)
 	h.Append("order-7",
 		at(25*time.Hour, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(25*time.Hour, history.Event{Kind: history.ActivityCompleted, SourceEventID: 10, Attempt: 1, Result: history.Payload(`null`)}),
-		at(25*time.Hour, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 10, Last: 10}}, Reason: "select_loser"}),
+		at(25*time.Hour, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: 10, Attempt: 1, Result: history.Payload(`null`),
+		}),
+		at(25*time.Hour, history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 10, Last: 10}},
+			Reason: "select_loser",
+		}),
 		at(25*time.Hour, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(`"refunded"`)}),
 	)
 	h.mustRun("history", "order-7")
@@ -107,7 +136,8 @@ func TestHistoryDocument(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.mustRun("history", "order-7", "--json")), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc.Format != "perdure.history/1" || doc.InstanceID != "order-7" || doc.Name != "fulfil" || len(doc.Executions) != 1 {
+	if doc.Format != "perdure.history/1" || doc.InstanceID != "order-7" || doc.Name != "fulfil" ||
+		len(doc.Executions) != 1 {
 		t.Fatalf("document %+v", doc)
 	}
 	x := doc.Executions[0]
@@ -126,18 +156,26 @@ func TestATimerIsShownByItsName(t *testing.T) {
 	h := order(t)
 	due := began.Add(time.Hour)
 	h.Append("order-7",
-		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &due, Message: "payment window\x1b[2J"}), // #11
+		// #11
+		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &due, Message: "payment window\x1b[2J"}),
 		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &due, Message: "pause"}),
 		at(67*time.Second, history.Event{Kind: history.TimerFired, SourceEventID: 12}))
 	shown := h.mustRun("history", "order-7")
-	for _, want := range [][]string{{"11 ", "TimerCreated", "payment window", "due "}, {"12 ", "TimerCreated", "pause"}, {"13 ", "TimerFired", "pause", "1.00s"}} {
+	for _, want := range [][]string{
+		{"11 ", "TimerCreated", "payment window", "due "},
+		{"12 ", "TimerCreated", "pause"},
+		{"13 ", "TimerFired", "pause", "1.00s"},
+	} {
 		if !slices.ContainsFunc(strings.Split(shown, "\n"), func(line string) bool {
-			return !slices.ContainsFunc(want, func(word string) bool { return !strings.Contains(line, word) }) && strings.Count(line, want[2]) == 1
+			return !slices.ContainsFunc(want, func(word string) bool {
+				return !strings.Contains(line, word)
+			}) && strings.Count(line, want[2]) == 1
 		}) {
 			t.Errorf("no line has %q once: %s", want, shown)
 		}
 	}
-	if waits := h.mustRun("status", "order-7"); !strings.Contains(waits, "timer") || strings.Count(waits, "payment window") != 1 || strings.Contains(waits+shown, "\x1b") {
+	if waits := h.mustRun("status", "order-7"); !strings.Contains(waits, "timer") ||
+		strings.Count(waits, "payment window") != 1 || strings.Contains(waits+shown, "\x1b") {
 		t.Errorf("it waits for %s", waits)
 	}
 }

@@ -28,7 +28,10 @@ func (h *tool) exported() (file, text string) {
 func TestImportReplaysWhatWasExported(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
+	fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.TurnStarted}),
+		at(2*time.Second,
+			history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}),
+		completed(`1`))
 	file, text := h.exported()
 	if text != h.mustRun("history", "a", "--json") {
 		t.Errorf("exported %s", text)
@@ -43,21 +46,31 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 		outcome verification.Outcome
 		eventID int64
 	}{
-		"same":          {0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0},
-		"changed":       {cli.CodeFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, verification.OutcomeWouldBlock, 3},
+		"same": {
+			0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0,
+		},
+		"changed": {
+			cli.CodeFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+			verification.OutcomeWouldBlock, 3,
+		},
 		"other version": {cli.CodeFailed, `version "1" is not registered`, verification.OutcomeWouldBlock, 0},
-		"other input":   {0, "with different inputs\n  1 inputs differ from those recorded", verification.OutcomeOtherInputs, 0},
-		"dies":          {cli.CodeFailed, "no rates are there", verification.OutcomeWouldBlock, 0},
+		"other input": {
+			0, "with different inputs\n  1 inputs differ from those recorded", verification.OutcomeOtherInputs, 0,
+		},
+		"dies": {cli.CodeFailed, "no rates are there", verification.OutcomeWouldBlock, 0},
 	} {
 		binary := orchestratorOf(t, code)
 		home := setup(t)
-		if exit := home.run(t.Context(), "import", file, "--binary", binary); exit != want.exit || !strings.Contains(home.out.String(), want.says) {
+		if exit := home.run(t.Context(), "import", file, "--binary", binary); exit != want.exit ||
+			!strings.Contains(home.out.String(), want.says) {
 			t.Errorf("%s: exit %d, %s%s", code, exit, home.out.String(), home.err.String())
 		}
 		home.in = text
 		home.run(t.Context(), "import", "-", "--binary", binary, "--json")
 		var got verification.ImportResult
-		if err := json.Unmarshal(home.out.Bytes(), &got); err != nil || got.InstanceID != "a" || len(got.Executions) != 1 || got.Executions[0].Outcome != want.outcome || got.Executions[0].EventID != want.eventID {
+		if err := json.Unmarshal(home.out.Bytes(), &got); err != nil || got.InstanceID != "a" ||
+			len(got.Executions) != 1 || got.Executions[0].Outcome != want.outcome ||
+			got.Executions[0].EventID != want.eventID {
 			t.Errorf("%s: %s, %v", code, home.out.String(), err)
 		}
 	}
@@ -77,6 +90,7 @@ func TestImportNeedsAHistoryAndABinary(t *testing.T) {
 	h.wantError(cli.CodeError, "is not a history exported by perdure export", "import", other, "--binary", "x")
 	h.wantError(cli.CodeError, "no such file", "import", "nowhere.json", "--binary", "x")
 	h.wantError(cli.CodeError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
-	h.wantError(cli.CodeTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
+	h.wantError(cli.CodeTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"),
+		"--timeout", "1ns")
 	h.wantError(cli.CodeError, "instance not found", "export", "nobody")
 }

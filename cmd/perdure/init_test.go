@@ -24,7 +24,8 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 		Module string   `json:"module"`
 		Files  []string `json:"files"`
 	}
-	if err := json.Unmarshal(h.out.Bytes(), &written); err != nil || written.Module != "example.com/two-guests" || !slices.Contains(written.Files, "functions/renewer/main.go") {
+	if err := json.Unmarshal(h.out.Bytes(), &written); err != nil || written.Module != "example.com/two-guests" ||
+		!slices.Contains(written.Files, "functions/renewer/main.go") {
 		t.Errorf("%v: %s", err, h.out.String())
 	}
 	for _, name := range written.Files {
@@ -56,7 +57,8 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	setup(t).wantError(cli.CodeError, "README.md already exists; choose another directory", "init", dir, "--replace", "../..")
+	setup(t).wantError(cli.CodeError, "README.md already exists; choose another directory", "init", dir, "--replace",
+		"../..")
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v are there, %v", left, err)

@@ -175,7 +175,8 @@ func TestStatus_manyChildren_readsTen(t *testing.T) {
 		t.Errorf("as JSON: %d reads with pending tasks, %d without", with, without)
 	}
 	out := h.mustRun("status", "order-7")
-	if strings.Count(out, "  Pending\n") != describe.MaxChildReads || strings.Count(out, "  —\n") != 30-describe.MaxChildReads {
+	if strings.Count(out, "  Pending\n") != describe.MaxChildReads ||
+		strings.Count(out, "  —\n") != 30-describe.MaxChildReads {
 		t.Errorf("printed %s", out)
 	}
 }

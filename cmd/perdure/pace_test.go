@@ -63,7 +63,9 @@ func (s *slow) ListInstances(ctx context.Context, q provider.ListQuery) (provide
 	return s.Provider.ListInstances(ctx, q)
 }
 
-func (s *slow) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (s *slow) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	s.reads()
 	return s.Provider.ReadHistory(ctx, instanceID, executionID, after)
 }
@@ -71,7 +73,8 @@ func (s *slow) ReadHistory(ctx context.Context, instanceID, executionID string, 
 // A job whose log is read later is told each minute how far it has come, and a person every ten seconds.
 func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	t.Parallel()
-	const listed, replayed = "perdure: 0 instances read\n", "perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable\n"
+	const listed, replayed = "perdure: 0 instances read\n",
+		"perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable\n"
 	for attended, every := range map[bool]time.Duration{true: 10 * time.Second, false: time.Minute} {
 		for _, tt := range []struct {
 			args []string
@@ -79,7 +82,10 @@ func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 		}{
 			{[]string{"versions"}, listed},
 			{[]string{"versions", "--json"}, listed},
-			{[]string{"versions", "--changes"}, "perdure: 0 histories read, 0 unreadable\n" + "perdure: 0 histories read, 0 unreadable\n"},
+			{
+				[]string{"versions", "--changes"},
+				"perdure: 0 histories read, 0 unreadable\n" + "perdure: 0 histories read, 0 unreadable\n",
+			},
 			{[]string{"verify", "--binary", orchestratorOf(t, "same")}, listed + replayed},
 		} {
 			h := setup(t)
@@ -116,7 +122,8 @@ func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
 	}
 	const reached = "perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable"
 	const waits = "; retrying after client: stored payload: "
-	if got := h.err.String(); !strings.HasPrefix(got, reached+waits) || !strings.HasSuffix(got, "503 SlowDown\n"+reached+"\n") || strings.Count(got, "\n") != 2 {
+	if got := h.err.String(); !strings.HasPrefix(got, reached+waits) ||
+		!strings.HasSuffix(got, "503 SlowDown\n"+reached+"\n") || strings.Count(got, "\n") != 2 {
 		t.Errorf("told\n%s", got)
 	}
 }

@@ -42,15 +42,20 @@ func (m *mappings) set(uuid *string, state string) {
 
 func (m *mappings) add(uuid, arn, state string) {
 	m.all = append(m.all, lambdatypes.EventSourceMappingConfiguration{
-		UUID: &uuid, EventSourceArn: &arn, State: &state, FunctionArn: aws.String("arn:aws:lambda:eu-north-1:1:function:perdure-test-" + uuid),
+		UUID: &uuid, EventSourceArn: &arn, State: &state,
+		FunctionArn: aws.String("arn:aws:lambda:eu-north-1:1:function:perdure-test-" + uuid),
 	})
 }
 
 func (m *mappings) find(uuid *string) *lambdatypes.EventSourceMappingConfiguration {
-	return &m.all[slices.IndexFunc(m.all, func(c lambdatypes.EventSourceMappingConfiguration) bool { return *c.UUID == *uuid })]
+	return &m.all[slices.IndexFunc(m.all, func(c lambdatypes.EventSourceMappingConfiguration) bool {
+		return *c.UUID == *uuid
+	})]
 }
 
-func (m *mappings) ListEventSourceMappings(_ context.Context, in *lambda.ListEventSourceMappingsInput, _ ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+func (m *mappings) ListEventSourceMappings(
+	_ context.Context, in *lambda.ListEventSourceMappingsInput, _ ...func(*lambda.Options),
+) (*lambda.ListEventSourceMappingsOutput, error) {
 	out := &lambda.ListEventSourceMappingsOutput{}
 	for _, c := range m.all {
 		if *c.EventSourceArn == *in.EventSourceArn {
@@ -60,7 +65,9 @@ func (m *mappings) ListEventSourceMappings(_ context.Context, in *lambda.ListEve
 	return out, nil
 }
 
-func (m *mappings) GetEventSourceMapping(_ context.Context, in *lambda.GetEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error) {
+func (m *mappings) GetEventSourceMapping(
+	_ context.Context, in *lambda.GetEventSourceMappingInput, _ ...func(*lambda.Options),
+) (*lambda.GetEventSourceMappingOutput, error) {
 	c := m.find(in.UUID)
 	if m.deployment != nil {
 		return nil, m.deployment(*in.UUID)
@@ -71,7 +78,9 @@ func (m *mappings) GetEventSourceMapping(_ context.Context, in *lambda.GetEventS
 	return &lambda.GetEventSourceMappingOutput{UUID: c.UUID, State: c.State, LastModified: c.LastModified}, nil
 }
 
-func (m *mappings) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+func (m *mappings) UpdateEventSourceMapping(
+	_ context.Context, in *lambda.UpdateEventSourceMappingInput, _ ...func(*lambda.Options),
+) (*lambda.UpdateEventSourceMappingOutput, error) {
 	c := m.find(in.UUID)
 	switch m.sent++; {
 	case m.sent == m.dies:
@@ -108,7 +117,9 @@ func deployed(h *tool, hub *simhub.Hub) *mappings {
 	m.add("disabled", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Disabled")
 	m.add("renewer", hub.Cloud.Queues.ARN(where.TimersURL), "Enabled")
 	m.add("another-hubs", "arn:aws:sqs:eu-north-1:1:another", "Enabled")
-	h.adminHub = &hubadmin.Admin{Config: where, Lambda: m, Table: hub.Cloud.Table, Queues: hub.Cloud.Queues, Sleep: waitFor, Now: time.Now}
+	h.adminHub = &hubadmin.Admin{
+		Config: where, Lambda: m, Table: hub.Cloud.Table, Queues: hub.Cloud.Queues, Sleep: waitFor, Now: time.Now,
+	}
 	return m
 }
 
@@ -152,18 +163,21 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		if err != nil || len(records) != 1 {
 			h.t.Fatal(records, err)
 		}
-		if got := h.mustRun("pause", "--yes"); strings.Count(got, "Disabled") != 4 || !strings.Contains(h.err.String(), "still being processed: inbox about 1") {
+		if got := h.mustRun("pause", "--yes"); strings.Count(got, "Disabled") != 4 ||
+			!strings.Contains(h.err.String(), "still being processed: inbox about 1") {
 			h.t.Errorf("printed %s%s", got, h.err.String())
 		}
 		want("Disabled", "Disabled", "Disabled", "Disabled", "Enabled")
 
 		m.dies = m.sent + 2
 		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
-		if got := h.mustRun("resume", "--json"); !strings.Contains(got, `{"queue":"inbox","uuid":"orchestrator","function":"perdure-test-orchestrator","state":"Enabled"}`) {
+		if got := h.mustRun("resume", "--json"); !strings.Contains(got,
+			`{"queue":"inbox","uuid":"orchestrator","function":"perdure-test-orchestrator","state":"Enabled"}`) {
 			h.t.Errorf("printed %s", got)
 		}
 		want("Enabled", "Enabled", "Disabled", "Enabled", "Enabled")
-		if !strings.Contains(h.err.String(), "left disabled, because perdure pause did not disable them: disabled of perdure-test-disabled") {
+		if !strings.Contains(h.err.String(),
+			"left disabled, because perdure pause did not disable them: disabled of perdure-test-disabled") {
 			h.t.Errorf("said %s", h.err.String())
 		}
 		h.wantError(cli.CodeError, "use --all to enable", "resume")
@@ -185,8 +199,8 @@ func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
 	})
 }
 
-// A resume dies after the last mapping, and nobody repeats it, since all is enabled. Somebody disables a mapping later, for a reason:
-// the next pause and resume leave it so.
+// A resume dies after the last mapping, and nobody repeats it, since all is enabled. Somebody disables a mapping later,
+// for a reason: the next pause and resume leave it so.
 func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -238,7 +252,8 @@ func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *tes
 	})
 }
 
-// A resume dies while Lambda enables what it has asked for. Its repetition waits for that, also where nothing is written down any more.
+// A resume dies while Lambda enables what it has asked for. Its repetition waits for that, also where nothing is
+// written down any more.
 func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -254,7 +269,8 @@ func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
 	})
 }
 
-// What is written down names mappings that are no more: the stack has replaced them, or the table is of an earlier pause.
+// What is written down names mappings that are no more: the stack has replaced them, or the table is of an earlier
+// pause.
 func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -264,7 +280,8 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
 		for range 2 { // it forgets none of them
-			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings", "resume")
+			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings",
+				"resume")
 		}
 		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {
 			h.t.Errorf("the mappings are %v", got)
@@ -277,14 +294,15 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 	})
 }
 
-// The interleavings of a pause P and a resume R of two people. What is written down is the set S, with a token that each write of P
-// renews, and that R compares whenever it takes a mapping out of S:
+// The interleavings of a pause P and a resume R of two people. What is written down is the set S, with a token that
+// each write of P renews, and that R compares whenever it takes a mapping out of S:
 //   - P writes between R's enabling of a mapping and its taking it out: S has it already, and R must not take it out;
 //   - P has looked at a mapping before R enables it, and takes it for paused: P says in the end that not all are;
 //   - R finds a mapping enabled that P has written down and not disabled yet, and takes it out: P writes it down again;
 //   - R is over between two calls of P, or P between two of R.
 //
-// Here one of them runs whole at each call of the other. Whatever they say, one resume more brings back what was enabled, and no other.
+// Here one of them runs whole at each call of the other. Whatever they say, one resume more brings back what was
+// enabled, and no other.
 func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 	t.Parallel()
 	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Admin) error{
@@ -294,38 +312,42 @@ func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 	for first, second := range map[string]string{"pause": "resume", "resume": "pause"} {
 		for _, paused := range []bool{false, true} {
 			for n, ran := 1, true; ran; n++ {
-				t.Run(fmt.Sprintf("%s in call %d of %s, paused before: %t", second, n, first, paused), func(t *testing.T) {
-					onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
-						ctx, stop := context.WithTimeout(ctx, time.Hour)
-						defer stop()
-						m := deployed(h, hub)
-						other := *h.adminHub
-						if paused {
-							h.mustRun("pause", "--yes")
-						}
-						calls := 0
-						at := func() error {
-							if calls++; calls == n {
-								_ = ofMeanwhile[second](ctx, &other) // it may say that the other one is at work
+				t.Run(fmt.Sprintf("%s in call %d of %s, paused before: %t", second, n, first, paused),
+					func(t *testing.T) {
+						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+							ctx, stop := context.WithTimeout(ctx, time.Hour)
+							defer stop()
+							m := deployed(h, hub)
+							other := *h.adminHub
+							if paused {
+								h.mustRun("pause", "--yes")
 							}
-							return nil
-						}
-						one := other
-						one.Table, one.Lambda = tableAt{one.Table, at}, lambdaAt{one.Lambda, at}
-						limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
-						defer stop()
-						said := ofMeanwhile[first](limited, &one)
-						if ran = calls >= n; first == "pause" && said == nil && slices.ContainsFunc(m.states()[:4], func(s string) bool { return s != "Disabled" }) {
-							h.t.Errorf("the pause is over without an error, and the mappings are %v", m.states())
-						}
-						if _, err := other.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
-							h.t.Error(err)
-						}
-						if got := m.states(); !slices.Equal(got, asBefore) {
-							h.t.Errorf("after one resume more the mappings are %v", got)
-						}
+							calls := 0
+							at := func() error {
+								if calls++; calls == n {
+									_ = ofMeanwhile[second](ctx, &other) // it may say that the other one is at work
+								}
+								return nil
+							}
+							one := other
+							one.Table, one.Lambda = tableAt{one.Table, at}, lambdaAt{one.Lambda, at}
+							limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
+							defer stop()
+							said := ofMeanwhile[first](limited, &one)
+							if ran = calls >= n; first == "pause" && said == nil &&
+								slices.ContainsFunc(m.states()[:4], func(s string) bool {
+									return s != "Disabled"
+								}) {
+								h.t.Errorf("the pause is over without an error, and the mappings are %v", m.states())
+							}
+							if _, err := other.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
+								h.t.Error(err)
+							}
+							if got := m.states(); !slices.Equal(got, asBefore) {
+								h.t.Errorf("after one resume more the mappings are %v", got)
+							}
+						})
 					})
-				})
 			}
 		}
 	}
@@ -341,14 +363,18 @@ type tableAt struct {
 	at func() error
 }
 
-func (a tableAt) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (a tableAt) GetItem(
+	ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	if err := a.at(); err != nil {
 		return nil, err
 	}
 	return a.TableAPI.GetItem(ctx, in, o...)
 }
 
-func (a tableAt) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (a tableAt) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	if err := a.at(); err != nil {
 		return nil, err
 	}
@@ -362,21 +388,27 @@ type lambdaAt struct {
 	at func() error
 }
 
-func (a lambdaAt) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, o ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+func (a lambdaAt) ListEventSourceMappings(
+	ctx context.Context, in *lambda.ListEventSourceMappingsInput, o ...func(*lambda.Options),
+) (*lambda.ListEventSourceMappingsOutput, error) {
 	if err := a.at(); err != nil {
 		return nil, err
 	}
 	return a.LambdaAPI.ListEventSourceMappings(ctx, in, o...)
 }
 
-func (a lambdaAt) GetEventSourceMapping(ctx context.Context, in *lambda.GetEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error) {
+func (a lambdaAt) GetEventSourceMapping(
+	ctx context.Context, in *lambda.GetEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.GetEventSourceMappingOutput, error) {
 	if err := a.at(); err != nil {
 		return nil, err
 	}
 	return a.LambdaAPI.GetEventSourceMapping(ctx, in, o...)
 }
 
-func (a lambdaAt) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+func (a lambdaAt) UpdateEventSourceMapping(
+	ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.UpdateEventSourceMappingOutput, error) {
 	if err := a.at(); err != nil {
 		return nil, err
 	}
@@ -392,7 +424,8 @@ func TestAMappingInUseIsAskedAgainAfterAWhile(t *testing.T) {
 		began := time.Now()
 		code := h.run(ctx, "pause", "--yes")
 		if took := time.Since(began); code == 0 || s.calls > 3*int(took/time.Second)+3 {
-			h.t.Errorf("exit %d: %d updates of 3 mappings in %v; want an error, and one a second of each", code, s.calls, took)
+			h.t.Errorf("exit %d: %d updates of 3 mappings in %v; want an error, and one a second of each", code,
+				s.calls, took)
 		}
 	})
 }
@@ -404,7 +437,9 @@ type inUse struct {
 	left, calls int
 }
 
-func (s *inUse) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+func (s *inUse) UpdateEventSourceMapping(
+	ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.UpdateEventSourceMappingOutput, error) {
 	s.calls++
 	if s.left--; s.left >= 0 {
 		return nil, &lambdatypes.ResourceInUseException{}
@@ -432,7 +467,9 @@ func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
 // slowly is mappings whose changes take 20 looks.
 type slowly struct{ *mappings }
 
-func (s *slowly) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+func (s *slowly) UpdateEventSourceMapping(
+	ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.UpdateEventSourceMappingOutput, error) {
 	out, err := s.mappings.UpdateEventSourceMapping(ctx, in, o...)
 	if err == nil {
 		s.looks[*in.UUID] = 20

@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Interleaving: a resume writes down since when a mapping is disabled, asks for it, and dies: Lambda never heard of it. A deployment moves the mapping
-// to an alias, as one that brings a canary does. That it was changed since does not say that somebody has disabled it.
+// Interleaving: a resume writes down since when a mapping is disabled, asks for it, and dies: Lambda never heard of it.
+// A deployment moves the mapping to an alias, as one that brings a canary does. That it was changed since does not say
+// that somebody has disabled it.
 func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
@@ -73,12 +74,15 @@ func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
 		h.mustRun("pause", "--yes")
-		wantDoctor(ctx, h, "mapping of queue inbox: orchestrator to perdure-test-orchestrator: the state is Disabled (disabled by perdure pause)")
+		wantDoctor(ctx, h,
+			"mapping of queue inbox: orchestrator to perdure-test-orchestrator: the state is Disabled (disabled by "+
+				"perdure pause)")
 		wantDoctor(ctx, h, "fix: perdure resume --hub test")
 
 		m.set(aws.String("worker"), "Enabled")
-		wantDoctor(ctx, h, "mappings that perdure pause disabled are enabled: worker. A pause or resume was interrupted, "+
-			"or a deployment enabled them. Still disabled: disabled, orchestrator, renewer")
+		wantDoctor(ctx, h,
+			"mappings that perdure pause disabled are enabled: worker. A pause or resume was interrupted, "+
+				"or a deployment enabled them. Still disabled: disabled, orchestrator, renewer")
 		m.find(aws.String("worker")).UUID = aws.String("new")
 		wantDoctor(ctx, h, "mappings that perdure pause disabled no longer exist: worker")
 		wantDoctor(ctx, h, "perdure resume --hub test --all")

@@ -28,55 +28,57 @@ func (m *mappings) settled() {
 	}
 }
 
-// A pause has written down a mapping, which a resume finds enabled. The pause disables it, and dies: it stays written down.
-// Here a resume runs whole at each call of a pause, which dies at each of its later calls. A resume once that pause is over for certain
-// brings back what was enabled, and no other.
+// A pause has written down a mapping, which a resume finds enabled. The pause disables it, and dies: it stays written
+// down. Here a resume runs whole at each call of a pause, which dies at each of its later calls. A resume once that
+// pause is over for certain brings back what was enabled, and no other.
 func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
 			for after, died := 0, true; died && ran; after += 1 + after/4 { // most deaths that matter come soon after
-				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused), func(t *testing.T) {
-					onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
-						m := deployed(h, hub)
-						if paused {
-							h.mustRun("pause", "--yes")
-						}
-						whole, calls := *h.adminHub, 0
-						dying := whole
-						step := func() error {
-							if calls++; calls == at {
-								_, _ = whole.Resume(ctx, false) // it may say that the pause is at work
+				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused),
+					func(t *testing.T) {
+						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+							m := deployed(h, hub)
+							if paused {
+								h.mustRun("pause", "--yes")
 							}
-							if calls > at+after {
-								return errDead
+							whole, calls := *h.adminHub, 0
+							dying := whole
+							step := func() error {
+								if calls++; calls == at {
+									_, _ = whole.Resume(ctx, false) // it may say that the pause is at work
+								}
+								if calls > at+after {
+									return errDead
+								}
+								return nil
 							}
-							return nil
-						}
-						dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
-						limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
-						defer stop()
-						_, _ = dying.Pause(limited)
-						ran, died = calls >= at, calls > at+after
-						m.settled()
+							dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
+							limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
+							defer stop()
+							_, _ = dying.Pause(limited)
+							ran, died = calls >= at, calls > at+after
+							m.settled()
 
-						time.Sleep(11 * time.Minute)
-						if _, err := whole.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
-							h.t.Error(err)
-						}
-						if got := m.states(); !slices.Equal(got, asBefore) {
-							h.t.Errorf("after one resume more the mappings are %v", got)
-						}
-						staysDisabled(h, m)
+							time.Sleep(11 * time.Minute)
+							if _, err := whole.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
+								h.t.Error(err)
+							}
+							if got := m.states(); !slices.Equal(got, asBefore) {
+								h.t.Errorf("after one resume more the mappings are %v", got)
+							}
+							staysDisabled(h, m)
+						})
 					})
-				})
 			}
 		}
 	}
 }
 
-// A resume dies at each of its calls: also after Lambda's answer, and before it has forgotten the mapping. One resume more brings back what was
-// enabled; and if instead somebody disables what it has enabled, for a reason, a later pause and resume leave that so.
+// A resume dies at each of its calls: also after Lambda's answer, and before it has forgotten the mapping. One resume
+// more brings back what was enabled; and if instead somebody disables what it has enabled, for a reason, a later pause
+// and resume leave that so.
 func TestAResumeThatDiesAtAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {
@@ -155,7 +157,9 @@ func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
 // rules are those of EventBridge, by the ARN that they wake.
 type rules map[string]map[string]eventstypes.RuleState
 
-func (r rules) ListRuleNamesByTarget(_ context.Context, in *eventbridge.ListRuleNamesByTargetInput, _ ...func(*eventbridge.Options)) (*eventbridge.ListRuleNamesByTargetOutput, error) {
+func (r rules) ListRuleNamesByTarget(
+	_ context.Context, in *eventbridge.ListRuleNamesByTargetInput, _ ...func(*eventbridge.Options),
+) (*eventbridge.ListRuleNamesByTargetOutput, error) {
 	out := &eventbridge.ListRuleNamesByTargetOutput{}
 	for name := range r[*in.TargetArn] {
 		out.RuleNames = append(out.RuleNames, name)
@@ -171,34 +175,46 @@ func (r rules) all(name string, do func(of map[string]eventstypes.RuleState)) {
 	}
 }
 
-func (r rules) DescribeRule(_ context.Context, in *eventbridge.DescribeRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error) {
+func (r rules) DescribeRule(
+	_ context.Context, in *eventbridge.DescribeRuleInput, _ ...func(*eventbridge.Options),
+) (*eventbridge.DescribeRuleOutput, error) {
 	out := &eventbridge.DescribeRuleOutput{Name: in.Name}
 	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { out.State = of[*in.Name] })
 	return out, nil
 }
 
-func (r rules) EnableRule(_ context.Context, in *eventbridge.EnableRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.EnableRuleOutput, error) {
+func (r rules) EnableRule(
+	_ context.Context, in *eventbridge.EnableRuleInput, _ ...func(*eventbridge.Options),
+) (*eventbridge.EnableRuleOutput, error) {
 	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { of[*in.Name] = eventstypes.RuleStateEnabled })
 	return &eventbridge.EnableRuleOutput{}, nil
 }
 
-func (r rules) DisableRule(_ context.Context, in *eventbridge.DisableRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.DisableRuleOutput, error) {
+func (r rules) DisableRule(
+	_ context.Context, in *eventbridge.DisableRuleInput, _ ...func(*eventbridge.Options),
+) (*eventbridge.DisableRuleOutput, error) {
 	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { of[*in.Name] = eventstypes.RuleStateDisabled })
 	return &eventbridge.DisableRuleOutput{}, nil
 }
 
-// The rule that wakes the watch is paused with the mappings, and comes back with them, unless somebody had disabled it before.
+// The rule that wakes the watch is paused with the mappings, and comes back with them, unless somebody had disabled it
+// before.
 func TestAPauseStopsTheWatch(t *testing.T) {
 	t.Parallel()
 	const renewer = "arn:aws:lambda:eu-north-1:1:function:perdure-test-renewer"
-	for target, was := range map[string]eventstypes.RuleState{renewer: eventstypes.RuleStateEnabled, renewer + ":live": eventstypes.RuleStateDisabled} {
+	for target, was := range map[string]eventstypes.RuleState{
+		renewer: eventstypes.RuleStateEnabled, renewer + ":live": eventstypes.RuleStateDisabled,
+	} {
 		t.Run(target+" "+string(was), func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				healthy(h, hub)
 				m := h.adminHub.Lambda.(*mappings)
 				m.find(aws.String("renewer")).FunctionArn = &target
-				watch := rules{target: {"watch": was}, "arn:aws:lambda:eu-north-1:1:function:another": {"another": eventstypes.RuleStateEnabled}}
+				watch := rules{
+					target: {"watch": was},
+					"arn:aws:lambda:eu-north-1:1:function:another": {"another": eventstypes.RuleStateEnabled},
+				}
 				h.adminHub.Events = hubadmin.EventBridgeAPI(watch)
 				h.mustRun("pause", "--yes")
 				if got := watch[target]["watch"]; got != eventstypes.RuleStateDisabled {

@@ -19,24 +19,31 @@ type refusesFor struct {
 	err   error
 }
 
-func (r *refusesFor) GetEventSourceMapping(ctx context.Context, in *lambda.GetEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error) {
+func (r *refusesFor) GetEventSourceMapping(
+	ctx context.Context, in *lambda.GetEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.GetEventSourceMappingOutput, error) {
 	if time.Now().Before(r.until.Add(-10 * time.Second)) {
 		return nil, r.err
 	}
 	return r.mappings.GetEventSourceMapping(ctx, in, o...)
 }
 
-func (r *refusesFor) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+func (r *refusesFor) UpdateEventSourceMapping(
+	ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options),
+) (*lambda.UpdateEventSourceMappingOutput, error) {
 	if time.Now().Before(r.until) {
 		return nil, r.err
 	}
 	return r.mappings.UpdateEventSourceMapping(ctx, in, o...)
 }
 
-// Lambda refuses looks and updates for half a minute, since calls are throttled or the function is being changed: a pause waits for that, too.
+// Lambda refuses looks and updates for half a minute, since calls are throttled or the function is being changed: a
+// pause waits for that, too.
 func TestAPauseWaitsForWhatLambdaRefusesForAWhile(t *testing.T) {
 	t.Parallel()
-	for name, err := range map[string]error{"throttled": &lambdatypes.TooManyRequestsException{}, "in progress": &lambdatypes.ResourceConflictException{}} {
+	for name, err := range map[string]error{
+		"throttled": &lambdatypes.TooManyRequestsException{}, "in progress": &lambdatypes.ResourceConflictException{},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -44,7 +51,8 @@ func TestAPauseWaitsForWhatLambdaRefusesForAWhile(t *testing.T) {
 				h.adminHub.Lambda = &refusesFor{m, time.Now().Add(30 * time.Second), err}
 				began := time.Now()
 				if code := h.run(ctx, "pause", "--yes"); code != 0 || time.Since(began) < 30*time.Second {
-					h.t.Errorf("exit %d after %v, the mappings are %v: %s", code, time.Since(began), m.states(), h.err.String())
+					h.t.Errorf("exit %d after %v, the mappings are %v: %s", code, time.Since(began), m.states(),
+						h.err.String())
 				}
 			})
 		})

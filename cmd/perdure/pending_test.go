@@ -28,7 +28,9 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 		past(time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "label\x1b[2J", Queue: "default"}),
 		past(time.Minute, history.Event{Kind: history.TimerCreated, FireAt: in(26 * time.Hour)}),
 		past(time.Minute, history.Event{Kind: history.TimerCreated, FireAt: in(-time.Second)}),
-		past(time.Minute, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "order-7/ship", Attempt: 1}),
+		past(time.Minute, history.Event{
+			Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "order-7/ship", Attempt: 1,
+		}),
 		past(time.Minute, history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}))
 	h.Retry("x1", provider.ActivityRetry{
 		ActivityID: 3, Attempt: 12, At: began.Add(42 * time.Minute), FailedAt: began.Add(-18 * time.Minute),
@@ -39,7 +41,8 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 	h.mustRun("status", "order-7")
 	h.wantGolden("status-pending.golden")
 
-	if out := h.mustRun("status", "order-7", "--limit", "2"); !strings.Contains(out, "Pending: 8 (showing 2)\n") || strings.Contains(out, "timer") {
+	if out := h.mustRun("status", "order-7", "--limit", "2"); !strings.Contains(out, "Pending: 8 (showing 2)\n") ||
+		strings.Contains(out, "timer") {
 		t.Errorf("with a limit: %s", out)
 	}
 	if out := h.mustRun("status", "order-7", "--pending=false"); strings.Contains(out, "charge") {
@@ -54,7 +57,8 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 			} `json:"items"`
 		} `json:"pending"`
 	}
-	if err := json.Unmarshal([]byte(h.mustRun("status", "order-7", "--json")), &answer); err != nil || answer.Status != "Running" || answer.Pending.Total != 8 || answer.Pending.Items[0].Name != "charge" {
+	if err := json.Unmarshal([]byte(h.mustRun("status", "order-7", "--json")), &answer); err != nil ||
+		answer.Status != "Running" || answer.Pending.Total != 8 || answer.Pending.Items[0].Name != "charge" {
 		t.Errorf("as JSON: %+v, %v", answer, err)
 	}
 	h.wantError(cli.CodeError, "--limit must be 1 to 1000", "status", "order-7", "--limit", "0")
@@ -65,10 +69,12 @@ func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
 	h.Damage("x1", fmt.Errorf("item x#x1 h#0000000003: %w", provider.ErrCorrupt))
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "Status         Pending\n") || !strings.Contains(out, "Pending tasks cannot be read: ") || !strings.Contains(out, "h#0000000003") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "Status         Pending\n") ||
+		!strings.Contains(out, "Pending tasks cannot be read: ") || !strings.Contains(out, "h#0000000003") {
 		t.Errorf("printed %s", out)
 	}
-	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out, `"pending":{"unread":{"code":"corrupt_history",`) {
+	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out,
+		`"pending":{"unread":{"code":"corrupt_history",`) {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -80,11 +86,13 @@ func TestStatusTellsThatNobodyServesAQueue(t *testing.T) {
 	h.Append("order-7", at(-5*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}),
 		at(-5*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}))
 	h.Work(map[string]time.Time{})
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "in queue payments: no worker has ever reported\n") || strings.Contains(out, "sent") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out,
+		"in queue payments: no worker has ever reported\n") || strings.Contains(out, "sent") {
 		t.Errorf("printed %s", out)
 	}
 	h.Work(map[string]time.Time{"payments": began.Add(-3 * time.Hour)})
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "in queue payments: no worker has reported for 3h") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out,
+		"in queue payments: no worker has reported for 3h") {
 		t.Errorf("printed %s", out)
 	}
 	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out, `"noWorker":true,"workerSeenAt":"`) {

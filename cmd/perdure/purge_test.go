@@ -22,7 +22,9 @@ func TestPurge(t *testing.T) {
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(cli.CodeError, "purge it with --force", "purge", "one")
-	for _, args := range [][]string{{"purge", "over"}, {"purge", "one", "--force"}, {"purge", "two", "--force", "--json"}} {
+	for _, args := range [][]string{
+		{"purge", "over"}, {"purge", "one", "--force"}, {"purge", "two", "--force", "--json"},
+	} {
 		if got := h.mustRun(args...); got != "" {
 			t.Errorf("%v printed %q", args, got)
 		}
@@ -44,7 +46,8 @@ func TestPurgeWithChildren(t *testing.T) {
 	h.wantError(cli.CodeError, "instance has not ended", "purge", "parent", "--with-children")
 	h.Append("parent", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(cli.CodeError, "cannot be combined with force", "purge", "parent", "--with-children", "--force")
-	h.wantError(cli.CodeError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children", "--yes")
+	h.wantError(cli.CodeError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children",
+		"--yes")
 	h.mustRun("purge", "parent", "--with-children")
 	for _, id := range []string{"parent", "child"} {
 		h.wantError(cli.CodeError, "instance not found", "status", id)
@@ -89,8 +92,12 @@ func TestAHistoryThatCannotBeReadIsAnErrorThatSaysWhatHelps(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
-	h.client = client.New(damaged{h.Provider, provider.StatusBlocked, fmt.Errorf("%w: item h#0000000001", provider.ErrCorrupt)})
+	h.client = client.New(damaged{
+		h.Provider, provider.StatusBlocked, fmt.Errorf("%w: item h#0000000001", provider.ErrCorrupt),
+	})
 	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
-		h.wantError(cli.CodeError, "h#0000000001; deploy a newer build, restore the item from a backup, or delete the instance with perdure purge --force", args...)
+		h.wantError(cli.CodeError,
+			"h#0000000001; deploy a newer build, restore the item from a backup, or delete the instance with "+
+				"perdure purge --force", args...)
 	}
 }

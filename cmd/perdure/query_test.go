@@ -14,7 +14,10 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 	h.wantError(cli.CodeError, "no orchestrator function", "query", "order-7", "progress")
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		if q.Name == "lost" {
-			return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound, Message: `its code has "progress"`, Known: []string{"progress"}}
+			return nil, &provider.QueryError{
+				InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound,
+				Message: `its code has "progress"`, Known: []string{"progress"},
+			}
 		}
 		return json.RawMessage(`{"with":` + string(q.Input) + `}`), nil
 	})
@@ -26,7 +29,10 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 		{[]string{"query", "order-7", "progress"}, `{"with":null}` + "\n"},
 		{[]string{"query", "order-7", "progress", `{"n":1}`}, `{"with":{"n":1}}` + "\n"},
 		{[]string{"query", "order-7", "progress", "-"}, `{"with":{"from":"stdin"}}` + "\n"},
-		{[]string{"query", "order-7", "progress", "--json"}, `{"instanceId":"order-7","query":"progress","answer":{"with":null}}` + "\n"},
+		{
+			[]string{"query", "order-7", "progress", "--json"},
+			`{"instanceId":"order-7","query":"progress","answer":{"with":null}}` + "\n",
+		},
 	} {
 		if got := h.mustRun(c.args...); got != c.want {
 			t.Errorf("%v prints %s", c.args, got)

@@ -26,13 +26,16 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 			}
 		}
 		h.in = "no\n"
-		if code := h.run(ctx, "reconcile"); code != cli.CodeError || !strings.Contains(h.err.String(), "nothing was changed") {
+		if code := h.run(ctx, "reconcile"); code != cli.CodeError ||
+			!strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
-		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 not ended, 0 ended within --lookback, 0 ended earlier") {
+		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got,
+			"2 instances: 2 not ended, 0 ended within --lookback, 0 ended earlier") {
 			t.Errorf("printed %s", got)
 		}
-		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8", "--yes"); !strings.Contains(h.err.String(), "1 of the specified instances not found") {
+		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8",
+			"--yes"); !strings.Contains(h.err.String(), "1 of the specified instances not found") {
 			t.Errorf("an id that there is not: %s", h.err.String())
 		}
 		hub.ServeFor(ctx, 6*time.Minute)
@@ -43,13 +46,16 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		}
 		deployed(h, hub)
 		h.mustRun("pause", "--yes")
-		if got := h.mustRun("reconcile", "--after-restore", "--yes", "--json"); !strings.Contains(got, `"instances":2,"living":2,"over":0,"old":0,"deleted":0,"gone":0,"failed":0,`) || !strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
+		if got := h.mustRun("reconcile", "--after-restore", "--yes", "--json"); !strings.Contains(got,
+			`"instances":2,"living":2,"over":0,"old":0,"deleted":0,"gone":0,"failed":0,`) ||
+			!strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
 		buried(h.t, hub, "timers", "corrupt: it", "{}")
 		h.wantErrorAfter("perdure dead-letters drop", "reconcile", "--after-restore", "--yes")
 		h.wantError(cli.CodeError, "--lookback must be 0 to 28 days", "reconcile", "--lookback", "40d", "--yes")
-		h.wantError(cli.CodeError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x", "--yes")
+		h.wantError(cli.CodeError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x",
+			"--yes")
 	})
 }
 
@@ -61,7 +67,8 @@ func (h *tool) wantErrorAfter(tells string, args ...string) {
 	}
 }
 
-// --after-restore on a hub that nobody has paused, such as another one than was meant, deletes nothing that was accepted.
+// --after-restore on a hub that nobody has paused, such as another one than was meant, deletes nothing that was
+// accepted.
 func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -69,7 +76,9 @@ func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		hub.ServeFor(ctx, time.Minute)
 		h.mustRun("raise", "order-7", "e", "--data", "1")
-		h.wantError(cli.CodeError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--after-restore", "--yes")
+		h.wantError(cli.CodeError,
+			`hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`,
+			"reconcile", "--after-restore", "--yes")
 
 		h.mustRun("pause", "--yes")
 		m.set(aws.String("worker"), "Enabling") // one of them alone
@@ -90,7 +99,9 @@ type throttledMappings struct {
 	until time.Time
 }
 
-func (m *throttledMappings) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+func (m *throttledMappings) ListEventSourceMappings(
+	ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options),
+) (*lambda.ListEventSourceMappingsOutput, error) {
 	if time.Now().Before(m.until) {
 		return nil, &smithy.GenericAPIError{Code: "TooManyRequestsException", Message: "Rate exceeded"}
 	}
@@ -105,7 +116,9 @@ func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		h.mustRun("pause", "--yes")
 		h.adminHub.Lambda = &throttledMappings{m, time.Now().Add(time.Hour)}
-		if got := h.mustRun("reconcile", "--after-restore", "--yes"); !strings.Contains(got, "1 instances: 1 not ended") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
+		if got := h.mustRun("reconcile", "--after-restore", "--yes"); !strings.Contains(got,
+			"1 instances: 1 not ended") ||
+			!strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
 	})

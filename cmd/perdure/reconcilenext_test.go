@@ -27,14 +27,18 @@ func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *fu
 			return perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
 		})
 		var throttle func(id string) bool
-		hub, err := simhub.New(simhub.Options{Registry: r, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && throttle != nil {
-				if id, ok := strings.CutPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#"); ok && throttle(id) {
-					return simaws.Throttled()
+		hub, err := simhub.New(simhub.Options{
+			Registry: r,
+			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				if in, ok := c.Input.(*dynamodb.GetItemInput); ok && throttle != nil {
+					if id, ok := strings.CutPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#"); ok &&
+						throttle(id) {
+						return simaws.Throttled()
+					}
 				}
-			}
-			return next()
-		}})
+				return next()
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +64,8 @@ func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 	return ids
 }
 
-// Who pastes what is printed goes on with the --lookback and the --hub that were given: otherwise starts would be left out.
+// Who pastes what is printed goes on with the --lookback and the --hub that were given: otherwise starts would be left
+// out.
 func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
@@ -73,10 +78,12 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 			}
 			return false
 		}
-		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency", "3"); code != cli.CodeError {
+		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency",
+			"3"); code != cli.CodeError {
 			t.Fatal(code)
 		}
-		if got := h.err.String(); !strings.Contains(got, "continue with perdure reconcile --hub staging --lookback 17d --concurrency 3 --yes --cursor ") {
+		if got := h.err.String(); !strings.Contains(got,
+			"continue with perdure reconcile --hub staging --lookback 17d --concurrency 3 --yes --cursor ") {
 			t.Errorf("interrupted, it says %s", got)
 		}
 
@@ -85,14 +92,15 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 		if code := h.run(ctx, "reconcile", "--yes", "--lookback", "17d"); code != cli.CodeError {
 			t.Fatal(code)
 		}
-		if got := h.out.String(); !strings.Contains(got, "remaining: perdure reconcile --hub staging --lookback 17d --yes --instance "+ids[3]+"\n") {
+		if got := h.out.String(); !strings.Contains(got,
+			"remaining: perdure reconcile --hub staging --lookback 17d --yes --instance "+ids[3]+"\n") {
 			t.Errorf("with one left, it says %s", got)
 		}
 	})
 }
 
-// A run whose first page has an instance that is set aside says how far it is, and goes on from there when it is interrupted: nobody does a million
-// instances again for one that fails.
+// A run whose first page has an instance that is set aside says how far it is, and goes on from there when it is
+// interrupted: nobody does a million instances again for one that fails.
 func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
@@ -100,10 +108,13 @@ func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 		*throttle = func(id string) bool { return id == ids[1599] }
 		h.run(ctx, "reconcile", "--yes")
 		got := h.err.String()
-		if !strings.Contains(got, "499 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") || !strings.Contains(got, "1599 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") {
+		if !strings.Contains(got, "499 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") ||
+			!strings.Contains(got,
+				"1599 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") {
 			t.Errorf("it says %s", got)
 		}
-		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") || !strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
+		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") ||
+			!strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
 			t.Errorf("of what it waits for it says %s", got)
 		}
 
@@ -116,9 +127,11 @@ func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 			return id == ids[1599]
 		}
 		h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--concurrency", "1")
-		_, cursor, found := strings.Cut(h.err.String(), "interrupted; continue with perdure reconcile --lookback 17d --concurrency 1 --yes --cursor ")
+		_, cursor, found := strings.Cut(h.err.String(),
+			"interrupted; continue with perdure reconcile --lookback 17d --concurrency 1 --yes --cursor ")
 		*throttle = nil
-		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found || !strings.Contains(got, "101 instances: 101 not ended") {
+		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found ||
+			!strings.Contains(got, "101 instances: 101 not ended") {
 			t.Errorf("interrupted, it says %s, and goes on with %s", h.err.String(), got)
 		}
 	})

@@ -20,7 +20,8 @@ func TestRestart(t *testing.T) {
 	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one") != id+"\n" {
 		t.Errorf("printed %q, then %q", id, h.out.String())
 	}
-	if got := h.mustRun("restart", "one", "--id", "two", "--version", "1.0.0", "--delay", "1h", "--json"); !strings.HasPrefix(got, `{"instanceId":"two","links":`) {
+	if got := h.mustRun("restart", "one", "--id", "two", "--version", "1.0.0", "--delay", "1h",
+		"--json"); !strings.HasPrefix(got, `{"instanceId":"two","links":`) {
 		t.Errorf("printed %s", got)
 	}
 	if got := h.mustRun("status", "two"); !strings.Contains(got, "Start at       2026-07-01T04:00:00Z\n") {
@@ -34,16 +35,24 @@ func TestRestartFromAnEvent(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
-	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}), at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
-		at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
-	h.wantError(cli.CodeError, "--from-event cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from-event", "2")
+	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}),
+		at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
+		at(2*time.Second, history.Event{Kind: history.TurnStarted}),
+		at(2*time.Second,
+			history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}),
+		completed(`1`))
+	h.wantError(cli.CodeError,
+		"--from-event cannot be event 2: the code made further decisions in the same turn; the nearest possible "+
+			"events are 1 and 3", "restart", "one", "--from-event", "2")
 	h.wantError(cli.CodeError, "must be", "restart", "one", "--from-event", "5", "--version", "2")
 
 	id := strings.TrimSpace(h.mustRun("restart", "one", "--from-event", "5"))
-	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from-event", "5") != id+"\n" || h.mustRun("restart", "one") == id+"\n" {
+	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from-event", "5") != id+"\n" ||
+		h.mustRun("restart", "one") == id+"\n" {
 		t.Errorf("printed %q, then %q", id, h.out.String())
 	}
-	if got := h.mustRun("history", id); !strings.Contains(got, "ExecutionRestarted") || !strings.Contains(got, "from event 5 of instance one, execution x1") {
+	if got := h.mustRun("history", id); !strings.Contains(got, "ExecutionRestarted") ||
+		!strings.Contains(got, "from event 5 of instance one, execution x1") {
 		t.Errorf("history: %s", got)
 	}
 }

@@ -20,8 +20,10 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	env := perduretest.New(t, r)
 	h := setup(t)
 	h.client = env.Client()
-	h.mustRun("schedule", "put", "hourly", "--orchestration", "report", "--expression", "0 * * * *", "--input", `"sales"`, "--overlap", "queue")
-	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--version", "0", "--expression", "cron(0 2 * * ? *)", "--time-zone", "Europe/Berlin", "--from", "2000-01-02T00:00:00Z", "--input", `"all"`)
+	h.mustRun("schedule", "put", "hourly", "--orchestration", "report", "--expression", "0 * * * *", "--input",
+		`"sales"`, "--overlap", "queue")
+	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--version", "0", "--expression",
+		"cron(0 2 * * ? *)", "--time-zone", "Europe/Berlin", "--from", "2000-01-02T00:00:00Z", "--input", `"all"`)
 	env.Advance(2*time.Hour + 5*time.Minute)
 	if got, want := h.mustRun("schedule", "run", "hourly"), "hourly@2000-01-01T02:05:0"; !strings.HasPrefix(got, want) {
 		t.Errorf("printed %s, want %s…", got, want)
@@ -31,24 +33,30 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	h.wantGolden("schedules.txt")
 	h.mustRun("schedule", "show", "hourly")
 	h.wantGolden("schedule.txt")
-	if got := h.mustRun("schedule", "show", "nightly", "--json"); !strings.Contains(got, `"next":"2000-01-02T01:00:00Z"`) || !strings.Contains(got, `"timeZone":"Europe/Berlin"`) {
+	if got := h.mustRun("schedule", "show", "nightly", "--json"); !strings.Contains(got,
+		`"next":"2000-01-02T01:00:00Z"`) || !strings.Contains(got, `"timeZone":"Europe/Berlin"`) {
 		t.Errorf("printed %s", got)
 	}
-	if got := h.mustRun("schedule", "list", "--limit", "1", "--json"); !strings.Contains(got, `"nextCursor":"hourly"`) || strings.Contains(got, `"nightly"`) {
+	if got := h.mustRun("schedule", "list", "--limit", "1", "--json"); !strings.Contains(got,
+		`"nextCursor":"hourly"`) || strings.Contains(got, `"nightly"`) {
 		t.Errorf("printed %s", got)
 	}
 
 	h.mustRun("schedule", "backfill", "hourly", "--from", "1999-12-31T22:00:00Z", "--to", "2000-01-01T01:00:00Z")
 	env.RunUntilIdle()
-	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "Backfills      1999-12-31T22:00:00Z to 2000-01-01T01:00:00Z\n") {
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got,
+		"Backfills      1999-12-31T22:00:00Z to 2000-01-01T01:00:00Z\n") {
 		t.Errorf("printed %s", got)
 	}
 	env.Advance(time.Hour)
-	if got := h.mustRun("schedule", "show", "hourly"); strings.Contains(got, "Backfills") || !strings.Contains(got, "7 started, 0 failed") {
+	if got := h.mustRun("schedule", "show", "hourly"); strings.Contains(got, "Backfills") ||
+		!strings.Contains(got, "7 started, 0 failed") {
 		t.Errorf("printed %s", got)
 	}
-	h.wantError(cli.CodeError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "2000-01-01T00:00:00Z")
-	h.wantError(cli.CodeError, "--to must be an RFC 3339 time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
+	h.wantError(cli.CodeError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z",
+		"--to", "2000-01-01T00:00:00Z")
+	h.wantError(cli.CodeError, "--to must be an RFC 3339 time", "schedule", "backfill", "hourly", "--from",
+		"2000-01-01T01:00:00Z", "--to", "soon")
 
 	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
 	env.RunUntilIdle()
@@ -57,7 +65,8 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	}
 	h.mustRun("schedule", "run", "nightly")
 	env.RunUntilIdle()
-	if got := h.mustRun("schedule", "show", "nightly"); !strings.Contains(got, "Paused since ") || !strings.Contains(got, `: "for the migration"`) || !strings.Contains(got, "1 started") {
+	if got := h.mustRun("schedule", "show", "nightly"); !strings.Contains(got, "Paused since ") ||
+		!strings.Contains(got, `: "for the migration"`) || !strings.Contains(got, "1 started") {
 		t.Errorf("printed %s", got)
 	}
 	h.mustRun("schedule", "resume", "nightly")
@@ -67,7 +76,8 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	}
 	h.mustRun("schedule", "delete", "hourly")
 	env.RunUntilIdle()
-	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "(deleted, ends after its current run)\n") {
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got,
+		"(deleted, ends after its current run)\n") {
 		t.Errorf("printed %s", got)
 	}
 }
@@ -136,8 +146,10 @@ func TestAScheduleThatCannotBePut(t *testing.T) {
 	h := setup(t)
 	h.wantError(cli.CodeError, "missing argument SCHEDULE", "schedule", "put")
 	h.wantError(cli.CodeError, "--orchestration is required", "schedule", "put", "s", "--expression", "@daily")
-	h.wantError(cli.CodeError, `--expression "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--expression", "often")
-	h.wantError(cli.CodeError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--expression", "@daily", "--from", "soon")
+	h.wantError(cli.CodeError, `--expression "often": must be like "rate(5 minutes)"`, "schedule", "put", "s",
+		"--orchestration", "hello", "--expression", "often")
+	h.wantError(cli.CodeError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello",
+		"--expression", "@daily", "--from", "soon")
 	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
 	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
 }

@@ -16,12 +16,16 @@ func holds(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
-	h.Append("order-7", history.Event{Kind: history.ActivityScheduled, Time: time.Unix(1, 0), Name: "ask", Queue: "default"})
+	h.Append("order-7", history.Event{
+		Kind: history.ActivityScheduled, Time: time.Unix(1, 0), Name: "ask", Queue: "default",
+	})
 	in, err := h.ReadInstance(t.Context(), "order-7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Hand("c1.t", &provider.WorkItem{InstanceID: "order-7", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default"})
+	h.Hand("c1.t", &provider.WorkItem{
+		InstanceID: "order-7", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default",
+	})
 	return h
 }
 
@@ -51,11 +55,13 @@ func TestAHolderCompletesByTheCommand(t *testing.T) {
 func TestAHolderFailsByTheCommand(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
-	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable", "--details", `{"code":51}`); got != "failed\n" {
+	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable", "--details",
+		`{"code":51}`); got != "failed\n" {
 		t.Errorf("prints %q", got)
 	}
 	sent := h.Sent()
-	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
+	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" ||
+		!f.NonRetryable || string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", f)
 	}
 	h.wantError(cli.CodeError, "--message is required", "fail", "c1.t")
@@ -67,11 +73,16 @@ func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
 	if got := h.mustRun("heartbeat", "c1.t", "--details", `{"page":7}`); got != "continue\n" {
 		t.Errorf("prints %q", got)
 	}
-	h.Append("order-7", history.Event{Kind: history.ActivityCancelRequested, Time: time.Unix(2, 0), SourceEventID: 2, Reason: "requested", Message: "enough"})
+	h.Append("order-7", history.Event{
+		Kind: history.ActivityCancelRequested, Time: time.Unix(2, 0), SourceEventID: 2, Reason: "requested",
+		Message: "enough",
+	})
 	if got := h.mustRun("heartbeat", "c1.t"); got != "cancelled: requested enough\n" {
 		t.Errorf("prints %q", got)
 	}
-	if got := h.mustRun("heartbeat", "c1.t", "--json"); got != `{"cancel":{"reason":"requested","message":"enough","requestedAt":"1970-01-01T00:00:02Z"}}`+"\n" {
+	if got := h.mustRun("heartbeat", "c1.t",
+		"--json"); got != `{"cancel":{"reason":"requested","message":"enough","requestedAt":"1970-01-01T00:00:02Z"}}`+
+		"\n" {
 		t.Errorf("prints %q", got)
 	}
 }

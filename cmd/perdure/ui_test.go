@@ -17,14 +17,19 @@ import (
 func echoServer() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "uri": r.RequestURI, "body": string(body), "header": r.Header})
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"method": r.Method, "uri": r.RequestURI, "body": string(body), "header": r.Header,
+		})
 	})
 }
 
 // A signed request carries the token of the session: it never goes in the clear.
 func TestUISignsNothingInTheClear(t *testing.T) {
 	t.Parallel()
-	for _, api := range []string{"http://a1b2.execute-api.eu-west-1.amazonaws.com", "http://A1B2.Execute-Api.eu-west-1.AMAZONAWS.com.", "http://abc.lambda-url.eu-west-1.on.aws"} {
+	for _, api := range []string{
+		"http://a1b2.execute-api.eu-west-1.amazonaws.com", "http://A1B2.Execute-Api.eu-west-1.AMAZONAWS.com.",
+		"http://abc.lambda-url.eu-west-1.on.aws",
+	} {
 		setup(t).wantError(cli.CodeError, "--api must start with https://", "ui", "--api", api)
 	}
 }
@@ -92,7 +97,8 @@ func TestUIGoesThroughAnEndpoint(t *testing.T) {
 	defer api.Close()
 	address, stop := uiOf(t, setup(t), "--api", api.URL+"/v1/")
 	defer stop()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/v1/instances/~YS9i/events/a%20b?x=1", strings.NewReader(`{"a":1}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/v1/instances/~YS9i/events/a%20b?x=1",
+		strings.NewReader(`{"a":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +118,8 @@ func TestUIGoesThroughAnEndpoint(t *testing.T) {
 	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Method != http.MethodPost || got.URI != "/v1/instances/~YS9i/events/a%20b?x=1" || got.Body != `{"a":1}` || got.Header.Get("Cookie") != "" || got.Header.Get("Authorization") != "" {
+	if got.Method != http.MethodPost || got.URI != "/v1/instances/~YS9i/events/a%20b?x=1" || got.Body != `{"a":1}` ||
+		got.Header.Get("Cookie") != "" || got.Header.Get("Authorization") != "" {
 		t.Errorf("%+v", got)
 	}
 	api.Close()

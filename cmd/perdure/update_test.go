@@ -19,11 +19,16 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			switch m.Name {
 			case "lost":
-				return &provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler, Error: &history.Failure{Message: `it has ["address"]`}}
+				return &provider.UpdateResult{
+					Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler,
+					Error: &history.Failure{Message: `it has ["address"]`},
+				}
 			case "slow":
 				return nil
 			default:
-				return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+				return &provider.UpdateResult{
+					Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
+				}
 			}
 		})
 		h.mustRun("start", "hello", "--id", "order-7")
@@ -47,8 +52,10 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 			}
 		}
 		h.wantError(cli.CodeError, `it has ["address"]`, "update", "order-7", "lost")
-		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
-		h.wantError(cli.CodeError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout", "-3s")
+		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update order-7 slow --update-id u-2", "update",
+			"order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(cli.CodeError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout",
+			"-3s")
 		h.wantError(cli.CodeError, "expected 2 or 3 arguments", "update", "order-7")
 		h.wantError(cli.CodeError, "expected 2 or 3 arguments", "update", "order-7", "a", "1", "2")
 	})
@@ -69,12 +76,22 @@ func TestUpdateTellsOfASealedResult(t *testing.T) {
 		})
 		h.mustRun("start", "hello", "--id", "order-7")
 		for _, c := range []struct{ update, flag, want string }{
-			{"inline", "--json=false", describe.EncodedPayload(&client.EncodedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
+			{
+				"inline", "--json=false",
+				describe.EncodedPayload(&client.EncodedPayload{Codec: "orders-2026", Bytes: 321}) + "\n",
+			},
 			{"stored", "--json=false", describe.EncodedPayload(&client.EncodedPayload{Key: key, Bytes: 654321}) + "\n"},
-			{"inline", "--json", `{"instanceId":"order-7","update":"inline","updateId":"u-1","resultSealed":{"codec":"orders-2026","bytes":321}}` + "\n"},
-			{"stored", "--json", `{"instanceId":"order-7","update":"stored","updateId":"u-1","resultSealed":{"key":"m/0123","bytes":654321}}` + "\n"},
+			{
+				"inline", "--json",
+				`{"instanceId":"order-7","update":"inline","updateId":"u-1","resultSealed":{"codec":"orders-2026","bytes":321}}` + "\n",
+			},
+			{
+				"stored", "--json",
+				`{"instanceId":"order-7","update":"stored","updateId":"u-1","resultSealed":{"key":"m/0123","bytes":654321}}` + "\n",
+			},
 		} {
-			if got := h.mustRun("update", "order-7", c.update, "--update-id", "u-1-"+c.update, c.flag); strings.ReplaceAll(got, "u-1-"+c.update, "u-1") != c.want {
+			if got := h.mustRun("update", "order-7", c.update, "--update-id", "u-1-"+c.update,
+				c.flag); strings.ReplaceAll(got, "u-1-"+c.update, "u-1") != c.want {
 				t.Errorf("%s %s prints %s, want %s", c.update, c.flag, got, c.want)
 			}
 		}

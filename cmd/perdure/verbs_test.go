@@ -44,12 +44,16 @@ func TestStartInput(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"from":"file"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for flag, want := range map[string]string{`{"n":1}`: `{"n":1}`, "@" + file: `{"from":"file"}`, "-": `{"from":"stdin"}`, "null": "null"} {
+	for flag, want := range map[string]string{
+		`{"n":1}`: `{"n":1}`, "@" + file: `{"from":"file"}`, "-": `{"from":"stdin"}`, "null": "null",
+	} {
 		h := setup(t)
 		h.in = `{"from":"stdin"}`
-		h.mustRun("start", "hello", "--id", "one", "--input", flag, "--version", "1.0.0", "--tag", "a=b=c", "--tag", "d=")
+		h.mustRun("start", "hello", "--id", "one", "--input", flag, "--version", "1.0.0", "--tag", "a=b=c", "--tag",
+			"d=")
 		for e, err := range client.New(h.Provider).History(t.Context(), "one") {
-			if err != nil || string(e.Input) != want || e.Version != "1.0.0" || e.Tags["a"] != "b=c" || len(e.Tags) != 2 {
+			if err != nil || string(e.Input) != want || e.Version != "1.0.0" || e.Tags["a"] != "b=c" ||
+				len(e.Tags) != 2 {
 				t.Errorf("%s: %s %s %v, %v", flag, e.Input, e.Version, e.Tags, err)
 			}
 		}
@@ -62,12 +66,16 @@ func TestStartWithDelay(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one", "--delay", "1h30m")
 	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "x9", EventID: 4})
 	got := h.mustRun("status", "one")
-	for _, want := range []string{"Start at       2026-07-01T04:30:00Z\n", "Parent         its parent, event #4 of execution x9\n", "Execution      x1\n"} {
+	for _, want := range []string{
+		"Start at       2026-07-01T04:30:00Z\n", "Parent         its parent, event #4 of execution x9\n",
+		"Execution      x1\n",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
 	}
-	if got := h.mustRun("status", "one", "--json"); !strings.Contains(got, `"startAt":"2026-07-01T04:30:00Z","parent":{"instanceId":"its parent",`) {
+	if got := h.mustRun("status", "one", "--json"); !strings.Contains(got,
+		`"startAt":"2026-07-01T04:30:00Z","parent":{"instanceId":"its parent",`) {
 		t.Errorf("printed %s", got)
 	}
 }
@@ -76,7 +84,8 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.mustRun("start", "hello", "--idempotency-key", "k")
-	if again, other := h.mustRun("start", "hello", "--idempotency-key", "k"), h.mustRun("start", "hello", "--idempotency-key", "l"); again != first || other == first {
+	if again, other := h.mustRun("start", "hello", "--idempotency-key", "k"),
+		h.mustRun("start", "hello", "--idempotency-key", "l"); again != first || other == first {
 		t.Errorf("started %s, %s and %s", first, again, other)
 	}
 	h.mustRun("start", "hello", "--id", "one", "--idempotency-key", "k")
@@ -101,7 +110,8 @@ func TestStartIfExists(t *testing.T) {
 		t.Errorf("not replaced: %s", got)
 	}
 	h.mustRun("purge", "one", "--force")
-	h.wantError(cli.CodeError, "was purged", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
+	h.wantError(cli.CodeError, "was purged", "start", "hello", "--id", "one", "--if-exists", "replace",
+		"--idempotency-key", "k")
 }
 
 func TestStartOrRaise(t *testing.T) {
@@ -112,19 +122,23 @@ func TestStartOrRaise(t *testing.T) {
 	if got := h.mustRun(args...); got != "one\n" || h.err.Len() > 0 {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
-	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "instance already exists") {
+	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge"); got != "one\n" ||
+		!strings.Contains(h.err.String(), "instance already exists") {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
-	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge", "--json"); !strings.HasSuffix(got, `,"started":false}`+"\n") {
+	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge", "--json"); !strings.HasSuffix(got,
+		`,"started":false}`+"\n") {
 		t.Errorf("printed %q", got)
 	}
 	sent := h.Sent()
-	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" {
+	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in ||
+		string(sent[1].Data) != "null" || sent[1].EventID == "" {
 		t.Errorf("sent %+v", sent)
 	}
 	h.wantError(cli.CodeError, "instanceId is required", "start", "hello", "--event", "paid")
 	h.wantError(cli.CodeError, "requires --event or --update", "start", "hello", "--id", "two", "--data", "1")
-	h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--event", "paid", "--data", "-", "--input", "-")
+	h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--event", "paid",
+		"--data", "-", "--input", "-")
 	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(cli.CodeError, "has ended", "start", "hello", "--id", "one", "--event", "paid")
 }
@@ -138,32 +152,45 @@ func TestStartOrUpdate(t *testing.T) {
 			case "slow":
 				return nil
 			case "lost":
-				return &provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler, Error: &history.Failure{Message: `it has ["address"]`}}
+				return &provider.UpdateResult{
+					Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler,
+					Error: &history.Failure{Message: `it has ["address"]`},
+				}
 			default:
-				return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+				return &provider.UpdateResult{
+					Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
+				}
 			}
 		})
 		h.in = `{"from":"stdin"}`
-		args := []string{"start", "hello", "--id", "one", "--update", "address", "--data", "-", "--idempotency-key", "k"}
+		args := []string{
+			"start", "hello", "--id", "one", "--update", "address", "--data", "-", "--idempotency-key", "k",
+		}
 		if got := h.mustRun(args...); got != `{"with":{"from":"stdin"}}`+"\n" || h.err.Len() > 0 {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
-		if got := h.mustRun("start", "hello", "--id", "one", "--update", "address"); got != `{"with":null}`+"\n" || !strings.Contains(h.err.String(), "instance already exists; sent the update") {
+		if got := h.mustRun("start", "hello", "--id", "one", "--update", "address"); got != `{"with":null}`+"\n" ||
+			!strings.Contains(h.err.String(), "instance already exists; sent the update") {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
 		h.err.Reset()
 		const links = `"links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history","executions":"/v1/instances/one/executions"}}` + "\n"
-		if got := h.mustRun(append(args, "--json")...); got != `{"instanceId":"one","update":"address","updateId":"k","result":{"with":{"from":"stdin"}},"started":true,`+links || h.err.Len() > 0 {
+		if got := h.mustRun(append(args,
+			"--json")...); got != `{"instanceId":"one","update":"address","updateId":"k","result":{"with":{"from":"stdin"}},"started":true,`+links || h.err.Len() > 0 {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
-		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
+		h.wantError(cli.CodeTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello",
+			"--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
 		h.wantError(cli.CodeError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
 		sent := len(h.Sent())
 		h.wantError(cli.CodeError, "instanceId is required", "start", "hello", "--update", "address")
-		h.wantError(cli.CodeError, "--update and --event are mutually exclusive", "start", "hello", "--id", "two", "--event", "paid", "--update", "address")
-		h.wantError(cli.CodeError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
+		h.wantError(cli.CodeError, "--update and --event are mutually exclusive", "start", "hello", "--id", "two",
+			"--event", "paid", "--update", "address")
+		h.wantError(cli.CodeError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two",
+			"--update", "address", "--wait")
 		h.wantError(cli.CodeError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")
-		h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")
+		h.wantError(cli.CodeError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address",
+			"--data", "-", "--input", "-")
 		h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 		h.wantError(cli.CodeError, "has ended", "start", "hello", "--id", "one", "--update", "address")
 		if len(h.Sent()) > sent {
@@ -185,7 +212,8 @@ func TestRaiseAndTerminate(t *testing.T) {
 	}
 	h.mustRun("terminate", "one", "--message", "enough")
 	sent := h.Sent()
-	if len(sent) != 3 || sent[0].Name != "approved" || sent[0].EventID != "e-1" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" || sent[2].Text != "enough" {
+	if len(sent) != 3 || sent[0].Name != "approved" || sent[0].EventID != "e-1" || string(sent[0].Data) != h.in ||
+		string(sent[1].Data) != "null" || sent[1].EventID == "" || sent[2].Text != "enough" {
 		t.Errorf("sent %+v", sent)
 	}
 }
@@ -198,7 +226,8 @@ func TestCancel(t *testing.T) {
 	if got := h.mustRun("cancel", "one", "--message", "withdrawn"); got != "" {
 		t.Errorf("printed %q", got)
 	}
-	if got := h.mustRun("cancel", "one", "--activity", "2", "--message", "carrier is down", "--json"); got != `{"instanceId":"one"}`+"\n" {
+	if got := h.mustRun("cancel", "one", "--activity", "2", "--message", "carrier is down",
+		"--json"); got != `{"instanceId":"one"}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
 	in, err := h.ReadInstance(t.Context(), "one")
@@ -206,8 +235,14 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []provider.Message{
-		{Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "withdrawn"},
-		{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: 2, Text: "carrier is down"},
+		{
+			Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested",
+			RequestedBy: "client", Text: "withdrawn",
+		},
+		{
+			Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: 2,
+			Text: "carrier is down",
+		},
 	}
 	if diff := cmp.Diff(want, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
@@ -229,16 +264,20 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 	if got := h.mustRun("resume", "one", "--json"); got != `{"instanceId":"one","notPaused":true}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.Append("one", at(time.Second, history.Event{Kind: history.ExecutionSuspended, Message: "to look at it", RequestedBy: "ann"}))
+	h.Append("one", at(time.Second, history.Event{
+		Kind: history.ExecutionSuspended, Message: "to look at it", RequestedBy: "ann",
+	}))
 	if got := h.mustRun("resume", "one", "--json"); got != `{"instanceId":"one"}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
 	for _, verb := range []string{"status", "why"} {
-		if got := h.mustRun(verb, "one"); !strings.Contains(got, `by ann: "to look at it"`) || !strings.Contains(got, "Paused") {
+		if got := h.mustRun(verb, "one"); !strings.Contains(got, `by ann: "to look at it"`) ||
+			!strings.Contains(got, "Paused") {
 			t.Errorf("%s: %s", verb, got)
 		}
 	}
-	if got := h.mustRun("history", "one"); !strings.Contains(got, `ExecutionSuspended`) || !strings.Contains(got, `"to look at it" by ann`) {
+	if got := h.mustRun("history", "one"); !strings.Contains(got, `ExecutionSuspended`) ||
+		!strings.Contains(got, `"to look at it" by ann`) {
 		t.Errorf("history: %s", got)
 	}
 	if got := h.mustRun("list", "--status", "Paused"); !strings.Contains(got, "\none ") {
@@ -251,7 +290,10 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 		kinds = append(kinds, m.Kind)
 		ids[m.EventID] = strings.HasPrefix(m.EventID, history.PauseIDPrefix) && m.StartID != "" && m.RequestedBy != ""
 	}
-	want := []provider.MessageKind{provider.MessageExecutionSuspended, provider.MessageExecutionResumed, provider.MessageExecutionResumed, provider.MessageExecutionResumed}
+	want := []provider.MessageKind{
+		provider.MessageExecutionSuspended, provider.MessageExecutionResumed, provider.MessageExecutionResumed,
+		provider.MessageExecutionResumed,
+	}
 	if !slices.Equal(kinds, want) || len(ids) != 4 || slices.Contains(slices.Collect(maps.Values(ids)), false) {
 		t.Errorf("sent %+v", h.Sent())
 	}
@@ -265,18 +307,25 @@ func TestCancelledIsShown(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
-	asked := at(time.Second, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn", RequestedBy: history.RequestedByClient})
+	asked := at(time.Second, history.Event{
+		Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn",
+		RequestedBy: history.RequestedByClient,
+	})
 	h.Append("one", asked)
 	if got := h.mustRun("list", "--status", "Cancelling"); !strings.Contains(got, "\none ") {
 		t.Errorf("cancelling: %s", got)
 	}
-	h.Append("one", at(3*time.Second, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}))
+	h.Append("one", at(3*time.Second, history.Event{
+		Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn",
+	}))
 	for verb, want := range map[string]string{
-		"wait": "Failure        cancelled (requested): withdrawn\n", "wait --json": `"status":"Cancelled","failure":{"type":"cancelled","message":"withdrawn","reason":"requested"}}`,
-		"watch": "requested \"withdrawn\"\n",
+		"wait":        "Failure        cancelled (requested): withdrawn\n",
+		"wait --json": `"status":"Cancelled","failure":{"type":"cancelled","message":"withdrawn","reason":"requested"}}`,
+		"watch":       "requested \"withdrawn\"\n",
 	} {
 		words := strings.Fields(verb)
-		if code := h.run(t.Context(), append(words, "one")...); code != cli.CodeCancelled || !strings.Contains(h.out.String(), want) {
+		if code := h.run(t.Context(), append(words, "one")...); code != cli.CodeCancelled ||
+			!strings.Contains(h.out.String(), want) {
 			t.Errorf("%s: exit %d: %s", verb, code, h.out.String())
 		}
 	}
@@ -335,7 +384,10 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"run perdure list", []string{"cancel", "nobody"}},
 		{"instance has ended; see perdure status", []string{"cancel", "over"}},
 		{"run perdure list", []string{"cancel", "nobody", "--activity", "2"}},
-		{"activity not found in the current execution; perdure history lists", []string{"cancel", "one", "--activity", "2"}},
+		{
+			"activity not found in the current execution; perdure history lists",
+			[]string{"cancel", "one", "--activity", "2"},
+		},
 		{"activity is not pending or running; see perdure history", []string{"cancel", "over", "--activity", "2"}},
 		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
 		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
@@ -371,8 +423,10 @@ func TestAHubWithABucketTakesMore(t *testing.T) {
 func TestWaitExitCodes(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[int]history.Event{
-		cli.CodeOK:     completed(`{"ok":true}`),
-		cli.CodeFailed: at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}),
+		cli.CodeOK: completed(`{"ok":true}`),
+		cli.CodeFailed: at(time.Second, history.Event{
+			Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"},
+		}),
 	} {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
@@ -388,8 +442,10 @@ func TestWaitTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
-		h.wantError(cli.CodeTimeout, "instance has not ended after 3s and continues; see perdure history one", "wait", "one", "--timeout", "3s")
-		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != cli.CodeTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+		h.wantError(cli.CodeTimeout, "instance has not ended after 3s and continues; see perdure history one", "wait",
+			"one", "--timeout", "3s")
+		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != cli.CodeTimeout ||
+			h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
 	})
@@ -402,16 +458,21 @@ func TestWaitForTheStart(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
 		h.wantError(cli.CodeTimeout, "instance has not started after 3s", "wait", "one", "--started", "--timeout", "3s")
-		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s", "--json"); code != cli.CodeTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s",
+			"--json"); code != cli.CodeTimeout ||
+			h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		time.AfterFunc(time.Minute, func() {
 			h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b"}))
 		})
-		if got := h.mustRun("wait", "one", "--started", "--json"); got != `{"instanceId":"one","executionId":"x1","status":"Running"}`+"\n" {
+		if got := h.mustRun("wait", "one", "--started",
+			"--json"); got != `{"instanceId":"one","executionId":"x1","status":"Running"}`+"\n" {
 			t.Errorf("prints %s", got)
 		}
-		h.Append("one", at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}))
+		h.Append("one", at(time.Second, history.Event{
+			Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"},
+		}))
 		if got := h.mustRun("wait", "one", "--started"); !strings.Contains(got, "OrderError") {
 			t.Errorf("prints %s", got)
 		}
@@ -425,7 +486,8 @@ func TestWaitInterrupted(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "one")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "wait", "one"); code != cli.CodeError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure wait one") {
+		if code := h.run(ctx, "wait", "one"); code != cli.CodeError ||
+			!strings.Contains(h.err.String(), "the instance continues, repeat perdure wait one") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 	})
@@ -439,7 +501,9 @@ func TestStartAndWait(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := setup(t)
-			failed := at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}})
+			failed := at(time.Second, history.Event{
+				Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"},
+			})
 			time.AfterFunc(time.Minute, func() { h.Append("one", failed) })
 			code := h.run(t.Context(), append([]string{"start", "hello", "--id", "one"}, strings.Fields(flags)...)...)
 			if code != cli.CodeFailed || !strings.HasPrefix(h.out.String(), want) {
@@ -453,13 +517,14 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--tag", "team=a", "--tag", "env=test")
-	h.Append("order-7", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}), at(61*time.Second, history.Event{
-		Kind: history.OrchestrationFailed,
-		Error: &history.Failure{
-			Type: "OrderError", Message: "order 7: card \x1b[31mdeclined",
-			Cause: &history.Failure{Type: history.TypePanic, Message: "nil map\n\ngoroutine 1:\n\tmain.go:7"},
-		},
-	}))
+	h.Append("order-7", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}),
+		at(61*time.Second, history.Event{
+			Kind: history.OrchestrationFailed,
+			Error: &history.Failure{
+				Type: "OrderError", Message: "order 7: card \x1b[31mdeclined",
+				Cause: &history.Failure{Type: history.TypePanic, Message: "nil map\n\ngoroutine 1:\n\tmain.go:7"},
+			},
+		}))
 	h.mustRun("status", "order-7")
 	h.wantGolden("status.golden")
 	h.mustRun("status", "order-7", "--json")
@@ -476,16 +541,23 @@ func TestList(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "grüße/1")
 	h.mustRun("start", "hello", "--id", "z")
 	h.Append("order-7", completed(`1`))
-	h.Append("z", at(26*time.Hour, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "error", Message: "x"}}))
+	h.Append("z", at(26*time.Hour, history.Event{
+		Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "error", Message: "x"},
+	}))
 	h.mustRun("list")
 	h.wantGolden("list.golden")
-	if got := h.mustRun("list", "--status", "Failed", "--name", "hello"); strings.Count(got, "\n") != 2 || !strings.Contains(got, "\nz ") {
+	if got := h.mustRun("list", "--status", "Failed", "--name", "hello"); strings.Count(got, "\n") != 2 ||
+		!strings.Contains(got, "\nz ") {
 		t.Errorf("failed: %s", got)
 	}
 	h.SetParent("z", history.Parent{InstanceID: "order-7", ExecutionID: "x", EventID: 2})
-	for flags, want := range map[string]string{"--parent order-7": "z", "--version 1.0.0": "order-7", "--tag a=b": "", "--started-before 2020-01-01T00:00:00Z": "", "--started-after 2120-01-01T00:00:00Z": ""} {
+	for flags, want := range map[string]string{
+		"--parent order-7": "z", "--version 1.0.0": "order-7", "--tag a=b": "",
+		"--started-before 2020-01-01T00:00:00Z": "", "--started-after 2120-01-01T00:00:00Z": "",
+	} {
 		got := ""
-		if lines := strings.Split(h.mustRun(append([]string{"list"}, strings.Fields(flags)...)...), "\n"); len(lines) > 2 {
+		if lines := strings.Split(h.mustRun(append([]string{"list"}, strings.Fields(flags)...)...),
+			"\n"); len(lines) > 2 {
 			got, _, _ = strings.Cut(lines[1], " ")
 		}
 		if got != want {
@@ -502,7 +574,8 @@ func TestList(t *testing.T) {
 	if got := h.mustRun("list", "--limit", "2", "--cursor", cursor); !strings.Contains(got, "\nz ") || h.err.Len() > 0 {
 		t.Errorf("the next page: %s%s", got, h.err.String())
 	}
-	if got := h.mustRun("list", "--json", "--limit", "1"); !strings.HasPrefix(got, `{"items":[{"instanceId":"grüße/1"`) || !strings.Contains(got, `"nextCursor":`) {
+	if got := h.mustRun("list", "--json", "--limit", "1"); !strings.HasPrefix(got,
+		`{"items":[{"instanceId":"grüße/1"`) || !strings.Contains(got, `"nextCursor":`) {
 		t.Errorf("JSON: %s", got)
 	}
 }

@@ -112,7 +112,9 @@ func fulfilling(h *tool, id string, more ...history.Event) {
 	h.mustRun("start", "fulfil", "--id", id, "--input", "7")
 	h.Append(id, append([]history.Event{
 		at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b-1"}),
-		at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "default", Input: history.Payload("7")}),
+		at(time.Second, history.Event{
+			Kind: history.ActivityScheduled, Name: "charge", Queue: "default", Input: history.Payload("7"),
+		}),
 	}, more...)...)
 }
 
@@ -134,7 +136,9 @@ func TestVerifyLetsFittingCodePass(t *testing.T) {
 	for _, code := range []string{"same", "prints"} {
 		h := setup(t)
 		fulfilling(h, "a")
-		fulfilling(h, "b", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")}))
+		fulfilling(h, "b", at(2*time.Second, history.Event{
+			Kind: history.OrchestrationCompleted, Output: history.Payload("1"),
+		}))
 		h.mustRun("start", "hello", "--id", "c")
 		if exit, v := h.verified(code); exit != 0 || v.Open != 2 || v.Replayed != 2 || len(v.Findings) != 0 {
 			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
@@ -146,15 +150,17 @@ func TestVerifyLetsFittingCodePass(t *testing.T) {
 func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
-		"changed": `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, "other version": `version "1" is not registered`,
-		"dies": "no rates are there",
+		"changed":       `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+		"other version": `version "1" is not registered`,
+		"dies":          "no rates are there",
 	} {
 		h := setup(t)
 		fulfilling(h, "a")
 		fulfilling(h, "b")
 		h.mustRun("start", "hello", "--id", "c")
 		exit, v := h.verified(code)
-		if exit != cli.CodeFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" || v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
+		if exit != cli.CodeFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" ||
+			v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
 			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
 		}
 		if !strings.Contains(h.err.String(), "2 of 3 replayed instances would be blocked") {
@@ -171,9 +177,16 @@ func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{"changed": 1, "same": 0} {
 		h := setup(t)
-		fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.InputsParked, BuildID: "b-2", Error: &history.Failure{Type: "nondeterminism", Message: "differs"}, Inputs: []history.Event{{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1"), Time: began}}}))
+		fulfilling(h, "a", at(2*time.Second, history.Event{
+			Kind: history.InputsParked, BuildID: "b-2",
+			Error: &history.Failure{Type: "nondeterminism", Message: "differs"},
+			Inputs: []history.Event{
+				{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1"), Time: began},
+			},
+		}))
 		exit, v := h.verified(code)
-		if exit != 0 || v.Orchestrations[0].StayBlocked != want || v.Orchestrations[0].WouldBlock != 0 || v.Replayed != 1 {
+		if exit != 0 || v.Orchestrations[0].StayBlocked != want || v.Orchestrations[0].WouldBlock != 0 ||
+			v.Replayed != 1 {
 			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
 		}
 	}
@@ -185,7 +198,8 @@ func TestVerifyTellsOfOtherInputs(t *testing.T) {
 	h := setup(t)
 	fulfilling(h, "a")
 	exit, v := h.verified("other input")
-	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 || !strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
+	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 ||
+		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -201,14 +215,16 @@ func TestVerifyPrintsForPeople(t *testing.T) {
 	h.wantGolden("verify.golden")
 }
 
-// What a history refers to is read from the hub, in a past execution as well, also what is too large to be shown, and what a codec has encoded; where it is missing, that
-// is not held against the code.
+// What a history refers to is read from the hub, in a past execution as well, also what is too large to be shown, and
+// what a codec has encoded; where it is missing, that is not held against the code.
 func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	t.Parallel()
 	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
 	for name, data := range map[string]history.Payload{
 		"small": history.NewInlinePayload([]byte(`"Ada"`)), "large": history.NewInlinePayload(large),
-		"encoded": history.EncodedPayload{Codec: turned{}.ID(), Data: around(large), Bytes: int64(len(large))}.Payload(),
+		"encoded": history.EncodedPayload{
+			Codec: turned{}.ID(), Data: around(large), Bytes: int64(len(large)),
+		}.Payload(),
 	} {
 		for lies, unread := range map[string]bool{"x1": false, "x9": true} {
 			if unread && name != "small" {
@@ -216,19 +232,30 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 			}
 			h := setup(t)
 			h.mustRun("start", "hello", "--id", "c")
-			raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: data, Time: began}
+			raised := history.Event{
+				Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: data, Time: began,
+			}
 			h.Append("c",
-				at(time.Second, history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}}),
-				at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", ParkedConsumed: 1}),
+				at(time.Second, history.Event{
+					Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised},
+				}),
+				at(time.Second, history.Event{
+					Kind: history.TurnStarted, Version: "0", BuildID: "b", ParkedConsumed: 1,
+				}),
 				at(time.Second, history.Event{Kind: history.ExternalEventSubscribed, Name: "name"}),
 				at(time.Second, history.Event{
 					Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
-					Data: history.DataLocation{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.LocationInputs, Index: 0}.ReferTo(data),
+					Data: history.DataLocation{
+						ExecutionID: lies, Segment: 2, EventID: 2, Field: history.LocationInputs, Index: 0,
+					}.ReferTo(data),
 				}),
 			)
-			h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))
+			h.Append("c", at(time.Second, history.Event{
+				Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`),
+			}))
 			exit, v := h.verified("takes, encoded")
-			if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == verification.OutcomeUnread) != unread || (exit == cli.CodeError) != unread {
+			if v.Replayed != 1 || len(v.Findings) != 1 ||
+				(v.Findings[0].Outcome == verification.OutcomeUnread) != unread || (exit == cli.CodeError) != unread {
 				t.Errorf("%s, lies in %s: exit %d, %+v; %s", name, lies, exit, v, h.err.String())
 			}
 		}
@@ -246,8 +273,10 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	}
 	directory := t.TempDir()
 	for tells, binary := range map[string]string{
-		"--binary " + directory + " is a directory; build the orchestrator for this machine and specify the file": directory,
-		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary", "cannot replay histories": "true",
+		"--binary " + directory +
+			" is a directory; build the orchestrator for this machine and specify the file": directory,
+		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary",
+		"cannot replay histories": "true",
 		"has no orchestrations; add them to the registry that it passes to lambdahandler.StartOrchestrator": orchestratorOf(t, "has none"),
 	} {
 		h.wantError(cli.CodeError, tells, "verify", "--binary", binary)
@@ -288,7 +317,8 @@ func TestVerifyGivesTheBinaryNoHub(t *testing.T) {
 	h := setup(t)
 	fulfilling(h, "a")
 	exit, v := h.verified("sees the hub")
-	if exit != cli.CodeFailed || !strings.Contains(v.Findings[0].Problem, "AWS_REGION=eu-central-1") || strings.Contains(v.Findings[0].Problem, "a secret") || strings.Contains(v.Findings[0].Problem, "an inbox") {
+	if exit != cli.CodeFailed || !strings.Contains(v.Findings[0].Problem, "AWS_REGION=eu-central-1") ||
+		strings.Contains(v.Findings[0].Problem, "a secret") || strings.Contains(v.Findings[0].Problem, "an inbox") {
 		t.Errorf("exit %d, %+v", exit, v)
 	}
 }

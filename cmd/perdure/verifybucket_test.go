@@ -109,7 +109,8 @@ func (b *bucket) put(executionID string, length int, encoded bool) history.Paylo
 	return s.Payload()
 }
 
-// scanning is a hub with an instance whose code has taken texts from the bucket, and has decided on what to do by their lengths.
+// scanning is a hub with an instance whose code has taken texts from the bucket, and has decided on what to do by their
+// lengths.
 func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 	t.Helper()
 	h, b := setup(t), &bucket{objects: map[string][]byte{}}
@@ -117,15 +118,21 @@ func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 	h.mustRun("start", "fulfil", "--id", "a", "--input", strconv.Itoa(len(lengths)))
 	h.Append("a", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b-1"}))
 	for range lengths {
-		h.Append("a", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "scan", Queue: "default", Input: history.Payload("null")}))
+		h.Append("a", at(time.Second, history.Event{
+			Kind: history.ActivityScheduled, Name: "scan", Queue: "default", Input: history.Payload("null"),
+		}))
 	}
 	h.Append("a", at(time.Minute, history.Event{Kind: history.TurnStarted, BuildID: "b-1", LargePayloads: true}))
 	all := 0
 	for i, length := range lengths {
 		all += length
-		h.Append("a", at(time.Minute, history.Event{Kind: history.ActivityCompleted, SourceEventID: int64(3 + i), Result: b.put("x1", length, encoded)}))
+		h.Append("a", at(time.Minute, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: int64(3 + i), Result: b.put("x1", length, encoded),
+		}))
 	}
-	h.Append("a", at(time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "measure", Queue: "default", Input: history.Payload(strconv.Itoa(all))}))
+	h.Append("a", at(time.Minute, history.Event{
+		Kind: history.ActivityScheduled, Name: "measure", Queue: "default", Input: history.Payload(strconv.Itoa(all)),
+	}))
 	return h, b
 }
 
@@ -133,12 +140,14 @@ func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 func (h *tool) unread(tells, code string) {
 	h.t.Helper()
 	exit, v := h.verified(code)
-	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
+	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread ||
+		v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
 		h.t.Errorf("exit %d, %+v; %s; want %s", exit, v, h.err.String(), tells)
 	}
 }
 
-// What lies in the bucket the command reads for the code: what fits the memory of what was read last, what does not, and what a codec of the binary has encoded.
+// What lies in the bucket the command reads for the code: what fits the memory of what was read last, what does not,
+// and what a codec of the binary has encoded.
 func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
 	t.Parallel()
 	for _, encoded := range []bool{false, true} {
@@ -161,7 +170,8 @@ func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
 	t.Parallel()
 	h, _ := scanning(t, false, 300<<10)
 	exit, v := h.verified("takes, and weighs")
-	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 || !strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
+	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 ||
+		!strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -171,12 +181,14 @@ func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, true, 300<<10)
 	exit, v := h.verified("takes", "--allow-unread", "1")
-	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, `codec "turned"`) || len(b.reads) != 0 {
+	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeWouldBlock ||
+		!strings.Contains(v.Findings[0].Problem, `codec "turned"`) || len(b.reads) != 0 {
 		t.Errorf("exit %d, %+v; %s; read %v", exit, v, h.err.String(), b.reads)
 	}
 }
 
-// An object that is gone, or is not what was stored, or may not be read, says nothing of the code: the instance is unread, and the gate stays shut.
+// An object that is gone, or is not what was stored, or may not be read, says nothing of the code: the instance is
+// unread, and the gate stays shut.
 func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
@@ -198,7 +210,8 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	h.unread("this program has no payload store", "takes")
 }
 
-// A bucket that throttles, for longer than a call is repeated, is asked again: no instance counts as unread for it. The time that this may take is --timeout's.
+// A bucket that throttles, for longer than a call is repeated, is asked again: no instance counts as unread for it. The
+// time that this may take is --timeout's.
 func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503 SlowDown")}
@@ -215,7 +228,10 @@ func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 		return nil
 	}
 	exit, v := h.verified("takes")
-	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+	want := []time.Duration{
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
+		30 * time.Second,
+	}
 	if exit != 0 || len(v.Findings) != 0 || !slices.Equal(pauses, want) {
 		t.Errorf("exit %d, %+v; %s; paused for %v", exit, v, h.err.String(), pauses)
 	}
@@ -258,7 +274,8 @@ func asksOn() {
 	}
 }
 
-// A binary that asks on and on reads no bucket empty, and reads nothing that the history does not refer to. It is ended.
+// A binary that asks on and on reads no bucket empty, and reads nothing that the history does not refer to. It is
+// ended.
 func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 9<<20, 300<<10)
@@ -273,13 +290,15 @@ func TestImportReadsNoBucket(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	file, _ := h.exported()
-	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError || !strings.Contains(h.err.String(), "this program has no payload store") || len(b.reads) != 0 {
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError ||
+		!strings.Contains(h.err.String(), "this program has no payload store") || len(b.reads) != 0 {
 		t.Errorf("exit %d, %s; read %v", exit, h.err.String(), b.reads)
 	}
 
 	h, _ = scanning(t, true, 300<<10)
 	file, _ = h.exported()
-	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError || !strings.Contains(h.err.String(), "does not have the codec") {
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != cli.CodeError ||
+		!strings.Contains(h.err.String(), "does not have the codec") {
 		t.Errorf("without the codec: exit %d, %s", exit, h.err.String())
 	}
 }
@@ -294,12 +313,15 @@ func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
 			return strings.Repeat(strconv.FormatInt(scanned.Add(1), 10), 300<<10), nil
 		})
 		perdure.AddActivity(r, "measure", func(context.Context, int) (int, error) { return 0, perdure.ErrPending })
-		hub, err := simhub.New(simhub.Options{Registry: r, Bucket: true, Codecs: []perdure.Codec{turned{}}, BatchSize: 1, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-			if c.Operation == "GetObject" {
-				read.Add(1)
-			}
-			return next()
-		}})
+		hub, err := simhub.New(simhub.Options{
+			Registry: r, Bucket: true, Codecs: []perdure.Codec{turned{}},
+			BatchSize: 1, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				if c.Operation == "GetObject" {
+					read.Add(1)
+				}
+				return next()
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +332,8 @@ func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
 		h.mustRun("start", "fulfil", "--id", "a", "--input", "3")
 		hub.ServeFor(t.Context(), time.Minute)
 		read.Store(0)
-		if exit, v := h.verified("takes, encoded"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 || read.Load() != 3 {
+		if exit, v := h.verified("takes, encoded"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 ||
+			read.Load() != 3 {
 			t.Errorf("exit %d, %+v; %s; read %d", exit, v, h.err.String(), read.Load())
 		}
 	})

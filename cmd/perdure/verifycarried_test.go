@@ -20,7 +20,8 @@ import (
 // notes is how many notes a relay takes: more than history shows in the place of references.
 const notes = 50
 
-// relay waits in its first execution until it is told to go, and takes in the next one what its first was sent: a text, and notes. It measures them all.
+// relay waits in its first execution until it is told to go, and takes in the next one what its first was sent: a text,
+// and notes. It measures them all.
 func relay(ctx *perdure.OrchestrationContext, baggage string) (int, error) {
 	if baggage == "none yet" {
 		if _, err := perdure.WaitForExternalEvent[any](ctx, "go").Await(ctx); err != nil {
@@ -93,7 +94,8 @@ func (h *tool) goesOn() {
 	}
 }
 
-// What an execution has from the one before is read where it lies: in the bucket, also under that one's name, and in its history.
+// What an execution has from the one before is read where it lies: in the bucket, also under that one's name, and in
+// its history.
 func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +119,8 @@ func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 	})
 }
 
-// So is what an instance has from the one that it was restarted from: its history until then, and what that had from executions before.
+// So is what an instance has from the one that it was restarted from: its history until then, and what that had from
+// executions before.
 func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +151,8 @@ func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 	})
 }
 
-// carried is what the current execution of an instance has of events that were sent to another: the keys of those in the bucket, and how many lie in another history.
+// carried is what the current execution of an instance has of events that were sent to another: the keys of those in
+// the bucket, and how many lie in another history.
 func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
 	t.Helper()
 	s, err := h.client.Status(t.Context(), id)

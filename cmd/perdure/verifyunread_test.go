@@ -29,20 +29,24 @@ func unreadable(t *testing.T, n int) *tool {
 	return h
 }
 
-// One history that could not be read is one instance of which nothing is known: the gate stays shut, and says how many there are, and which.
+// One history that could not be read is one instance of which nothing is known: the gate stays shut, and says how many
+// there are, and which.
 func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
 	h := unreadable(t, 1)
 	exit, v := h.verified("same")
-	if exit != cli.CodeError || v.Replayed != 10 || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "i0" {
+	if exit != cli.CodeError || v.Replayed != 10 || len(v.Findings) != 1 ||
+		v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "i0" {
 		t.Errorf("exit %d, %+v", exit, v)
 	}
-	if says := h.err.String(); !strings.Contains(says, "1 of 10 instances could not be replayed: i0 (") || !strings.Contains(says, "torn: ") || !strings.Contains(says, "--allow-unread") {
+	if says := h.err.String(); !strings.Contains(says, "1 of 10 instances could not be replayed: i0 (") ||
+		!strings.Contains(says, "torn: ") || !strings.Contains(says, "--allow-unread") {
 		t.Errorf("says %s", says)
 	}
 
 	h = unreadable(t, 7)
-	if exit, _ := h.verified("same"); exit != cli.CodeError || !strings.Contains(h.err.String(), "7 of 10 instances could not be replayed: i0, i1, i2, i3, i4 and 2 more (") {
+	if exit, _ := h.verified("same"); exit != cli.CodeError ||
+		!strings.Contains(h.err.String(), "7 of 10 instances could not be replayed: i0, i1, i2, i3, i4 and 2 more (") {
 		t.Errorf("exit %d, says %s", exit, h.err.String())
 	}
 	if exit, _ := h.verified("changed"); exit != cli.CodeFailed {
@@ -53,7 +57,9 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 // A number of them may be allowed, or a share of what was replayed, but never all: then nothing is known of the code.
 func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	t.Parallel()
-	for allowed, want := range map[string]int{"1": cli.CodeError, "2": 0, "3": 0, "10%": cli.CodeError, "19.9%": cli.CodeError, "20%": 0, "100%": 0} {
+	for allowed, want := range map[string]int{
+		"1": cli.CodeError, "2": 0, "3": 0, "10%": cli.CodeError, "19.9%": cli.CodeError, "20%": 0, "100%": 0,
+	} {
 		h := unreadable(t, 2)
 		if exit, v := h.verified("same", "--allow-unread", allowed); exit != want || v.Orchestrations[0].Unread != 2 {
 			t.Errorf("--allow-unread %s: exit %d, %+v; %s", allowed, exit, v, h.err.String())
@@ -61,12 +67,15 @@ func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	}
 	for _, allowed := range []string{"10", "100%"} {
 		h := unreadable(t, 10)
-		if exit, _ := h.verified("same", "--allow-unread", allowed); exit != cli.CodeError || !strings.Contains(h.err.String(), "10 of 10 instances could not be replayed") {
+		if exit, _ := h.verified("same", "--allow-unread", allowed); exit != cli.CodeError ||
+			!strings.Contains(h.err.String(), "10 of 10 instances could not be replayed") {
 			t.Errorf("--allow-unread %s: exit %d where none could be read; %s", allowed, exit, h.err.String())
 		}
 	}
 	for _, wrong := range []string{"", "-1", "x", "101%", "-1%", "%", "NaN%", "1.5"} {
-		unreadable(t, 0).wantError(cli.CodeError, "--allow-unread must be a number or a percentage of instances, such as 1%", "verify", "--binary", "x", "--allow-unread", wrong)
+		unreadable(t, 0).wantError(cli.CodeError,
+			"--allow-unread must be a number or a percentage of instances, such as 1%", "verify", "--binary", "x",
+			"--allow-unread", wrong)
 	}
 }
 
@@ -91,7 +100,8 @@ func TestVerifyNamesWhatHasNoRecord(t *testing.T) {
 	fulfilling(h, "b")
 	h.client = client.New(&withoutRecord{h.Provider, "b"})
 	exit, v := h.verified("same")
-	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].InstanceID != "b" || v.Findings[0].Orchestration != "fulfil" || v.Findings[0].Version != "1" {
+	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].InstanceID != "b" ||
+		v.Findings[0].Orchestration != "fulfil" || v.Findings[0].Version != "1" {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }

@@ -17,7 +17,9 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	h := setup(t)
 	turn := func(id, version string, more ...history.Event) {
 		h.mustRun("start", "fulfil", "--id", id)
-		h.Append(id, append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})}, more...)...)
+		h.Append(id,
+			append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})},
+				more...)...)
 	}
 	turn("a", "1.0.0")
 	turn("b", "2.0.0")
@@ -28,7 +30,8 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 
 	h.mustRun("versions")
 	h.wantGolden("versions.golden")
-	if got := h.mustRun("versions", "--name", "hello"); strings.Contains(got, "fulfil") || strings.Count(got, "\n") != 2 {
+	if got := h.mustRun("versions", "--name", "hello"); strings.Contains(got, "fulfil") ||
+		strings.Count(got, "\n") != 2 {
 		t.Errorf("of one orchestration: %s", got)
 	}
 	want := `{"versions":[{"orchestration":"hello","version":"","pending":1,"running":0,"cancelling":0,"blocked":0,"paused":0,"oldestCreatedAt":"2026-07-01T03:00:00Z"}]}` + "\n"
@@ -52,13 +55,16 @@ func TestVersionsCountsMoreThanAPage(t *testing.T) {
 	}
 }
 
-// Code of before a change may go once no instance that is under way goes by it: what history says of each is counted, of each version, and what has none.
+// Code of before a change may go once no instance that is under way goes by it: what history says of each is counted,
+// of each version, and what has none.
 func TestVersionsCountsChanges(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	begin := func(id, name, version string, more ...history.Event) {
 		h.mustRun("start", name, "--id", id)
-		h.Append(id, append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})}, more...)...)
+		h.Append(id,
+			append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})},
+				more...)...)
 	}
 	mark := func(change, version string) history.Event {
 		return at(time.Second, history.Event{Kind: history.VersionMarked, ChangeID: change, Version: version})
@@ -72,19 +78,26 @@ func TestVersionsCountsChanges(t *testing.T) {
 	begin("g", "fulfil", "3.0.0")
 	begin("over", "fulfil", "1.0.0", mark("carrier", "1"), completed(`1`))
 	begin("other", "hello", "1.0.0")
-	begin("anew", "hello", "1.0.0", mark("old", "1"), at(time.Second, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("1")}))
+	begin("anew", "hello", "1.0.0", mark("old", "1"), at(time.Second, history.Event{
+		Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("1"),
+	}))
 
 	h.mustRun("versions", "--changes")
 	h.wantGolden("versions-changes.golden")
 	want := `{"changes":[{"orchestration":"fulfil","orchestrationVersion":"1.0.0","change":"carrier","version":"","instances":1,"oldestCreatedAt":"2026-07-01T03:00:00Z"},`
-	if got := h.mustRun("versions", "--changes", "--json"); !strings.HasPrefix(got, want) || !strings.Contains(got, `{"orchestration":"fulfil","orchestrationVersion":"2.0.0","change":"tax","version":"2","instances":1,`) ||
-		!strings.Contains(got, `"withoutChanges":[{"orchestration":"fulfil","orchestrationVersion":"3.0.0","instances":2,`) {
+	if got := h.mustRun("versions", "--changes", "--json"); !strings.HasPrefix(got, want) ||
+		!strings.Contains(got,
+			`{"orchestration":"fulfil","orchestrationVersion":"2.0.0","change":"tax","version":"2","instances":1,`) ||
+		!strings.Contains(got,
+			`"withoutChanges":[{"orchestration":"fulfil","orchestrationVersion":"3.0.0","instances":2,`) {
 		t.Errorf("as JSON: %s", got)
 	}
-	if got := h.mustRun("versions", "--changes", "--name", "nothing", "--json"); got != `{"changes":[],"withoutChanges":[],"read":0,"complete":true}`+"\n" {
+	if got := h.mustRun("versions", "--changes", "--name", "nothing",
+		"--json"); got != `{"changes":[],"withoutChanges":[],"read":0,"complete":true}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
-	if code := h.run(t.Context(), "versions", "--changes", "--max-instances", "0"); code == 0 || !strings.Contains(h.err.String(), "--max-instances") {
+	if code := h.run(t.Context(), "versions", "--changes", "--max-instances", "0"); code == 0 ||
+		!strings.Contains(h.err.String(), "--max-instances") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 }
@@ -97,14 +110,16 @@ func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
 		exits := func(tells, prints string, more ...string) {
 			t.Helper()
 			code := h.run(t.Context(), append([]string{"versions", "--changes", form}, more...)...)
-			if says := h.err.String(); code != cli.CodeError || !strings.Contains(says, tells) || strings.Count(says, "\n") != 1 {
+			if says := h.err.String(); code != cli.CodeError || !strings.Contains(says, tells) ||
+				strings.Count(says, "\n") != 1 {
 				t.Errorf("%s %v: exit %d, says %s", form, more, code, says)
 			}
 			if form == "--json" && !strings.Contains(h.out.String(), prints) || h.out.Len() == 0 {
 				t.Errorf("%s %v: printed %s", form, more, h.out.String())
 			}
 		}
-		exits("2 histories read, but more instances are running; increase --max-instances", `"read":2,"complete":false`, "--max-instances", "2")
+		exits("2 histories read, but more instances are running; increase --max-instances", `"read":2,"complete":false`,
+			"--max-instances", "2")
 		h.Damage("x1", fmt.Errorf("h#2: %w", provider.ErrCorrupt))
 		exits("1 of 10 histories cannot be read and are not counted: i0", `"read":9,"unread":["i0"],"complete":true`)
 		exits("increase --max-instances; 1 of 4 histories cannot be read", `"complete":false`, "--max-instances", "4")

@@ -37,7 +37,8 @@ func TestVet(t *testing.T) {
 	const wrong = "./analysis/testdata/wrong/globals"
 
 	out, code := run("vet", wrong)
-	if code != cli.CodeError || !strings.Contains(out, ": order writes counter: ") || !strings.Contains(out, "[globalread]") {
+	if code != cli.CodeError || !strings.Contains(out, ": order writes counter: ") ||
+		!strings.Contains(out, "[globalread]") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if out, code := run("vet", "--disable", "globals", "--warnings=false", wrong); code != 0 || out != "" {
@@ -46,7 +47,8 @@ func TestVet(t *testing.T) {
 	if out, code := run("vet", "--json", wrong); code != 0 || !strings.Contains(out, `"category": "globals"`) {
 		t.Errorf("--json: exit %d: %s", code, out)
 	}
-	if out, code := run("vet", "--disable", "nope"); code != cli.CodeError || !strings.Contains(out, `unknown rule "nope"`) {
+	if out, code := run("vet", "--disable", "nope"); code != cli.CodeError ||
+		!strings.Contains(out, `unknown rule "nope"`) {
 		t.Errorf("--disable nope: exit %d: %s", code, out)
 	}
 

@@ -15,18 +15,27 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
 	h.Append("order-7",
 		at(-2*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
-		at(-90*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
+		// #3
+		at(-2*time.Minute, history.Event{
+			Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true},
+		}),
+		at(-90*time.Second, history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested",
+			RequestedBy: history.RequestedByEngine,
+		}),
 	)
 	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // the status, then its line
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, want) {
 		t.Errorf("before: %s", got)
 	}
-	if got := h.mustRun("status", "order-7", "--json"); !strings.Contains(got, `"cancelledAt":"2026-07-01T02:58:30Z","cancelReason":"requested"`) {
+	if got := h.mustRun("status", "order-7", "--json"); !strings.Contains(got,
+		`"cancelledAt":"2026-07-01T02:58:30Z","cancelReason":"requested"`) {
 		t.Errorf("before: %s", got)
 	}
 	h.Append("order-7", at(-time.Minute, history.Event{
-		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3, Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned}, Error: &history.Failure{Type: history.TypeCancelled},
+		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3,
+		Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned},
+		Error:  &history.Failure{Type: history.TypeCancelled},
 	}))
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "No pending tasks") {
 		t.Errorf("after: %s", got)
@@ -45,19 +54,31 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 		why, history string
 	}{
 		"its worker was gone": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeWorkerLost, SeenAt: &seen}},
+			history.Event{
+				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
+				Cancel: &history.CancelDetails{Outcome: history.OutcomeWorkerLost, SeenAt: &seen},
+			},
 			"+700ms  worker lost, reported after 30.1s\n", "cancel observed 2026-07-01T03:00:01Z ended worker_gone",
 		},
 		"nobody told": {
-			history.Event{Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout}, Cancel: &history.CancelDetails{Outcome: history.OutcomeTimedOut}},
+			history.Event{
+				Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout},
+				Cancel: &history.CancelDetails{Outcome: history.OutcomeTimedOut},
+			},
 			"—  timed out without a report after 30.8s\n", "ended timed_out",
 		},
 		"never began": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeNeverStarted, SeenAt: &seen}},
+			history.Event{
+				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
+				Cancel: &history.CancelDetails{Outcome: history.OutcomeNeverStarted, SeenAt: &seen},
+			},
 			"+700ms  never started\n", "ended never_began",
 		},
 		"given up": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned, SeenAt: &seen}},
+			history.Event{
+				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
+				Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned, SeenAt: &seen},
+			},
 			"+700ms  ABANDONED after 30.1s\n", "ended given_up",
 		},
 	} {
@@ -67,18 +88,27 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 			h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
 			h.Append("order-7",
 				at(0, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-				at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
-				at(1200*ms, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
+				// #3
+				at(0, history.Event{
+					Kind: history.ActivityScheduled, Name: "charge",
+					Cancel: &history.CancelDetails{WaitForCancellation: true},
+				}),
+				at(1200*ms, history.Event{
+					Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested",
+					RequestedBy: history.RequestedByEngine,
+				}),
 			)
 			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "—  not ended, or unknown\n") {
 				t.Errorf("why, before: %s", got)
 			}
 			tt.end.SourceEventID = 3
 			h.Append("order-7", at(32*time.Second, tt.end))
-			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "  +1.20s  engine        requested  ") || !strings.Contains(got, tt.why) {
+			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "  +1.20s  engine        requested  ") ||
+				!strings.Contains(got, tt.why) {
 				t.Errorf("why, after: %s", got)
 			}
-			if got := h.mustRun("history", "order-7"); !strings.Contains(got, "waits for cancellation") || !strings.Contains(got, tt.history) {
+			if got := h.mustRun("history", "order-7"); !strings.Contains(got, "waits for cancellation") ||
+				!strings.Contains(got, tt.history) {
 				t.Errorf("history: %s", got)
 			}
 		})

@@ -18,13 +18,21 @@ func poller(t *testing.T, end history.Event) *tool {
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "poller", "--input", `{"round":1}`)
 	h.Append("poller", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0", BuildID: "b-1"}),
-		at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "poll", Queue: "default", Input: history.Payload("1")}))
+		at(time.Second, history.Event{
+			Kind: history.ActivityScheduled, Name: "poll", Queue: "default", Input: history.Payload("1"),
+		}))
 	time.AfterFunc(time.Minute, func() {
-		h.Append("poller", at(time.Minute, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`"<none>"`)}),
-			at(time.Minute, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload(`{"round":2}`)}))
+		h.Append("poller", at(time.Minute, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`"<none>"`),
+		}),
+			at(time.Minute, history.Event{
+				Kind: history.OrchestrationContinuedAsNew, Input: history.Payload(`{"round":2}`),
+			}))
 	})
 	time.AfterFunc(2*time.Minute, func() {
-		h.Append("poller", at(time.Minute+time.Second, history.Event{Kind: history.TurnStarted, Version: "1.1.0", BuildID: "b-2"}), at(2*time.Minute, end))
+		h.Append("poller",
+			at(time.Minute+time.Second, history.Event{Kind: history.TurnStarted, Version: "1.1.0", BuildID: "b-2"}),
+			at(2*time.Minute, end))
 	})
 	return h
 }
@@ -88,7 +96,8 @@ func TestWatchJSON(t *testing.T) {
 			}
 			kinds = append(kinds, string(e.Kind))
 		}
-		want := "OrchestrationStarted TurnStarted ActivityScheduled ActivityCompleted OrchestrationContinuedAsNew OrchestrationStarted TurnStarted OrchestrationCompleted"
+		want := "OrchestrationStarted TurnStarted ActivityScheduled ActivityCompleted OrchestrationContinuedAsNew " +
+			"OrchestrationStarted TurnStarted OrchestrationCompleted"
 		if got := strings.Join(kinds, " "); got != want {
 			t.Errorf("printed %s", got)
 		}
@@ -104,8 +113,11 @@ func TestWatchExitCodes(t *testing.T) {
 		history.OrchestrationTerminated: cli.CodeCancelled,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := poller(t, history.Event{Kind: kind, Output: history.Payload("1"), Error: &history.Failure{Type: "error", Message: "x"}})
-			if code := h.run(t.Context(), "watch", "poller"); code != want || h.err.Len() > 0 || !strings.Contains(h.out.String(), string(kind)) {
+			h := poller(t, history.Event{
+				Kind: kind, Output: history.Payload("1"), Error: &history.Failure{Type: "error", Message: "x"},
+			})
+			if code := h.run(t.Context(), "watch", "poller"); code != want || h.err.Len() > 0 ||
+				!strings.Contains(h.out.String(), string(kind)) {
 				t.Errorf("%s: exit %d, %s", kind, code, h.err.String())
 			}
 		})
@@ -117,7 +129,8 @@ func TestWatchGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		from := time.Now()
-		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != cli.CodeTimeout || !strings.Contains(h.err.String(), "not ended after 1m35s") {
+		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval",
+			"10s"); code != cli.CodeTimeout || !strings.Contains(h.err.String(), "not ended after 1m35s") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		if took := time.Since(from); took != 95*time.Second {
@@ -125,7 +138,8 @@ func TestWatchGivesUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "watch", "poller"); code != cli.CodeError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure watch poller") {
+		if code := h.run(ctx, "watch", "poller"); code != cli.CodeError ||
+			!strings.Contains(h.err.String(), "the instance continues, repeat perdure watch poller") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		time.Sleep(time.Minute) // for the remaining events

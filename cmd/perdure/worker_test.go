@@ -65,17 +65,20 @@ const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false,
 
 // The program gets this environment, the hub's name and the queue's, and nothing that would lead it to another hub.
 func TestAWorkerGetsItsEnvironment(t *testing.T) {
-	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays || complaints != "a complaint without an end" {
+	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
+		complaints != "a complaint without an end" {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
 	}
-	if code, out, _ := work(t, "ends", nil, fakeWorker, "--queue", "payments"); code != 0 || !strings.Contains(out, "queue payments,") {
+	if code, out, _ := work(t, "ends", nil, fakeWorker, "--queue", "payments"); code != 0 ||
+		!strings.Contains(out, "queue payments,") {
 		t.Errorf("with --queue: exit %d, printed %q", code, out)
 	}
 }
 
 func TestABinaryIsTakenAsItIs(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "worker")
-	if b, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, fakeWorker).CombinedOutput(); err != nil {
+	if b, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
+		fakeWorker).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
 	if code, out, _ := work(t, "ends", nil, binary); code != 0 || out != fakeSays {
@@ -112,14 +115,17 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 	if code != cli.CodeError || !slices.Contains(lines, "fakeworker | "+strings.TrimSpace(fakeSays)) {
 		t.Errorf("exit %d, printed %q", code, out)
 	}
-	if !strings.Contains(complaints, "fakeworker | a complaint without an end\n") || !strings.Contains(complaints, "perdure: "+fakeWorker+": exit status 7") {
+	if !strings.Contains(complaints, "fakeworker | a complaint without an end\n") ||
+		!strings.Contains(complaints, "perdure: "+fakeWorker+": exit status 7") {
 		t.Errorf("complained %q", complaints)
 	}
 }
 
 func TestAWorkerThatCannotBeBuilt(t *testing.T) {
 	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
-	if code != cli.CodeError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
+	if code != cli.CodeError || out != "" ||
+		!strings.Contains(complaints,
+			"perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
 	}
 }

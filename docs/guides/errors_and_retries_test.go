@@ -48,7 +48,8 @@ func Charge(_ context.Context, cents int) (string, error) {
 // payAvailable charges the available amount if the card declines the full amount.
 func payAvailable(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents).Await(ctx)
-	if d, noDetails := perdure.ErrorDetails[Decline](err); noDetails == nil && d.Code == 51 && 2*d.AvailableCents > cents {
+	if d, noDetails := perdure.ErrorDetails[Decline](err); noDetails == nil && d.Code == 51 &&
+		2*d.AvailableCents > cents {
 		return perdure.CallActivityByName[string](ctx, "charge", d.AvailableCents).Await(ctx)
 	}
 	return paid, err

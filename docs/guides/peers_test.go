@@ -18,7 +18,8 @@ var classes = []string{"one call", "lines", "manual", "not supported", "n/a"}
 
 var scenarioTable = regexp.MustCompile(`(?s)<!-- scenarios: ([^\n]*) -->\n(.*?)<!-- end -->`)
 
-// The counts of bench/suites.md are the sums of its tables: `go test ./docs/guides -run Peers` prints them where they differ.
+// The counts of bench/suites.md are the sums of its tables: `go test ./docs/guides -run Peers` prints them where they
+// differ.
 func TestTheCountsOfPeersAddUp(t *testing.T) {
 	t.Parallel()
 	page := peers(t)
@@ -65,7 +66,8 @@ func countLine(name string, counts map[string]int) string {
 
 var qualified = regexp.MustCompile(`\b(perdure|client|codec|httpapi|lambdahandler|perduretest|schedule)\.([A-Z]\w*)`)
 
-// What pages say to call is there: functions, types and errors of the packages, and methods of a Client. The change log speaks of what was.
+// What pages say to call is there: functions, types and errors of the packages, and methods of a Client. The change log
+// speaks of what was.
 func TestWhatPagesNameIsThere(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}

@@ -80,19 +80,20 @@ var errPickedUp = errors.New("the parcel was picked up")
 // deliver delivers a parcel. The update "address" changes its address until it is picked up.
 func deliver(ctx *perdure.OrchestrationContext, to string) (string, error) {
 	pickedUp := false
-	err := perdure.SetUpdateHandler(ctx, "address", func(ctx *perdure.OrchestrationContext, next string) (string, error) {
-		label, err := perdure.CallActivity(ctx, printLabel, next).Await(ctx)
-		if err != nil {
-			return "", err
-		}
-		to = next
-		return label, nil
-	}, perdure.WithValidator(func(string) error {
-		if pickedUp {
-			return errPickedUp
-		}
-		return nil
-	}))
+	err := perdure.SetUpdateHandler(ctx, "address",
+		func(ctx *perdure.OrchestrationContext, next string) (string, error) {
+			label, err := perdure.CallActivity(ctx, printLabel, next).Await(ctx)
+			if err != nil {
+				return "", err
+			}
+			to = next
+			return label, nil
+		}, perdure.WithValidator(func(string) error {
+			if pickedUp {
+				return errPickedUp
+			}
+			return nil
+		}))
 	if err != nil {
 		return "", err
 	}

@@ -217,13 +217,14 @@ func TestVersion_changeRolledBack_instancesContinueWithTheirVersions(t *testing.
 			t.Errorf("%s: %s, %v", id, s.Status, err)
 		}
 	}
-	if prices := env.Calls("price"); len(prices) != 2 || prices[0].InstanceID != "old" || prices[1].InstanceID != "new" {
+	if prices := env.Calls("price"); len(prices) != 2 || prices[0].InstanceID != "old" ||
+		prices[1].InstanceID != "new" {
 		t.Errorf("price calls: %+v", prices)
 	}
 }
 
-// An incompatible change is deployed at noon. It blocks the instance of the old build, a rollback would block the instance
-// of the new one, and only code that chooses by time continues both.
+// An incompatible change is deployed at noon. It blocks the instance of the old build, a rollback would block the
+// instance of the new one, and only code that chooses by time continues both.
 func TestNow_instancesOfTwoIncompatibleBuilds_bothComplete(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registryOf(parcelV0))

@@ -26,7 +26,9 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 	if err := a.start(ctx, "fulfil-order", o.ID, f.delay, o); err != nil {
 		return result{err: fmt.Errorf("%s: start: %w", o.ID, err)}
 	}
-	s.line(o.ID, "started", fmt.Sprintf("%d lines, %d.%02d, to %s%s", len(o.Lines), o.Total()/100, o.Total()%100, o.ShipTo.City, inTime(f.delay)))
+	s.line(o.ID, "started",
+		fmt.Sprintf("%d lines, %d.%02d, to %s%s", len(o.Lines), o.Total()/100, o.Total()%100, o.ShipTo.City,
+			inTime(f.delay)))
 	after := int64(0)
 	for {
 		events, err := a.history(ctx, o.ID, after)

@@ -169,6 +169,7 @@ func (s *screen) sum(results []result) error {
 			completed++
 		}
 	}
-	fmt.Fprintf(s.out, "demo: %d instances, %d completed, %d failed, %.2f s\n", len(results), completed, failed, time.Since(s.began).Seconds())
+	fmt.Fprintf(s.out, "demo: %d instances, %d completed, %d failed, %.2f s\n", len(results), completed, failed,
+		time.Since(s.began).Seconds())
 	return errors.Join(errs...)
 }

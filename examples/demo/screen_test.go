@@ -27,7 +27,9 @@ func TestScreenEvent_cancelledCall_showsTheReason(t *testing.T) {
 func TestScreenWhy_missingTimes_areShownAsUnknown(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	base := client.Cancellation{Target: client.TargetActivity, ID: 3, Name: "pack", Reason: "requested", RequestedBy: "body", DecidedAt: at}
+	base := client.Cancellation{
+		Target: client.TargetActivity, ID: 3, Name: "pack", Reason: "requested", RequestedBy: "body", DecidedAt: at,
+	}
 	all, unseen, open := base, base, base
 	all.SeenAt, all.EndedAt, all.End = at.Add(time.Second), at.Add(3*time.Second), client.OutcomeStopped
 	unseen.EndedAt, unseen.End = at.Add(time.Second), client.OutcomeNeverStarted
@@ -40,7 +42,8 @@ func TestScreenWhy_missingTimes_areShownAsUnknown(t *testing.T) {
 	} {
 		var out strings.Builder
 		newScreen(&out).why("order-7", []client.Cancellation{c})
-		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "-") && strings.Contains(got, "h47m") {
+		if got := out.String(); !strings.Contains(got, want) ||
+			strings.Contains(got, "-") && strings.Contains(got, "h47m") {
 			t.Errorf("missing %q:\n%s", want, got)
 		}
 	}

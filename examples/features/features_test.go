@@ -69,7 +69,8 @@ func TestApprove(t *testing.T) {
 			if decision != nil {
 				raise(t, env, "a", "decided", decision)
 			}
-			if got, s := result[string](t, env, "a"); got != want || string(s.CustomStatus) != `"waiting for a decision on it"` {
+			if got, s := result[string](t, env, "a"); got != want ||
+				string(s.CustomStatus) != `"waiting for a decision on it"` {
 				t.Errorf("%s, custom status %s", got, s.CustomStatus)
 			}
 		})

@@ -85,7 +85,8 @@ func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error
 	}
 	ctx.SetCustomStatus(Shipping)
 	ctx = perdure.WithoutCancel(ctx) // a shipped parcel cannot be recalled
-	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
+	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder,
+		Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
 	if err != nil {
 		return f, fmt.Errorf("ship: %w", err)
 	}
@@ -155,7 +156,8 @@ func shortOf(held []Reservation) []string {
 // charge.
 func charge(ctx *perdure.OrchestrationContext, o Order, p Payment) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
-	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToCloseTimeout(30*time.Second), perdure.WaitForCancellation())
+	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToCloseTimeout(30*time.Second),
+		perdure.WaitForCancellation())
 	first, err := perdure.Select(ctx, payment, perdure.CreateTimer(ctx, o.payWithin()))
 	if first == 0 {
 		receipt, err = payment.Await(ctx)

@@ -43,7 +43,9 @@ func TestFulfilOrder_outcomes(t *testing.T) {
 			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
 		},
 		"missing stock": {
-			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3}) },
+			change: func(o *orders.Order) {
+				o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3})
+			},
 			packedAfter: never, status: orders.StatusBackOrder, statuses: []string{orders.Reserving, orders.Undoing},
 			asked: "2×reserve-stock 2×release-stock",
 		},
@@ -137,11 +139,13 @@ func TestFulfilOrder_delivered_hasReceiptAndShipment(t *testing.T) {
 	})
 	e := fulfil(t, &orders.Shop{Transit: 40 * time.Hour}, o, time.Hour)
 	f := e.fulfilment
-	if f.Receipt == nil || f.Receipt.Cents != 1300 || f.Shipment == nil || f.Shipment.Carrier != "Northwind" || f.Shipment.Tracking == "" || f.Shipment.Lost {
+	if f.Receipt == nil || f.Receipt.Cents != 1300 || f.Shipment == nil || f.Shipment.Carrier != "Northwind" ||
+		f.Shipment.Tracking == "" || f.Shipment.Lost {
 		t.Errorf("receipt %+v, shipment %+v", f.Receipt, f.Shipment)
 	}
 	if took := e.took(); took < 41*time.Hour || took > 54*time.Hour {
-		t.Errorf("took %v, want 41 to 54 hours: 1 hour to pack, 40 hours to deliver, polls at least every 12 hours", took)
+		t.Errorf("took %v, want 41 to 54 hours: 1 hour to pack, 40 hours to deliver, polls at least every 12 hours",
+			took)
 	}
 }
 
@@ -152,7 +156,8 @@ func TestFulfilOrder_manyLines_areReservedConcurrently(t *testing.T) {
 	})
 	e := fulfil(t, &orders.Shop{Stock: map[string]int{"grinder": 1}, Latency: time.Second}, o, -1)
 	if took := e.took(); took != 2*time.Second || len(e.asked) != 20 {
-		t.Errorf("reserving ten lines and releasing them took %v and %d activities, want 2 s and 20", took, len(e.asked))
+		t.Errorf("reserving ten lines and releasing them took %v and %d activities, want 2 s and 20", took,
+			len(e.asked))
 	}
 }
 
@@ -198,7 +203,8 @@ func TestFulfilOrder_notPackedInTime_isCancelled(t *testing.T) {
 			t.Errorf("%d: %+v", seconds, e.fulfilment)
 		}
 	}
-	if e := fulfil(t, &orders.Shop{}, order(nil), 23*time.Hour+59*time.Minute); e.fulfilment.Status != orders.StatusDelivered {
+	if e := fulfil(t, &orders.Shop{}, order(nil),
+		23*time.Hour+59*time.Minute); e.fulfilment.Status != orders.StatusDelivered {
 		t.Errorf("packed in the last minute: %+v", e.fulfilment)
 	}
 }
@@ -263,7 +269,9 @@ func TestFulfilOrder_cancelled_refundsUnlessShipped(t *testing.T) {
 		asked  string
 	}{
 		"waiting to be packed": {false, client.StatusCancelled, "reserve-stock charge-card refund-card release-stock"},
-		"on its way":           {true, client.StatusCompleted, "reserve-stock charge-card book-carrier print-label track-parcel*"},
+		"on its way": {
+			true, client.StatusCompleted, "reserve-stock charge-card book-carrier print-label track-parcel*",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,7 +331,9 @@ func TestFulfilOrder_cancelledDuringPayment_refundsAfterTheCharge(t *testing.T) 
 		t.Fatal(err)
 	}
 	e := awaited(t, env, id)
-	if got, want := asked(e), "reserve-stock charge-card refund-card release-stock"; e.Status.Status != client.StatusCancelled || got != want {
+	if got, want := asked(e),
+		"reserve-stock charge-card refund-card release-stock"; e.Status.Status != client.StatusCancelled ||
+		got != want {
 		t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, want)
 	}
 	charged, ended := int64(0), false
@@ -364,7 +374,10 @@ func TestFulfilOrder_exampleOrders_endAsExpected(t *testing.T) {
 		}
 		seen[e.fulfilment.Status]++
 	}
-	want := map[string]int{orders.StatusDelivered: 5, orders.StatusBackOrder: 1, orders.StatusCancelled: 1, orders.StatusUnpaid: 1, orders.StatusLost: 1, orders.CardDeclined: 1}
+	want := map[string]int{
+		orders.StatusDelivered: 5, orders.StatusBackOrder: 1, orders.StatusCancelled: 1, orders.StatusUnpaid: 1,
+		orders.StatusLost: 1, orders.CardDeclined: 1,
+	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -24,7 +24,9 @@ type Shop struct {
 // NewShop returns a shop with one grinder-burr-steel, unlimited stock of everything else, a latency of 150 ms and a
 // transit time of 2 s.
 func NewShop() *Shop {
-	return &Shop{Stock: map[string]int{"grinder-burr-steel": 1}, Latency: 150 * time.Millisecond, Transit: 2 * time.Second}
+	return &Shop{
+		Stock: map[string]int{"grinder-burr-steel": 1}, Latency: 150 * time.Millisecond, Transit: 2 * time.Second,
+	}
 }
 
 // Test cards. Any other card is charged successfully.

@@ -66,7 +66,9 @@ type Mail interface {
 func Registry(bank Bank, mail Mail) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "subscribe", Subscribe)
-	chargeCard.Register(r, func(ctx context.Context, c Charge) (string, error) { return bank.Charge(ctx, c.Key, c.Cents) })
+	chargeCard.Register(r, func(ctx context.Context, c Charge) (string, error) {
+		return bank.Charge(ctx, c.Key, c.Cents)
+	})
 	sendMessage.Register(r, func(ctx context.Context, m Message) (struct{}, error) {
 		return struct{}{}, mail.Send(ctx, m.To, m.Text)
 	})

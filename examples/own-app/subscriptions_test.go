@@ -44,7 +44,8 @@ func (w *world) Send(_ context.Context, to, text string) error {
 func subscribed(t *testing.T, w *world) *perduretest.Env {
 	t.Helper()
 	env := perduretest.New(t, subscriptions.Registry(w, w))
-	_, err := env.Client().Start(t.Context(), "subscribe", subscriptions.Subscription{Customer: "ada", Cents: 900}, client.WithInstanceID("ada"))
+	_, err := env.Client().Start(t.Context(), "subscribe", subscriptions.Subscription{Customer: "ada", Cents: 900},
+		client.WithInstanceID("ada"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func TestSubscribe_severalMonths_chargesEachMonthOnce(t *testing.T) {
 	if err != nil || got.Paid != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if len(w.charged) != 3 || w.charged["ada/2"] != 900 || !slices.Equal(w.sent, []string{"ada: goodbye after 3 months"}) {
+	if len(w.charged) != 3 || w.charged["ada/2"] != 900 ||
+		!slices.Equal(w.sent, []string{"ada: goodbye after 3 months"}) {
 		t.Errorf("charged %v, sent %v", w.charged, w.sent)
 	}
 }

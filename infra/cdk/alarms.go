@@ -41,7 +41,8 @@ func (h *TaskHub) addAlarms() {
 		return
 	}
 	list := alarmList{h}
-	for _, spec := range slices.Concat(list.queueAlarms(), list.functionAlarms(), list.instanceAlarms(), list.serviceAlarms()) {
+	for _, spec := range slices.Concat(list.queueAlarms(), list.functionAlarms(), list.instanceAlarms(),
+		list.serviceAlarms()) {
 		list.add(spec)
 	}
 }
@@ -82,7 +83,8 @@ func (h alarmList) queueAlarms() []alarmSpec {
 			},
 			alarmSpec{
 				name: "Unregistered-" + work.Name, metric: h.MetricActivitiesUnregistered(work.Name),
-				description: "The worker of the queue " + work.Name + " receives activities that are not in its build. " +
+				description: "The worker of the queue " + work.Name +
+					" receives activities that are not in its build. " +
 					"These activities wait. Deploy a worker that has them",
 			})
 	}
@@ -144,7 +146,8 @@ func (h alarmList) instanceAlarms() []alarmSpec {
 		},
 		{
 			name: "WatchSilent", metric: h.MetricSweeps(), of: stuckOf, periods: stuckPeriods, silence: true,
-			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither recovered " +
+			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither " +
+				"recovered " +
 				"nor reported. Check that the rule of the sweeper is enabled",
 		},
 	}

@@ -66,7 +66,8 @@ func TestAlarms(t *testing.T) {
 		}
 		delete(want, name)
 		got := rule{
-			parsed.number(t, alarm, "Threshold"), parsed.number(t, alarm, "DatapointsToAlarm"), parsed.number(t, alarm, "EvaluationPeriods"), alarm.text("TreatMissingData"),
+			parsed.number(t, alarm, "Threshold"), parsed.number(t, alarm, "DatapointsToAlarm"),
+			parsed.number(t, alarm, "EvaluationPeriods"), alarm.text("TreatMissingData"),
 		}
 		if got != rules {
 			t.Errorf("%s: %+v, want %+v", name, got, rules)
@@ -106,9 +107,11 @@ func TestAlarmsTellWhenTheyAreOverToo(t *testing.T) {
 	jsiiLock.Lock()
 	app := awscdk.NewApp(nil)
 	stack := awscdk.NewStack(app, jsii.String("Topics"), nil)
-	topic := awssns.Topic_FromTopicArn(stack, jsii.String("Pager"), jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
+	topic := awssns.Topic_FromTopicArn(stack, jsii.String("Pager"),
+		jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
 	jsiiLock.Unlock()
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, AlarmTopic: topic}, func(awscdk.Stack, *cdk.TaskHub) {})
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, AlarmTopic: topic},
+		func(awscdk.Stack, *cdk.TaskHub) {})
 	alarms := got.ofType(alarmType)
 	if len(alarms) == 0 {
 		t.Fatal("no alarms")
@@ -142,7 +145,8 @@ func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 	}
 	for _, alarm := range parsed.ofType(alarmType) {
 		metric := alarm.text("MetricName")
-		if metric == "" || metric == "RecursiveInvocationsDropped" || strings.HasPrefix(alarmName(alarm), "WatchSilent") {
+		if metric == "" || metric == "RecursiveInvocationsDropped" ||
+			strings.HasPrefix(alarmName(alarm), "WatchSilent") {
 			continue
 		}
 		if !strings.Contains(body, `"`+metric+`"`) {
@@ -151,7 +155,8 @@ func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 	}
 }
 
-// Where the functions make metrics of what is done, the dashboard draws each that docs/reference/metrics.md lists; where they do not, none.
+// Where the functions make metrics of what is done, the dashboard draws each that docs/reference/metrics.md lists;
+// where they do not, none.
 func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
@@ -159,11 +164,13 @@ func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	drawn := func(metrics string) string {
-		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, Metrics: metrics}, func(awscdk.Stack, *cdk.TaskHub) {})
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, Metrics: metrics},
+			func(awscdk.Stack, *cdk.TaskHub) {})
 		return strings.Join(plain(got.find(t, "AWS::CloudWatch::Dashboard", "TaskHub").get("DashboardBody")), "")
 	}
 	with, without := drawn(cdk.MetricsByHub), drawn("")
-	listed := regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z0-9]+)` \\| [A-Z].* \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1)
+	listed := regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z0-9]+)` \\| [A-Z].* \\| (.*) \\|$").
+		FindAllStringSubmatch(string(page), -1)
 	for _, metric := range listed {
 		name, always := metric[1], strings.HasPrefix(metric[2], "always")
 		if !strings.Contains(with, `"`+name+`"`) {

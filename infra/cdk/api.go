@@ -47,7 +47,9 @@ func (h doors) add() {
 	h.api.invokeARN = choose(h.executeARN(api, "*/*/v1/*"), h.API.FunctionArn())
 	h.api.renewARN = choose(h.executeARN(api, "*/POST"+renewPath), h.API.FunctionArn())
 	h.api.callARN = func(calls string) string {
-		none := awscdk.Fn_Join(jsii.String(":"), &[]*string{jsii.String("arn"), h.stack.Partition(), jsii.String("execute-api:"), jsii.String(":none")})
+		none := awscdk.Fn_Join(jsii.String(":"), &[]*string{
+			jsii.String("arn"), h.stack.Partition(), jsii.String("execute-api:"), jsii.String(":none"),
+		})
 		return choose(h.executeARN(api, calls), none)
 	}
 }
@@ -98,7 +100,8 @@ func (h doors) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi 
 }
 
 func (h doors) addRoute(
-	api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, id string, function awslambda.Function, routeKey, calls string,
+	api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, id string, function awslambda.Function,
+	routeKey, calls string,
 ) (target *string) {
 	integration := awsapigatewayv2.NewCfnIntegration(h.Construct, jsii.String(id+"Integration"),
 		&awsapigatewayv2.CfnIntegrationProps{

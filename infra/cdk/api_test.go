@@ -71,7 +71,8 @@ func TestRenewalsGoToTheRenewer(t *testing.T) {
 		t.Errorf("it goes to %v", uri)
 	}
 	permission := parsed.find(t, "AWS::Lambda::Permission", "TaskHubRenewPermission")
-	if arn := plain(permission.get("SourceArn")); len(arn) != 1 || !strings.HasSuffix(arn[0], "/*/POST/v1/work-items/renew") {
+	if arn := plain(permission.get("SourceArn")); len(arn) != 1 ||
+		!strings.HasSuffix(arn[0], "/*/POST/v1/work-items/renew") {
 		t.Errorf("it may be invoked by %v", arn)
 	}
 }
@@ -85,13 +86,15 @@ func TestAPIMayBeInvokedByItsOwnGatewayOnly(t *testing.T) {
 	}
 }
 
-// Whoever may make every call sees the page too, and pages of the origins that CORS names may change something beside it.
+// Whoever may make every call sees the page too, and pages of the origins that CORS names may change something beside
+// it.
 func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 	t.Parallel()
 	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}
 	props.HTTPAPI.CORS = &cdk.CORS{AllowOrigins: []string{"https://shop.example.com", "https://*"}}
 	got := custom(t, props, func(stack awscdk.Stack, hub *cdk.TaskHub) {
-		hub.GrantAPI(awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}))
+		hub.GrantAPI(awsiam.NewRole(stack, jsii.String("Caller"),
+			&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}))
 	})
 	policy, err := json.Marshal(got.find(t, "AWS::IAM::Policy", "Caller").get("PolicyDocument"))
 	if err != nil {
@@ -102,7 +105,8 @@ func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 			t.Errorf("GrantAPI does not allow %s: %s", call, policy)
 		}
 	}
-	if origins := got.find(t, "AWS::Lambda::Function", "TaskHubApi").text("Environment", "Variables", "PERDURE_UI_ORIGINS"); origins != "https://shop.example.com" {
+	if origins := got.find(t, "AWS::Lambda::Function", "TaskHubApi").text("Environment", "Variables",
+		"PERDURE_UI_ORIGINS"); origins != "https://shop.example.com" {
 		t.Errorf("PERDURE_UI_ORIGINS is %q", origins)
 	}
 }
@@ -111,14 +115,16 @@ func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 func TestThePageIsAskedFor(t *testing.T) {
 	t.Parallel()
 	of := func(ui bool) (routes []string, env string) {
-		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: ui}, func(awscdk.Stack, *cdk.TaskHub) {})
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: ui},
+			func(awscdk.Stack, *cdk.TaskHub) {})
 		for _, route := range got.ofType("AWS::ApiGatewayV2::Route") {
 			routes = append(routes, route.text("RouteKey"))
 			if auth := route.text("AuthorizationType"); auth != "AWS_IAM" {
 				t.Errorf("route %s is authorised by %q", route.text("RouteKey"), auth)
 			}
 		}
-		if v, there := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables", "PERDURE_UI").(string); there {
+		if v, there := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables",
+			"PERDURE_UI").(string); there {
 			env = v
 		}
 		return routes, env

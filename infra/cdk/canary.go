@@ -51,9 +51,10 @@ func (h *TaskHub) addCanaries() {
 		return
 	}
 	c := canaries{TaskHub: h}
-	c.application = awscodedeploy.NewLambdaApplication(h.Construct, jsii.String("Deployments"), &awscodedeploy.LambdaApplicationProps{
-		ApplicationName: h.givenName("deployments"),
-	})
+	c.application = awscodedeploy.NewLambdaApplication(h.Construct, jsii.String("Deployments"),
+		&awscodedeploy.LambdaApplicationProps{
+			ApplicationName: h.givenName("deployments"),
+		})
 	c.role = awsiam.NewRole(h.Construct, jsii.String("DeploymentsRole"), &awsiam.RoleProps{
 		AssumedBy:           awsiam.NewServicePrincipal(jsii.String("codedeploy.amazonaws.com"), nil),
 		PermissionsBoundary: h.props.PermissionsBoundary,
@@ -70,7 +71,9 @@ func (h *TaskHub) addCanaries() {
 }
 
 // shift creates the alias and the deployment group of a function.
-func (c canaries) shift(id string, function awslambda.Function, more func(awslambda.Version) []awscloudwatch.IAlarm) awslambda.Alias {
+func (c canaries) shift(
+	id string, function awslambda.Function, more func(awslambda.Version) []awscloudwatch.IAlarm,
+) awslambda.Alias {
 	version := function.CurrentVersion()
 	alias := awslambda.NewAlias(c.Construct, jsii.String(id+"Alias"), &awslambda.AliasProps{
 		AliasName: jsii.String(liveAlias), Version: version,
@@ -85,23 +88,30 @@ func (c canaries) shift(id string, function awslambda.Function, more func(awslam
 	for _, alarm := range c.props.Canary.Alarms {
 		alarms = append(alarms, alarm)
 	}
-	group := awscodedeploy.NewLambdaDeploymentGroup(c.Construct, jsii.String(id+"Deployments"), &awscodedeploy.LambdaDeploymentGroupProps{
-		Application: c.application, Alias: alias, Alarms: &alarms, Role: c.role, DeploymentConfig: c.props.Canary.DeploymentConfig,
-	})
+	group := awscodedeploy.NewLambdaDeploymentGroup(c.Construct, jsii.String(id+"Deployments"),
+		&awscodedeploy.LambdaDeploymentGroupProps{
+			Application: c.application, Alias: alias, Alarms: &alarms, Role: c.role,
+			DeploymentConfig: c.props.Canary.DeploymentConfig,
+		})
 	alias.Node().AddDependency(group)
 	return alias
 }
 
 // errorsOfVersion creates an alarm for the errors of one version. Errors of the previous version must not roll back a
 // deployment that fixes them.
-func (c canaries) errorsOfVersion(id string, function awslambda.Function, version awslambda.Version) awscloudwatch.IAlarm {
-	return c.alarm(id, version, "Errors", "Invocations of the new build of "+id+" fail", awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Errors"),
-		DimensionsMap: &map[string]*string{
-			"FunctionName": function.FunctionName(), "Resource": jsii.String(*function.FunctionName() + ":" + liveAlias), "ExecutedVersion": version.Version(),
-		},
-		Period: awscdk.Duration_Minutes(jsii.Number(canaryMinutes)), Statistic: jsii.String("Sum"),
-	}))
+func (c canaries) errorsOfVersion(
+	id string, function awslambda.Function, version awslambda.Version,
+) awscloudwatch.IAlarm {
+	return c.alarm(id, version, "Errors", "Invocations of the new build of "+id+" fail",
+		awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+			Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Errors"),
+			DimensionsMap: &map[string]*string{
+				"FunctionName":    function.FunctionName(),
+				"Resource":        jsii.String(*function.FunctionName() + ":" + liveAlias),
+				"ExecutedVersion": version.Version(),
+			},
+			Period: awscdk.Duration_Minutes(jsii.Number(canaryMinutes)), Statistic: jsii.String("Sum"),
+		}))
 }
 
 // blockedByBuild creates an alarm for instances that the new build of the orchestrator blocks, or that the previous
@@ -110,7 +120,9 @@ func (c canaries) errorsOfVersion(id string, function awslambda.Function, versio
 func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAlarm {
 	const dimension = "build"
 	namespace := jsii.String("perdure/" + c.props.HubName)
-	for _, of := range []struct{ id, is, build string }{{"NewlyBlocked", newlyBlocked, "buildId"}, {"BlockedOnNewer", blockedOnNewer, newerBuild}} {
+	for _, of := range []struct{ id, is, build string }{
+		{"NewlyBlocked", newlyBlocked, "buildId"}, {"BlockedOnNewer", blockedOnNewer, newerBuild},
+	} {
 		awslogs.NewMetricFilter(c.Construct, jsii.String(of.id), &awslogs.MetricFilterProps{
 			LogGroup:        c.Orchestrator.LogGroup(),
 			FilterPattern:   awslogs.FilterPattern_Literal(jsii.String("{ $." + of.is + " IS TRUE }")),
@@ -130,7 +142,9 @@ func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAla
 // alarm creates an alarm for a version. Its name contains the logical ID of the version, which changes with the code
 // and configuration of the function. With a fixed name, CloudFormation would update the alarm in place. CloudWatch
 // would keep its state, and an active alarm would roll back the next deployment.
-func (c canaries) alarm(id string, version awslambda.Version, kind, description string, metric awscloudwatch.Metric) awscloudwatch.IAlarm {
+func (c canaries) alarm(
+	id string, version awslambda.Version, kind, description string, metric awscloudwatch.Metric,
+) awscloudwatch.IAlarm {
 	name := "Canary" + kind + "-" + id
 	shifted, _ := version.Node().DefaultChild().(awscdk.CfnElement)
 	alarm := awscloudwatch.NewAlarm(c.Construct, jsii.String(name+"Alarm"), &awscloudwatch.AlarmProps{

@@ -67,7 +67,8 @@ func withCanary(t *testing.T, build string) template {
 func makeCanary(t *testing.T, build, logLevel string) template {
 	t.Helper()
 	topic := given(func(stack awscdk.Stack) awssns.ITopic {
-		return awssns.Topic_FromTopicArn(stack, jsii.String("Pager"), jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
+		return awssns.Topic_FromTopicArn(stack, jsii.String("Pager"),
+			jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
 	})
 	boundary := given(func(stack awscdk.Stack) awsiam.IManagedPolicy {
 		return awsiam.ManagedPolicy_FromManagedPolicyArn(stack, jsii.String("Boundary"), jsii.String(boundaryARN))
@@ -75,16 +76,23 @@ func makeCanary(t *testing.T, build, logLevel string) template {
 	canary := given(func(stack awscdk.Stack) *cdk.Canary {
 		return &cdk.Canary{
 			DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(),
-			Alarms:           []awscloudwatch.IAlarm{awscloudwatch.Alarm_FromAlarmArn(stack, jsii.String("Orders"), jsii.String("arn:aws:cloudwatch:eu-west-1:123456789012:alarm:orders-lost"))},
+			Alarms: []awscloudwatch.IAlarm{
+				awscloudwatch.Alarm_FromAlarmArn(stack, jsii.String("Orders"),
+					jsii.String("arn:aws:cloudwatch:eu-west-1:123456789012:alarm:orders-lost")),
+			},
 		}
 	})
 	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {
 		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Builds"), jsii.String("builds"))
-		return &cdk.FunctionCode{Code: awslambda.Code_FromBucketV2(bucket, jsii.String(build+".zip"), nil), BuildID: build}
+		return &cdk.FunctionCode{
+			Code: awslambda.Code_FromBucketV2(bucket, jsii.String(build+".zip"), nil), BuildID: build,
+		}
 	})
 	return custom(t, cdk.TaskHubProps{
-		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"}, Canary: canary, AlarmTopic: topic, LogLevel: logLevel,
-		OrchestratorProps: cdk.FunctionProps{Code: code}, PlatformProps: cdk.PlatformProps{PermissionsBoundary: boundary},
+		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"}, Canary: canary,
+		AlarmTopic: topic, LogLevel: logLevel,
+		OrchestratorProps: cdk.FunctionProps{Code: code},
+		PlatformProps:     cdk.PlatformProps{PermissionsBoundary: boundary},
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 }
 
@@ -103,7 +111,8 @@ func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
 	for mapping, function := range map[string]string{
-		"TaskHubInboxMapping": "TaskHubOrchestrator", "TaskHubWorkMappingdefault": "TaskHubWorkerdefault", "TaskHubWorkMappingpayments": "TaskHubWorkerpayments",
+		"TaskHubInboxMapping": "TaskHubOrchestrator", "TaskHubWorkMappingdefault": "TaskHubWorkerdefault",
+		"TaskHubWorkMappingpayments": "TaskHubWorkerpayments",
 	} {
 		name := strings.Join(leaves(got.find(t, mappingType, mapping).get("FunctionName")), " ")
 		i := slices.IndexFunc(got.ofType(aliasType), func(r resource) bool { return strings.Contains(name, r.id) })
@@ -116,22 +125,29 @@ func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 		}
 		version := got.find(t, versionType, refOf(alias.get("FunctionVersion")))
 		if version.deletionPolicy != "RetainExceptOnCreate" { // kept once its deployment has ended well
-			t.Errorf("%s: an old version is deleted (%s) while its last activities run", function, version.deletionPolicy)
+			t.Errorf("%s: an old version is deleted (%s) while its last activities run", function,
+				version.deletionPolicy)
 		}
 
 		update, _ := got.Resources[alias.id].UpdatePolicy["CodeDeployLambdaAliasUpdate"].(map[string]any)
 		group := got.find(t, groupType, refOf(update["DeploymentGroupName"]))
-		if shift := strings.Join(plain(group.get("DeploymentConfigName")), ""); shift != "CodeDeployDefault.LambdaLinear10PercentEvery1Minute" {
+		if shift := strings.Join(plain(group.get("DeploymentConfigName")),
+			""); shift != "CodeDeployDefault.LambdaLinear10PercentEvery1Minute" {
 			t.Errorf("%s is shifted by %s", function, shift)
 		}
-		if events := plain(group.get("AutoRollbackConfiguration", "Events")); !slices.Contains(events, "DEPLOYMENT_STOP_ON_ALARM") || !slices.Contains(events, "DEPLOYMENT_FAILURE") {
+		if events := plain(group.get("AutoRollbackConfiguration", "Events")); !slices.Contains(events,
+			"DEPLOYMENT_STOP_ON_ALARM") || !slices.Contains(events, "DEPLOYMENT_FAILURE") {
 			t.Errorf("%s is turned back on %v", function, events)
 		}
-		if after := plain(got.Resources[alias.id].DependsOn); !slices.ContainsFunc(after, func(id string) bool { return id == group.id }) {
-			t.Errorf("%s may be shifted before its deployment group has the new alarms: it waits for %v", function, after)
+		if after := plain(got.Resources[alias.id].DependsOn); !slices.ContainsFunc(after, func(id string) bool {
+			return id == group.id
+		}) {
+			t.Errorf("%s may be shifted before its deployment group has the new alarms: it waits for %v", function,
+				after)
 		}
 	}
-	if timers := got.find(t, mappingType, "TaskHubTimersMapping"); !strings.HasPrefix(refOf(timers.get("FunctionName")), "TaskHubRenewer") {
+	if timers := got.find(t, mappingType, "TaskHubTimersMapping"); !strings.HasPrefix(refOf(timers.get("FunctionName")),
+		"TaskHubRenewer") {
 		t.Errorf("the timers lead to %v", timers.get("FunctionName"))
 	}
 }
@@ -177,13 +193,17 @@ func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
 		metrics := map[string]resource{}
 		for _, alarm := range alarms {
 			metrics[alarm.text("MetricName")] = alarm
-			if alarm.get("Period") != 60.0 || alarm.get("Threshold") != 1.0 || alarm.text("TreatMissingData") != "notBreaching" || alarm.get("AlarmActions") == nil {
+			if alarm.get("Period") != 60.0 || alarm.get("Threshold") != 1.0 ||
+				alarm.text("TreatMissingData") != "notBreaching" || alarm.get("AlarmActions") == nil {
 				t.Errorf("%s is %v", alarm.id, alarm.properties)
 			}
 		}
 		dimensions := dimensionsOf(metrics["Errors"])
-		if version := got.find(t, versionType, dimensions["ExecutedVersion"]); !strings.HasPrefix(refOf(version.get("FunctionName")), "TaskHub"+function) ||
-			!strings.HasSuffix(dimensions["Resource"], ":live") || dimensions["FunctionName"]+":live" != dimensions["Resource"] {
+		if version := got.find(t, versionType,
+			dimensions["ExecutedVersion"]); !strings.HasPrefix(refOf(version.get("FunctionName")),
+			"TaskHub"+function) ||
+			!strings.HasSuffix(dimensions["Resource"], ":live") ||
+			dimensions["FunctionName"]+":live" != dimensions["Resource"] {
 			t.Errorf("%s: errors of %v", function, dimensions)
 		}
 		blocked, has := metrics["newlyBlocked"]
@@ -193,20 +213,24 @@ func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
 	}
 
 	for id, want := range map[string]struct{ pattern, build string }{
-		"TaskHubNewlyBlocked": {"{ $.newlyBlocked IS TRUE }", "$.buildId"}, "TaskHubBlockedOnNewer": {"{ $.blockedOnNewer IS TRUE }", "$.newerBuild"},
+		"TaskHubNewlyBlocked": {"{ $.newlyBlocked IS TRUE }", "$.buildId"}, "TaskHubBlockedOnNewer": {
+			"{ $.blockedOnNewer IS TRUE }", "$.newerBuild",
+		},
 	} {
 		filter := got.find(t, "AWS::Logs::MetricFilter", id)
 		how, _ := filter.get("MetricTransformations").([]any)
 		made, _ := how[0].(map[string]any)
 		dimensions, _ := made["Dimensions"].([]any)
 		by, _ := dimensions[0].(map[string]any)
-		if filter.text("FilterPattern") != want.pattern || made["MetricName"] != "newlyBlocked" || made["MetricNamespace"] != "perdure/orders" || by["Key"] != "build" || by["Value"] != want.build {
+		if filter.text("FilterPattern") != want.pattern || made["MetricName"] != "newlyBlocked" ||
+			made["MetricNamespace"] != "perdure/orders" || by["Key"] != "build" || by["Value"] != want.build {
 			t.Errorf("the metric is %v of %s", made, filter.text("FilterPattern"))
 		}
 	}
 }
 
-// An alarm that the version before has left on must not turn back the one that mends it, though that be the same build with another environment.
+// An alarm that the version before has left on must not turn back the one that mends it, though that be the same build
+// with another environment.
 func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	before := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Orchestrator")
@@ -231,7 +255,8 @@ func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
 // What is not shifted keeps its alarms: their state is that of the version which goes on.
 func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
 	t.Parallel()
-	before, after := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Worker"), namesOfCanaryAlarms(withCanary(t, "decade"), "Worker")
+	before, after := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Worker"),
+		namesOfCanaryAlarms(withCanary(t, "decade"), "Worker")
 	if len(before) != 2 || !slices.Equal(before, after) {
 		t.Errorf("%v, then %v", before, after)
 	}
@@ -240,7 +265,8 @@ func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
 // namesOfCanaryAlarms are those of functions of a kind, in order.
 func namesOfCanaryAlarms(got template, function string) (all []string) {
 	for _, alarm := range got.ofType(alarmType) {
-		if name := alarm.text("AlarmName"); strings.Contains(name, "-Canary") && strings.Contains(name, "-"+function+"-") {
+		if name := alarm.text("AlarmName"); strings.Contains(name, "-Canary") &&
+			strings.Contains(name, "-"+function+"-") {
 			all = append(all, name)
 		}
 	}
@@ -250,7 +276,8 @@ func namesOfCanaryAlarms(got template, function string) (all []string) {
 
 func TestTheRoleOfDeploymentsHasTheBoundary(t *testing.T) {
 	t.Parallel()
-	if role := withCanary(t, "c0ffee").find(t, roleType, "TaskHubDeploymentsRole"); role.text("PermissionsBoundary") != boundaryARN {
+	if role := withCanary(t, "c0ffee").find(t, roleType,
+		"TaskHubDeploymentsRole"); role.text("PermissionsBoundary") != boundaryARN {
 		t.Errorf("its boundary is %v", role.get("PermissionsBoundary"))
 	}
 }

@@ -49,7 +49,8 @@ func TestPropsReachTheTemplate(t *testing.T) {
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
 		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxCrashes: jsii.Number(5), OmitErrorTexts: true,
 		Retention:                 days(30),
-		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
+		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true,
+		LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 
 	table := got.find(t, "AWS::DynamoDB::Table", "TaskHub")
@@ -123,7 +124,10 @@ func TestGrants(t *testing.T) {
 		},
 		{
 			"PurgeDirect", (*cdk.TaskHub).GrantPurgeDirect,
-			[]string{"ssm:GetParameter", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "sqs:SendMessage", "scheduler:DeleteSchedule"},
+			[]string{
+				"ssm:GetParameter", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "sqs:SendMessage",
+				"scheduler:DeleteSchedule",
+			},
 			[]string{"sqs:ReceiveMessage", "scheduler:CreateSchedule"},
 		},
 		{
@@ -134,8 +138,11 @@ func TestGrants(t *testing.T) {
 		{
 			"Operate", (*cdk.TaskHub).GrantOperate,
 			[]string{
-				"ssm:GetParameter", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:DescribeContinuousBackups", "sqs:ReceiveMessage", "sqs:SendMessage", "sqs:PurgeQueue",
-				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup", "lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "lambda:GetAccountSettings", "events:ListRuleNamesByTarget",
+				"ssm:GetParameter", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
+				"dynamodb:DescribeContinuousBackups", "sqs:ReceiveMessage", "sqs:SendMessage", "sqs:PurgeQueue",
+				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup",
+				"lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "lambda:GetAccountSettings",
+				"events:ListRuleNamesByTarget",
 				"events:EnableRule", "events:DisableRule", "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction",
 			},
 			[]string{"scheduler:CreateSchedule", "lambda:UpdateFunctionConfiguration", "iam:PassRole"},
@@ -148,7 +155,9 @@ func TestGrants(t *testing.T) {
 		{
 			"Renew", (*cdk.TaskHub).GrantRenew,
 			[]string{"execute-api:Invoke"},
-			[]string{"dynamodb:GetItem", "sqs:ChangeMessageVisibility", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
+			[]string{
+				"dynamodb:GetItem", "sqs:ChangeMessageVisibility", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction",
+			},
 		},
 	}
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
@@ -184,23 +193,35 @@ func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
 	for name, props := range map[string]cdk.TaskHubProps{
-		"no functions":           {HubName: "orders"},
-		"no hub name":            {FunctionsDir: placeholders},
-		"upper case":             {HubName: "Orders", FunctionsDir: placeholders},
-		"queue named twice":      {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a", "a"}},
-		"snapshot of the table":  {HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{TableRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT}},
-		"snapshot of the queues": {HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{QueueRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT}},
-		"error level":            {HubName: "orders", FunctionsDir: placeholders, LogLevel: "error"},
-		"metrics of nothing":     {HubName: "orders", FunctionsDir: placeholders, Metrics: "all"},
+		"no functions":      {HubName: "orders"},
+		"no hub name":       {FunctionsDir: placeholders},
+		"upper case":        {HubName: "Orders", FunctionsDir: placeholders},
+		"queue named twice": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a", "a"}},
+		"snapshot of the table": {
+			HubName: "orders", FunctionsDir: placeholders,
+			PlatformProps: cdk.PlatformProps{TableRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT},
+		},
+		"snapshot of the queues": {
+			HubName: "orders", FunctionsDir: placeholders,
+			PlatformProps: cdk.PlatformProps{QueueRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT},
+		},
+		"error level":        {HubName: "orders", FunctionsDir: placeholders, LogLevel: "error"},
+		"metrics of nothing": {HubName: "orders", FunctionsDir: placeholders, Metrics: "all"},
 		"props of no queue": {
-			HubName: "orders", FunctionsDir: placeholders, WorkQueueProps: map[string]cdk.WorkQueueProps{"paiments": {}},
+			HubName: "orders", FunctionsDir: placeholders,
+			WorkQueueProps: map[string]cdk.WorkQueueProps{"paiments": {}},
 		},
 		"large batch": {
-			HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a"}, WorkQueueProps: map[string]cdk.WorkQueueProps{"a": {BatchSize: 11}},
+			HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a"},
+			WorkQueueProps: map[string]cdk.WorkQueueProps{"a": {BatchSize: 11}},
 		},
-		"little memory":        {HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{MemorySize: 64}},
-		"code without a build": {HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{Code: &cdk.FunctionCode{}}},
-		"queue named inbox":    {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"inbox"}},
+		"little memory": {
+			HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{MemorySize: 64},
+		},
+		"code without a build": {
+			HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{Code: &cdk.FunctionCode{}},
+		},
+		"queue named inbox": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"inbox"}},
 		"short visibility": {
 			HubName: "orders", FunctionsDir: placeholders, InboxTimeout: seconds(30), InboxVisibility: seconds(29),
 		},

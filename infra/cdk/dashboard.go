@@ -22,9 +22,12 @@ func (h *TaskHub) addDashboard() {
 	if h.props.WithoutDashboard {
 		return
 	}
-	made := awscloudwatch.NewDashboard(h.Construct, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{DashboardName: jsii.String(h.prefix())})
+	made := awscloudwatch.NewDashboard(h.Construct, jsii.String("Dashboard"),
+		&awscloudwatch.DashboardProps{DashboardName: jsii.String(h.prefix())})
 	d := dashboard{h}
-	for _, row := range [][]awscloudwatch.IWidget{d.alarmStates(), d.whatWaits(), d.whatIsStuck(), d.latencies(), d.outcomes(), d.invocations(), d.services()} {
+	for _, row := range [][]awscloudwatch.IWidget{
+		d.alarmStates(), d.whatWaits(), d.whatIsStuck(), d.latencies(), d.outcomes(), d.invocations(), d.services(),
+	} {
 		if len(row) > 0 {
 			made.AddWidgets(row...)
 		}
@@ -70,8 +73,11 @@ func (h dashboard) latencies() []awscloudwatch.IWidget {
 		return nil
 	}
 	return []awscloudwatch.IWidget{
-		graph("Activities p95 (ms)", h.done("p95", "ActivityScheduleToStartLatency", "ActivityExecutionLatency", "ActivityEndToEndLatency")),
-		graph("Orchestrations p95 (ms)", h.done("p95", "OrchestrationScheduleToStartLatency", "OrchestrationExecutionLatency", "OrchestrationEndToEndLatency")),
+		graph("Activities p95 (ms)",
+			h.done("p95", "ActivityScheduleToStartLatency", "ActivityExecutionLatency", "ActivityEndToEndLatency")),
+		graph("Orchestrations p95 (ms)",
+			h.done("p95", "OrchestrationScheduleToStartLatency", "OrchestrationExecutionLatency",
+				"OrchestrationEndToEndLatency")),
 		graph("Turns and replays p95 (ms)", h.done("p95", "TurnLatency", "ReplayLatency")),
 	}
 }
@@ -82,9 +88,13 @@ func (h dashboard) outcomes() []awscloudwatch.IWidget {
 		return nil
 	}
 	return []awscloudwatch.IWidget{
-		graph("Activities", h.done("Sum", "ActivitiesFailed", "ActivitiesRetried", "ActivitiesCancelled", "ActivitiesLeaked")),
-		graph("Orchestrations", h.done("Sum", "OrchestrationsCompleted", "OrchestrationsFailed", "OrchestrationsCancelled", "OrchestrationsTerminated")),
-		graph("Orchestrator cache, sweeper lag (s)", append(h.done("Sum", "CacheHits", "CacheMisses"), h.done("Maximum", "WatchLag")...)),
+		graph("Activities",
+			h.done("Sum", "ActivitiesFailed", "ActivitiesRetried", "ActivitiesCancelled", "ActivitiesLeaked")),
+		graph("Orchestrations",
+			h.done("Sum", "OrchestrationsCompleted", "OrchestrationsFailed", "OrchestrationsCancelled",
+				"OrchestrationsTerminated")),
+		graph("Orchestrator cache, sweeper lag (s)",
+			append(h.done("Sum", "CacheHits", "CacheMisses"), h.done("Maximum", "WatchLag")...)),
 	}
 }
 
@@ -98,13 +108,18 @@ func (h dashboard) done(statistic string, names ...string) []awscloudwatch.IMetr
 }
 
 func (h dashboard) invocations() []awscloudwatch.IWidget {
-	invoked := h.each(func(f awslambda.Function) awscloudwatch.Metric { return f.MetricInvocations(metricOptions("Sum")) })
+	invoked := h.each(func(f awslambda.Function) awscloudwatch.Metric {
+		return f.MetricInvocations(metricOptions("Sum"))
+	})
 	failed := h.each(func(f awslambda.Function) awscloudwatch.Metric { return f.MetricErrors(metricOptions("Sum")) })
-	throttled := h.each(func(f awslambda.Function) awscloudwatch.Metric { return f.MetricThrottles(metricOptions("Sum")) })
+	throttled := h.each(func(f awslambda.Function) awscloudwatch.Metric {
+		return f.MetricThrottles(metricOptions("Sum"))
+	})
 	took := h.each(func(f awslambda.Function) awscloudwatch.Metric { return f.MetricDuration(metricOptions("p95")) })
 
 	return []awscloudwatch.IWidget{
-		graph("Invocations", invoked), graph("Errors and throttles", append(failed, throttled...)), graph("Duration p95 (ms)", took),
+		graph("Invocations", invoked), graph("Errors and throttles", append(failed, throttled...)),
+		graph("Duration p95 (ms)", took),
 	}
 }
 
@@ -119,7 +134,9 @@ func (h dashboard) services() []awscloudwatch.IWidget {
 }
 
 func (h dashboard) ages() []awscloudwatch.IMetric {
-	all := []awscloudwatch.IMetric{labelled(h.MetricInboxAge(), deadLettersInbox), labelled(h.MetricTimersAge(), deadLettersTimers)}
+	all := []awscloudwatch.IMetric{
+		labelled(h.MetricInboxAge(), deadLettersInbox), labelled(h.MetricTimersAge(), deadLettersTimers),
+	}
 	for _, work := range h.servedQueues() {
 		all = append(all, labelled(h.MetricWorkAge(work), work.Name))
 	}
@@ -149,7 +166,10 @@ func (h dashboard) workerless() []awscloudwatch.IMetric {
 func (h dashboard) apiErrors() []awscloudwatch.IMetric {
 	id := awscdk.Token_AsString(awscdk.Fn_ConditionIf(h.api.isHTTP.LogicalId(), h.api.id, "none"), nil)
 	return []awscloudwatch.IMetric{
-		labelled(h.metricGatewayErrors().With(&awscloudwatch.MetricOptions{DimensionsMap: &map[string]*string{"ApiId": id}}), "HTTP API"),
+		labelled(
+			h.metricGatewayErrors().With(&awscloudwatch.MetricOptions{DimensionsMap: &map[string]*string{"ApiId": id}}),
+			"HTTP API",
+		),
 		labelled(h.metricURLErrors(), "function URL"),
 	}
 }

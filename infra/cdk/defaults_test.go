@@ -36,7 +36,8 @@ func TestDefaults_areThoseThatTheReadmeExplains(t *testing.T) {
 				continue
 			}
 			if visibility := parsed.number(t, r, "VisibilityTimeout"); visibility != want.times*timeout {
-				t.Errorf("%s: visibility %v s, want %v times the timeout of %v s", r.id, visibility, want.times, timeout)
+				t.Errorf("%s: visibility %v s, want %v times the timeout of %v s", r.id, visibility, want.times,
+					timeout)
 			}
 		}
 	}

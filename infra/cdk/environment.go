@@ -72,7 +72,8 @@ func (h environments) timerEnvironment() environment {
 }
 
 func (h environments) orchestratorEnvironment() environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment(), h.inlineEnvironment())
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(),
+		h.retentionEnvironment(), h.inlineEnvironment())
 }
 
 // askingEnvironment returns the variables of functions that query instances.
@@ -175,7 +176,8 @@ const (
 // check panics if the URLs of the queues may exceed the environment of a function. Otherwise, the deployment would fail
 // when CloudFormation creates the orchestrator.
 func (h environments) check() {
-	total := otherVariables + len(h.payloadEnvironment())*longestBucket + len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
+	total := otherVariables + len(h.payloadEnvironment())*longestBucket +
+		len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
 	for _, queue := range h.props.WorkQueues {
 		name, dead := longestName, longestName
 		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {
@@ -189,7 +191,8 @@ func (h environments) check() {
 		}
 	}
 	if total > mostEnvironment {
-		panic(fmt.Errorf("task hub %s: the environment of a function may need %d bytes for %d work queues and Schedules, "+
+		panic(fmt.Errorf("task hub %s: the environment of a function may need %d bytes for %d work queues and "+
+			"Schedules, "+
 			"the limit is %d: shorten NamePrefix, create schedules through the API, or split the hub",
 			h.props.HubName, total, len(h.props.WorkQueues), mostEnvironment))
 	}

@@ -34,7 +34,8 @@ func (h *TaskHub) addFunctions() {
 	functions, env, may := functionMaker{h}, environments{h}, permissions{h}
 
 	h.Orchestrator = functions.add(functionSpec{
-		id: "Orchestrator", part: orchestratorPart, binary: orchestratorPart, memory: 512, own: h.props.OrchestratorProps,
+		id: "Orchestrator", part: orchestratorPart, binary: orchestratorPart, memory: 512,
+		own:         h.props.OrchestratorProps,
 		timeout:     h.props.InboxTimeout,
 		environment: env.orchestratorEnvironment(), permissions: may.orchestratorPermissions(),
 	})
@@ -43,7 +44,8 @@ func (h *TaskHub) addFunctions() {
 		work := &h.WorkQueues[i]
 		own := h.queueProps(work.Name)
 		work.Worker = functions.add(functionSpec{
-			id: "Worker-" + work.Name, part: "worker-" + work.Name, binary: "worker", memory: 256, own: own.FunctionProps,
+			id: "Worker-" + work.Name, part: "worker-" + work.Name, binary: "worker", memory: 256,
+			own:         own.FunctionProps,
 			timeout:     own.Timeout,
 			environment: env.workerEnvironment(work.Name), permissions: may.workerPermissions(*work),
 		})
@@ -116,13 +118,16 @@ func (h functionMaker) commonProps() *awslambda.FunctionProps {
 	if h.props.LogLevel != "" {
 		// Lambda also filters by its own log level.
 		props.ApplicationLogLevelV2 = map[string]awslambda.ApplicationLogLevel{
-			"debug": awslambda.ApplicationLogLevel_DEBUG, "info": awslambda.ApplicationLogLevel_INFO, "warn": awslambda.ApplicationLogLevel_WARN,
+			"debug": awslambda.ApplicationLogLevel_DEBUG, "info": awslambda.ApplicationLogLevel_INFO,
+			"warn": awslambda.ApplicationLogLevel_WARN,
 		}[h.props.LogLevel]
 	}
 	if h.props.Canary != nil {
 		// A replaced version is retained for its running activities and for a rollback. The version of a rolled back
 		// deployment is deleted, because Lambda does not publish a second version of the same code.
-		props.CurrentVersionOptions = &awslambda.VersionOptions{RemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE}
+		props.CurrentVersionOptions = &awslambda.VersionOptions{
+			RemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE,
+		}
 	}
 	return props
 }
@@ -135,7 +140,9 @@ func (h functionMaker) binary(spec functionSpec) *FunctionCode {
 	// The warning concerns keys with changing content. This key is the hash of its content.
 	awscdk.Annotations_Of(asset).AcknowledgeWarning(
 		jsii.String("@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified"), nil)
-	return &FunctionCode{Code: awslambda.Code_FromBucketV2(asset.Bucket(), asset.S3ObjectKey(), nil), BuildID: *asset.AssetHash()}
+	return &FunctionCode{
+		Code: awslambda.Code_FromBucketV2(asset.Bucket(), asset.S3ObjectKey(), nil), BuildID: *asset.AssetHash(),
+	}
 }
 
 func (h functionMaker) addLogs(spec functionSpec) awslogs.LogGroup {
@@ -156,7 +163,8 @@ func (h functionMaker) functionRole(spec functionSpec, logs awslogs.LogGroup) aw
 	return awsiam.NewRole(h.Construct, jsii.String(spec.id+"Role"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{
-			"hub": policyDocument(slices.Concat(spec.permissions, []awsiam.PolicyStatement{writeLogs}, h.keyPermissions(), permissions(h).networkPermissions())...),
+			"hub": policyDocument(slices.Concat(spec.permissions, []awsiam.PolicyStatement{writeLogs},
+				h.keyPermissions(), permissions(h).networkPermissions())...),
 		},
 		PermissionsBoundary: h.props.PermissionsBoundary,
 	})

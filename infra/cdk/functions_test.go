@@ -62,7 +62,9 @@ func TestEnvironmentOfEachFunction(t *testing.T) {
 		"TaskHubOrchestrator": slices.Concat(all, queues, timers, poison),
 		"TaskHubWorker":       slices.Concat(all, queues, locks, poison, client),
 		"TaskHubRenewer":      slices.Concat(all, queues, timers),
-		"TaskHubApi":          slices.Concat(all, timers, []string{"PERDURE_API_AUTHORIZATION", "PERDURE_ORCHESTRATOR", "PERDURE_WORK_QUEUES"}),
+		"TaskHubApi": slices.Concat(all, timers, []string{
+			"PERDURE_API_AUTHORIZATION", "PERDURE_ORCHESTRATOR", "PERDURE_WORK_QUEUES",
+		}),
 	} {
 		function := parsed.find(t, "AWS::Lambda::Function", prefix)
 		variables, _ := function.get("Environment", "Variables").(map[string]any)

@@ -32,9 +32,9 @@ func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
 }
 
-// GrantControl allows grantee to control instances through the HTTP API, and to read. It permits raising events, canceling
-// an instance or an activity, pausing, resuming, terminating, restarting, updates, queries and calls of entities. A
-// call creates an entity that does not exist.
+// GrantControl allows grantee to control instances through the HTTP API, and to read. It permits raising events,
+// canceling an instance or an activity, pausing, resuming, terminating, restarting, updates, queries and calls of
+// entities. A call creates an entity that does not exist.
 func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
@@ -98,7 +98,8 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 // permission to send to the inbox is full control of the hub, because IAM cannot distinguish messages.
 func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
-	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
+	note.AddCondition(jsii.String("ForAllValues:StringLike"),
+		map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
 	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send), note))
 	g.grant(grantee, payloadPermissions(g.hub, putPayload))
 }
@@ -129,18 +130,26 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 // GrantOperate allows grantee to operate the hub with the command perdure: dead, pause, resume, reconcile, doctor,
 // query, and the commands that read, start, control and purge instances. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
-	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...), arns(g.hub.Inbox, g.hub.Timers)...)
+	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...),
+		arns(g.hub.Inbox, g.hub.Timers)...)
 	functions, roles := g.functions()
 	change := allow([]string{"*"}, "lambda:UpdateEventSourceMapping")
 	change.AddCondition(jsii.String("ArnLike"), map[string]any{"lambda:FunctionArn": jsii.Strings(functions...)})
 	statements := append(g.readStatements(),
-		allow(g.hub.tableARNs(), concat(writeItems, deleteItems, []string{"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"})...),
+		allow(g.hub.tableARNs(),
+			concat(writeItems, deleteItems,
+				[]string{
+					"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups",
+				})...),
 		allow(queues, concat(consume, []string{send, "sqs:PurgeQueue"})...),
-		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup"),
+		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule",
+			"scheduler:GetScheduleGroup"),
 		// These actions do not support resources, or AWS chooses the names of their resources.
-		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping", "lambda:GetAccountSettings", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
+		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping",
+			"lambda:GetAccountSettings", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
 		change,
-		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
+		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency",
+			"lambda:GetFunctionRecursionConfig"),
 		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
 	statements = append(statements, permissions{g.hub}.askPermission())
 	statements = append(statements, payloadPermissions(g.hub, putPayload, deletePayloads)...)

@@ -25,13 +25,15 @@ func TestGrants_functionURL_permitNoDirectInvocation(t *testing.T) {
 		cdk.APIKindFunctionURL: {"lambda:InvokeFunction", "lambda:InvokeFunctionUrl"},
 	}
 	for kind, want := range kinds {
-		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, APIKind: kind}, func(stack awscdk.Stack, hub *cdk.TaskHub) {
-			role := func(name string) awsiam.Role {
-				return awsiam.NewRole(stack, jsii.String(name), &awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
-			}
-			hub.GrantAPI(role("API"))
-			hub.GrantRenew(role("Renew"))
-		})
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, APIKind: kind},
+			func(stack awscdk.Stack, hub *cdk.TaskHub) {
+				role := func(name string) awsiam.Role {
+					return awsiam.NewRole(stack, jsii.String(name),
+						&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
+				}
+				hub.GrantAPI(role("API"))
+				hub.GrantRenew(role("Renew"))
+			})
 		for _, grantee := range []string{"API", "Renew"} {
 			var actions []string
 			for _, s := range statementsIn(got.find(t, "AWS::IAM::Policy", grantee).get("PolicyDocument")) {
@@ -41,7 +43,8 @@ func TestGrants_functionURL_permitNoDirectInvocation(t *testing.T) {
 					t.Fatal(err)
 				}
 				if needed, ok := conditions[strings.Join(s.actions, " ")]; ok && string(condition) != needed {
-					t.Errorf("%s, Grant%s: %s on the condition %s, want %s", kind, grantee, s.actions, condition, needed)
+					t.Errorf("%s, Grant%s: %s on the condition %s, want %s", kind, grantee, s.actions, condition,
+						needed)
 				}
 			}
 			if slices.Sort(actions); !slices.Equal(actions, want) {

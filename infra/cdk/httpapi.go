@@ -63,7 +63,9 @@ func (p HTTPAPIProps) pageOrigins() string {
 	if p.CORS == nil {
 		return ""
 	}
-	return strings.Join(slices.DeleteFunc(slices.Clone(p.CORS.AllowOrigins), func(origin string) bool { return strings.Contains(origin, "*") }), ",")
+	return strings.Join(slices.DeleteFunc(slices.Clone(p.CORS.AllowOrigins), func(origin string) bool {
+		return strings.Contains(origin, "*")
+	}), ",")
 }
 
 const (
@@ -105,13 +107,17 @@ func (p HTTPAPIProps) byIAM() bool { return p.JWT == nil && p.Authorizer == nil 
 
 func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition) {
 	h.api.authorization = authIAM
-	props := &awsapigatewayv2.CfnAuthorizerProps{ApiId: api.Ref(), Name: h.name("authorizer"), IdentitySource: jsii.Strings("$request.header.Authorization")}
+	props := &awsapigatewayv2.CfnAuthorizerProps{
+		ApiId: api.Ref(), Name: h.name("authorizer"), IdentitySource: jsii.Strings("$request.header.Authorization"),
+	}
 	own := h.props.HTTPAPI
 	switch {
 	case own.JWT != nil:
 		h.api.authorization = authJWT
 		props.AuthorizerType = jsii.String(authJWT)
-		props.JwtConfiguration = &awsapigatewayv2.CfnAuthorizer_JWTConfigurationProperty{Issuer: jsii.String(own.JWT.Issuer), Audience: jsii.Strings(own.JWT.Audience...)}
+		props.JwtConfiguration = &awsapigatewayv2.CfnAuthorizer_JWTConfigurationProperty{
+			Issuer: jsii.String(own.JWT.Issuer), Audience: jsii.Strings(own.JWT.Audience...),
+		}
 	case own.Authorizer != nil:
 		h.api.authorization = authCustom
 		props.AuthorizerType = jsii.String("REQUEST")
@@ -126,12 +132,13 @@ func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCon
 	authorizer.CfnOptions().SetCondition(condition)
 	h.api.authorizer = authorizer.Ref()
 	if own.Authorizer != nil {
-		permission := awslambda.NewCfnPermission(h.Construct, jsii.String("AuthorizerPermission"), &awslambda.CfnPermissionProps{
-			Action:       jsii.String("lambda:InvokeFunction"),
-			FunctionName: own.Authorizer.FunctionArn(),
-			Principal:    jsii.String("apigateway.amazonaws.com"),
-			SourceArn:    h.executeARN(api, "authorizers/"+*authorizer.Ref()),
-		})
+		permission := awslambda.NewCfnPermission(h.Construct, jsii.String("AuthorizerPermission"),
+			&awslambda.CfnPermissionProps{
+				Action:       jsii.String("lambda:InvokeFunction"),
+				FunctionName: own.Authorizer.FunctionArn(),
+				Principal:    jsii.String("apigateway.amazonaws.com"),
+				SourceArn:    h.executeARN(api, "authorizers/"+*authorizer.Ref()),
+			})
 		permission.CfnOptions().SetCondition(condition)
 	}
 }
@@ -144,12 +151,14 @@ func (h doors) addDomain(api awsapigatewayv2.CfnApi, stage awsapigatewayv2.CfnSt
 	domain := awsapigatewayv2.NewCfnDomainName(h.Construct, jsii.String("Domain"), &awsapigatewayv2.CfnDomainNameProps{
 		DomainName: jsii.String(own.Name),
 		DomainNameConfigurations: []any{&awsapigatewayv2.CfnDomainName_DomainNameConfigurationProperty{
-			CertificateArn: jsii.String(own.CertificateARN), EndpointType: jsii.String("REGIONAL"), SecurityPolicy: jsii.String("TLS_1_2"),
+			CertificateArn: jsii.String(own.CertificateARN), EndpointType: jsii.String("REGIONAL"),
+			SecurityPolicy: jsii.String("TLS_1_2"),
 		}},
 	})
-	mapping := awsapigatewayv2.NewCfnApiMapping(h.Construct, jsii.String("DomainMapping"), &awsapigatewayv2.CfnApiMappingProps{
-		ApiId: api.Ref(), DomainName: domain.Ref(), Stage: stage.Ref(),
-	})
+	mapping := awsapigatewayv2.NewCfnApiMapping(h.Construct, jsii.String("DomainMapping"),
+		&awsapigatewayv2.CfnApiMappingProps{
+			ApiId: api.Ref(), DomainName: domain.Ref(), Stage: stage.Ref(),
+		})
 	domain.CfnOptions().SetCondition(condition)
 	mapping.CfnOptions().SetCondition(condition)
 	h.APIDomainTarget = *domain.AttrRegionalDomainName()
@@ -180,13 +189,16 @@ func (h doors) accessLogs() any {
 		return nil
 	}
 	props := &awslogs.LogGroupProps{
-		LogGroupName: jsii.String("/aws/apigateway/" + *h.name("api")), Retention: h.props.LogRetention, RemovalPolicy: h.props.LogRemovalPolicy,
+		LogGroupName: jsii.String("/aws/apigateway/" + *h.name("api")), Retention: h.props.LogRetention,
+		RemovalPolicy: h.props.LogRemovalPolicy,
 	}
 	if h.props.EncryptionKey != nil {
 		props.EncryptionKey = h.props.EncryptionKey
 	}
 	logs := awslogs.NewLogGroup(h.Construct, jsii.String("AccessLogs"), props)
-	return &awsapigatewayv2.CfnStage_AccessLogSettingsProperty{DestinationArn: logs.LogGroupArn(), Format: jsii.String(accessLogFormat)}
+	return &awsapigatewayv2.CfnStage_AccessLogSettingsProperty{
+		DestinationArn: logs.LogGroupArn(), Format: jsii.String(accessLogFormat),
+	}
 }
 
 func (h doors) corsConfiguration() any {
@@ -194,9 +206,13 @@ func (h doors) corsConfiguration() any {
 	if own == nil {
 		return nil
 	}
-	headers := append([]string{"authorization", "content-type", "idempotency-key", "x-amz-date", "x-amz-security-token", "x-amz-content-sha256"}, own.AllowHeaders...)
+	headers := append([]string{
+		"authorization", "content-type", "idempotency-key", "x-amz-date", "x-amz-security-token",
+		"x-amz-content-sha256",
+	}, own.AllowHeaders...)
 	cors := &awsapigatewayv2.CfnApi_CorsProperty{
-		AllowOrigins: jsii.Strings(own.AllowOrigins...), AllowHeaders: jsii.Strings(headers...), AllowMethods: jsii.Strings("GET", "POST", "PUT", "DELETE"),
+		AllowOrigins: jsii.Strings(own.AllowOrigins...), AllowHeaders: jsii.Strings(headers...),
+		AllowMethods:  jsii.Strings("GET", "POST", "PUT", "DELETE"),
 		ExposeHeaders: jsii.Strings("location", "retry-after"),
 	}
 	if own.MaxAge != nil {
@@ -208,7 +224,8 @@ func (h doors) corsConfiguration() any {
 // addPreflight adds a route without authorization for CORS preflight requests. API Gateway responds to them.
 func (h doors) addPreflight(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, target *string) {
 	route := awsapigatewayv2.NewCfnRoute(h.Construct, jsii.String("PreflightRoute"), &awsapigatewayv2.CfnRouteProps{
-		ApiId: api.Ref(), RouteKey: jsii.String("OPTIONS /v1/{proxy+}"), AuthorizationType: jsii.String(authNone), Target: target,
+		ApiId: api.Ref(), RouteKey: jsii.String("OPTIONS /v1/{proxy+}"), AuthorizationType: jsii.String(authNone),
+		Target: target,
 	})
 	route.CfnOptions().SetCondition(condition)
 }

@@ -18,30 +18,37 @@ const routeType = "AWS::ApiGatewayV2::Route"
 
 func ofHTTPAPI(t *testing.T, own cdk.HTTPAPIProps) template {
 	t.Helper()
-	return custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, HTTPAPI: own}, func(awscdk.Stack, *cdk.TaskHub) {})
+	return custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, HTTPAPI: own},
+		func(awscdk.Stack, *cdk.TaskHub) {})
 }
 
 func TestLimitsLogsDomainAndCORSOfTheAPI(t *testing.T) {
 	t.Parallel()
 	got := ofHTTPAPI(t, cdk.HTTPAPIProps{
 		RateLimit: 50, BurstLimit: 100, AccessLogs: true,
-		Domain: &cdk.APIDomain{Name: "orders.example.com", CertificateARN: "arn:aws:acm:eu-west-1:123456789012:certificate/c"},
-		CORS:   &cdk.CORS{AllowOrigins: []string{"https://app.example.com"}, AllowHeaders: []string{"x-team"}},
+		Domain: &cdk.APIDomain{
+			Name: "orders.example.com", CertificateARN: "arn:aws:acm:eu-west-1:123456789012:certificate/c",
+		},
+		CORS: &cdk.CORS{AllowOrigins: []string{"https://app.example.com"}, AllowHeaders: []string{"x-team"}},
 	})
 	stage := got.find(t, "AWS::ApiGatewayV2::Stage", "TaskHub")
-	if stage.get("DefaultRouteSettings", "ThrottlingRateLimit") != 50.0 || stage.get("DefaultRouteSettings", "ThrottlingBurstLimit") != 100.0 {
+	if stage.get("DefaultRouteSettings", "ThrottlingRateLimit") != 50.0 ||
+		stage.get("DefaultRouteSettings", "ThrottlingBurstLimit") != 100.0 {
 		t.Errorf("the limits are %v", stage.get("DefaultRouteSettings"))
 	}
-	if logs := refOf(stage.get("AccessLogSettings", "DestinationArn")); !strings.HasPrefix(logs, "TaskHubAccessLogs") || !strings.Contains(stage.text("AccessLogSettings", "Format"), "$context.requestId") {
+	if logs := refOf(stage.get("AccessLogSettings", "DestinationArn")); !strings.HasPrefix(logs, "TaskHubAccessLogs") ||
+		!strings.Contains(stage.text("AccessLogSettings", "Format"), "$context.requestId") {
 		t.Errorf("access logs go to %q as %s", logs, stage.text("AccessLogSettings", "Format"))
 	}
 	domain := got.find(t, "AWS::ApiGatewayV2::DomainName", "TaskHub")
 	mapping := got.find(t, "AWS::ApiGatewayV2::ApiMapping", "TaskHub")
-	if domain.text("DomainName") != "orders.example.com" || refOf(mapping.get("DomainName")) != domain.id || refOf(mapping.get("Stage")) != stage.id {
+	if domain.text("DomainName") != "orders.example.com" || refOf(mapping.get("DomainName")) != domain.id ||
+		refOf(mapping.get("Stage")) != stage.id {
 		t.Errorf("domain %v, mapped by %v", domain.properties, mapping.properties)
 	}
 	cors := got.find(t, "AWS::ApiGatewayV2::Api", "TaskHub")
-	if origins := plain(cors.get("CorsConfiguration", "AllowOrigins")); !slices.Equal(origins, []string{"https://app.example.com"}) {
+	if origins := plain(cors.get("CorsConfiguration", "AllowOrigins")); !slices.Equal(origins,
+		[]string{"https://app.example.com"}) {
 		t.Errorf("origins %v", origins)
 	}
 	headers := plain(cors.get("CorsConfiguration", "AllowHeaders"))
@@ -62,7 +69,8 @@ func TestLimitsLogsDomainAndCORSOfTheAPI(t *testing.T) {
 func TestAuthorizers(t *testing.T) {
 	t.Parallel()
 	function := given(func(stack awscdk.Stack) awslambda.IFunction {
-		return awslambda.Function_FromFunctionArn(stack, jsii.String("Gate"), jsii.String("arn:aws:lambda:eu-west-1:123456789012:function:gate"))
+		return awslambda.Function_FromFunctionArn(stack, jsii.String("Gate"),
+			jsii.String("arn:aws:lambda:eu-west-1:123456789012:function:gate"))
 	})
 	for kind, own := range map[string]cdk.HTTPAPIProps{
 		"JWT":    {JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}}},
@@ -72,14 +80,16 @@ func TestAuthorizers(t *testing.T) {
 		authorizer := got.find(t, "AWS::ApiGatewayV2::Authorizer", "TaskHub")
 		for _, route := range got.ofType(routeType) {
 			if route.text("AuthorizationType") != kind || refOf(route.get("AuthorizerId")) != authorizer.id {
-				t.Errorf("%s: %s is authorised by %s %v", kind, route.text("RouteKey"), route.text("AuthorizationType"), route.get("AuthorizerId"))
+				t.Errorf("%s: %s is authorised by %s %v", kind, route.text("RouteKey"), route.text("AuthorizationType"),
+					route.get("AuthorizerId"))
 			}
 		}
 		if kind == "JWT" && authorizer.text("JwtConfiguration", "Issuer") != "https://id.example.com" {
 			t.Errorf("tokens are of %v", authorizer.get("JwtConfiguration"))
 		}
 		if uri := strings.Join(plain(authorizer.get("AuthorizerUri")), ""); kind == "CUSTOM" &&
-			(!strings.HasSuffix(uri, ":function:gate/invocations") || got.find(t, "AWS::Lambda::Permission", "TaskHubAuthorizerPermission").get("SourceArn") == nil) {
+			(!strings.HasSuffix(uri, ":function:gate/invocations") ||
+				got.find(t, "AWS::Lambda::Permission", "TaskHubAuthorizerPermission").get("SourceArn") == nil) {
 			t.Errorf("the gateway asks %s", uri)
 		}
 	}
@@ -92,9 +102,11 @@ func TestPropsOfTheAPIThatCannotBe(t *testing.T) {
 	jwt := &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}}
 	for name, props := range map[string]cdk.TaskHubProps{
 		"limits of a function URL": {APIKind: cdk.APIKindFunctionURL, HTTPAPI: cdk.HTTPAPIProps{RateLimit: 1}},
-		"no audience":              {HTTPAPI: cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com"}}},
-		"no certificate":           {HTTPAPI: cdk.HTTPAPIProps{Domain: &cdk.APIDomain{Name: "x.example.com"}}},
-		"no origins":               {HTTPAPI: cdk.HTTPAPIProps{CORS: &cdk.CORS{}}},
+		"no audience": {
+			HTTPAPI: cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com"}},
+		},
+		"no certificate": {HTTPAPI: cdk.HTTPAPIProps{Domain: &cdk.APIDomain{Name: "x.example.com"}}},
+		"no origins":     {HTTPAPI: cdk.HTTPAPIProps{CORS: &cdk.CORS{}}},
 	} {
 		props.HubName, props.FunctionsDir = "orders", placeholders
 		if !refused(props) {
@@ -107,7 +119,8 @@ func TestPropsOfTheAPIThatCannotBe(t *testing.T) {
 		props.HubName, props.FunctionsDir = "orders", placeholders
 		stack := awscdk.NewStack(awscdk.NewApp(nil), jsii.String("Narrow"), nil)
 		hub := cdk.NewTaskHub(stack, "TaskHub", props)
-		role := awsiam.NewRole(stack, jsii.String("Role"), &awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
+		role := awsiam.NewRole(stack, jsii.String("Role"),
+			&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
 		if !panics(func() { hub.GrantRead(role) }) {
 			t.Errorf("%s: GrantRead grants what it cannot", name)
 		}
@@ -122,25 +135,34 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 		grant func(*cdk.TaskHub, awsiam.IGrantable)
 		calls []string
 	}{
-		"Read":     {(*cdk.TaskHub).GrantRead, []string{read}},
-		"Start":    {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
-		"Put":      {(*cdk.TaskHub).GrantPut, []string{read, "/*/PUT/v1/instances/*"}},
-		"Tell":     {(*cdk.TaskHub).GrantControl, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
-		"Cancel":   {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
-		"Purge":    {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},
-		"Schedule": {(*cdk.TaskHub).GrantSchedule, []string{read, "/*/PUT/v1/schedules/*", "/*/DELETE/v1/schedules/*", "/*/POST/v1/schedules/*"}},
+		"Read":   {(*cdk.TaskHub).GrantRead, []string{read}},
+		"Start":  {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
+		"Put":    {(*cdk.TaskHub).GrantPut, []string{read, "/*/PUT/v1/instances/*"}},
+		"Tell":   {(*cdk.TaskHub).GrantControl, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
+		"Cancel": {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
+		"Purge": {
+			(*cdk.TaskHub).GrantPurge,
+			[]string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"},
+		},
+		"Schedule": {
+			(*cdk.TaskHub).GrantSchedule,
+			[]string{read, "/*/PUT/v1/schedules/*", "/*/DELETE/v1/schedules/*", "/*/POST/v1/schedules/*"},
+		},
 		"Complete": {(*cdk.TaskHub).GrantComplete, []string{"/*/POST/v1/activities/*"}},
 		"Redrive":  {(*cdk.TaskHub).GrantRedrive, []string{read, "/*/POST/v1/dead-letters/*"}},
 	}
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: true}, func(stack awscdk.Stack, hub *cdk.TaskHub) {
-		role := func(name string) awsiam.Role {
-			return awsiam.NewRole(stack, jsii.String(name), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
-		}
-		for name, g := range grants {
-			g.grant(hub, role(name))
-		}
-		hub.GrantPoll(role("Poll"), "default")
-	})
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: true},
+		func(stack awscdk.Stack, hub *cdk.TaskHub) {
+			role := func(name string) awsiam.Role {
+				return awsiam.NewRole(stack, jsii.String(name), &awsiam.RoleProps{
+					AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+				})
+			}
+			for name, g := range grants {
+				g.grant(hub, role(name))
+			}
+			hub.GrantPoll(role("Poll"), "default")
+		})
 	for name, g := range grants {
 		statements := statementsIn(got.find(t, "AWS::IAM::Policy", name).get("PolicyDocument"))
 		if len(statements) != 1 || !slices.Equal(statements[0].actions, []string{"execute-api:Invoke"}) {
@@ -159,7 +181,8 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 		}
 	}
 	poll := actionsOf(statementsIn(got.find(t, "AWS::IAM::Policy", "Poll").get("PolicyDocument")))
-	if !poll["sqs:ReceiveMessage"] || !poll["sqs:DeleteMessage"] || !poll["execute-api:Invoke"] || poll["sqs:SendMessage"] || poll["dynamodb:GetItem"] {
+	if !poll["sqs:ReceiveMessage"] || !poll["sqs:DeleteMessage"] || !poll["execute-api:Invoke"] ||
+		poll["sqs:SendMessage"] || poll["dynamodb:GetItem"] {
 		t.Errorf("GrantPoll allows %v", poll)
 	}
 }

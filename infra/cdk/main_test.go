@@ -56,7 +56,11 @@ func synthesise() ([]byte, error) {
 		return nil, fmt.Errorf("make a folder for the cloud assembly: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	cdk.NewApp(dir, cdk.ReferenceStackProps{FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true, LargePayloads: true}).Synth(nil)
+	cdk.NewApp(dir,
+		cdk.ReferenceStackProps{
+			FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true,
+			LargePayloads: true,
+		}).Synth(nil)
 	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
 	if err != nil {
 		return nil, fmt.Errorf("read the synthesised template: %w", err)

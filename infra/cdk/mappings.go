@@ -40,19 +40,23 @@ func warnUncapped(h *TaskHub) {
 		return
 	}
 	awscdk.Annotations_Of(h.Construct).AddWarningV2(jsii.String(uncappedWarning), jsii.String(
-		"unlimited concurrency: "+strings.Join(uncapped, ", ")+" not set: the functions can use all concurrent executions "+
-			"of the account. A new account may have only 10, and the functions then throttle each other. Check the quota "+
+		"unlimited concurrency: "+strings.Join(uncapped, ", ")+
+			" not set: the functions can use all concurrent executions "+
+			"of the account. A new account may have only 10, and the functions then throttle each other. Check the "+
+			"quota "+
 			"with `aws lambda get-account-settings`. Set a share of the quota, or acknowledge this warning. "+
 			"`perdure doctor` checks a deployed hub."))
 }
 
 func (h *TaskHub) addMappings() {
 	warnUncapped(h)
-	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency, batchSize)
+	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency,
+		batchSize)
 	h.addMapping("TimersMapping", h.Timers, h.Renewer, h.props.TimersConcurrency, batchSize)
 	for _, work := range h.servedQueues() {
 		own := h.queueProps(work.Name)
-		h.addMapping("WorkMapping-"+work.Name, work.Queue, aliasOr(work.Alias, work.Worker), own.Concurrency, own.BatchSize)
+		h.addMapping("WorkMapping-"+work.Name, work.Queue, aliasOr(work.Alias, work.Worker), own.Concurrency,
+			own.BatchSize)
 	}
 }
 
@@ -89,6 +93,7 @@ func (h *TaskHub) addWatch() {
 	})
 	// By default, Lambda retries a failed invocation twice and keeps a throttled one for six hours.
 	awslambda.NewEventInvokeConfig(h.Construct, jsii.String("WatchRetries"), &awslambda.EventInvokeConfigProps{
-		Function: h.Renewer, RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(watchAgeMinutes)),
+		Function: h.Renewer, RetryAttempts: jsii.Number(0),
+		MaxEventAge: awscdk.Duration_Minutes(jsii.Number(watchAgeMinutes)),
 	})
 }

@@ -17,10 +17,13 @@ func TestSynthesis_uncappedMappings_areWarnedOf(t *testing.T) {
 	t.Parallel()
 	for want, props := range map[string]cdk.TaskHubProps{
 		"concurrency: InboxConcurrency, TimersConcurrency, WorkConcurrency not set": {},
-		"concurrency: InboxConcurrency not set":                                     {TimersConcurrency: 2, WorkConcurrency: 4},
-		"concurrency: TimersConcurrency not set":                                    {InboxConcurrency: 2, WorkConcurrency: 4},
+		"concurrency: InboxConcurrency not set": {
+			TimersConcurrency: 2, WorkConcurrency: 4,
+		},
+		"concurrency: TimersConcurrency not set": {InboxConcurrency: 2, WorkConcurrency: 4},
 		"concurrency: WorkConcurrency not set": {
-			InboxConcurrency: 4, TimersConcurrency: 2, WorkQueues: []string{"a", "b"}, WorkQueueProps: map[string]cdk.WorkQueueProps{"a": {Concurrency: 2}},
+			InboxConcurrency: 4, TimersConcurrency: 2, WorkQueues: []string{"a", "b"},
+			WorkQueueProps: map[string]cdk.WorkQueueProps{"a": {Concurrency: 2}},
 		},
 		"": {InboxConcurrency: 4, TimersConcurrency: 2, WorkConcurrency: 4},
 	} {

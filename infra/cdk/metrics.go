@@ -61,7 +61,8 @@ func (m hubMetrics) MetricTableThrottles() awscloudwatch.IMetric {
 		Label: jsii.String("throttled requests"), Period: metricPeriod(), Statistic: jsii.String("Sum"),
 		Operations: &[]awsdynamodb.Operation{
 			awsdynamodb.Operation_GET_ITEM, awsdynamodb.Operation_QUERY, awsdynamodb.Operation_PUT_ITEM,
-			awsdynamodb.Operation_UPDATE_ITEM, awsdynamodb.Operation_DELETE_ITEM, awsdynamodb.Operation_TRANSACT_WRITE_ITEMS,
+			awsdynamodb.Operation_UPDATE_ITEM, awsdynamodb.Operation_DELETE_ITEM,
+			awsdynamodb.Operation_TRANSACT_WRITE_ITEMS,
 		},
 	})
 }

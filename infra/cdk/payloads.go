@@ -33,11 +33,15 @@ func addPayloads(h *TaskHub) {
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		RemovalPolicy:     h.props.TableRemovalPolicy, // histories refer to its objects
 		LifecycleRules: &[]*awss3.LifecycleRule{
-			{Id: jsii.String("messages"), Prefix: jsii.String(h.props.HubName + "/m/"), Expiration: awscdk.Duration_Days(jsii.Number(mailDays))},
+			{
+				Id: jsii.String("messages"), Prefix: jsii.String(h.props.HubName + "/m/"),
+				Expiration: awscdk.Duration_Days(jsii.Number(mailDays)),
+			},
 		},
 	}
 	if h.props.EncryptionKey != nil {
-		props.Encryption, props.EncryptionKey, props.BucketKeyEnabled = awss3.BucketEncryption_KMS, h.props.EncryptionKey, jsii.Bool(true)
+		props.Encryption, props.EncryptionKey, props.BucketKeyEnabled = awss3.BucketEncryption_KMS,
+			h.props.EncryptionKey, jsii.Bool(true)
 	}
 	h.Payloads = awss3.NewBucket(h.Construct, jsii.String("Payloads"), props)
 }

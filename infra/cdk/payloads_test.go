@@ -15,7 +15,8 @@ const bucketType = "AWS::S3::Bucket"
 // Without LargePayloads there is no bucket, and nobody is told of one, or has a right to one.
 func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 	t.Parallel()
-	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders}, func(awscdk.Stack, *cdk.TaskHub) {})
+	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
+		func(awscdk.Stack, *cdk.TaskHub) {})
 	if n := len(parsed.ofType(bucketType)); n != 0 {
 		t.Errorf("%d buckets", n)
 	}
@@ -31,25 +32,31 @@ func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 // The bucket is nobody's but the hub's, and keeps copies of what was sent for 60 days, and nothing else by age.
 func TestTheBucketOfLargePayloads(t *testing.T) {
 	t.Parallel()
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LargePayloads: true}, func(_ awscdk.Stack, hub *cdk.TaskHub) {
-		if hub.Payloads == nil {
-			t.Error("the hub does not show its bucket")
-		}
-	})
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LargePayloads: true},
+		func(_ awscdk.Stack, hub *cdk.TaskHub) {
+			if hub.Payloads == nil {
+				t.Error("the hub does not show its bucket")
+			}
+		})
 	bucket := got.find(t, bucketType, "TaskHubPayloads")
-	for _, closed := range []string{"BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"} {
+	for _, closed := range []string{
+		"BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets",
+	} {
 		if bucket.get("PublicAccessBlockConfiguration", closed) != true {
 			t.Errorf("%s is %v", closed, bucket.get("PublicAccessBlockConfiguration", closed))
 		}
 	}
-	if bucket.get("BucketEncryption") == nil || bucket.get("VersioningConfiguration") != nil || bucket.deletionPolicy != "Retain" {
-		t.Errorf("encryption %v, versions %v, deletion policy %q", bucket.get("BucketEncryption"), bucket.get("VersioningConfiguration"), bucket.deletionPolicy)
+	if bucket.get("BucketEncryption") == nil || bucket.get("VersioningConfiguration") != nil ||
+		bucket.deletionPolicy != "Retain" {
+		t.Errorf("encryption %v, versions %v, deletion policy %q", bucket.get("BucketEncryption"),
+			bucket.get("VersioningConfiguration"), bucket.deletionPolicy)
 	}
 	rules, _ := bucket.get("LifecycleConfiguration", "Rules").([]any)
 	if len(rules) != 1 {
 		t.Fatalf("rules %v", rules)
 	}
-	if rule, _ := rules[0].(map[string]any); rule["Prefix"] != "orders/m/" || rule["ExpirationInDays"] != 60.0 || rule["Status"] != "Enabled" {
+	if rule, _ := rules[0].(map[string]any); rule["Prefix"] != "orders/m/" || rule["ExpirationInDays"] != 60.0 ||
+		rule["Status"] != "Enabled" {
 		t.Errorf("rule %v", rule)
 	}
 
@@ -69,7 +76,8 @@ func TestTheBucketOfLargePayloads(t *testing.T) {
 		if all := strings.Join(may, " "); all != want {
 			t.Errorf("%s may %q, want %q", prefix, all, want)
 		}
-		if told := got.find(t, "AWS::Lambda::Function", prefix).get("Environment", "Variables").(map[string]any)["PERDURE_PAYLOAD_BUCKET"]; refOf(told) != bucket.id {
+		if told := got.find(t, "AWS::Lambda::Function", prefix).get("Environment",
+			"Variables").(map[string]any)["PERDURE_PAYLOAD_BUCKET"]; refOf(told) != bucket.id {
 			t.Errorf("%s is told of %v", prefix, told)
 		}
 	}

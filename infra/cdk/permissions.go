@@ -44,7 +44,8 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 		allow(append(arns(h.Inbox, work.DeadLetters), work.exclusiveDeadLetterARNs()...), send),
 	}
 	if h.queueProps(work.Name).Client {
-		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send), h.askPermission())
+		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...),
+			allow(arns(h.Timers), send), h.askPermission())
 	}
 	return append(all, payloadPermissions(h.TaskHub, getPayload, putPayload)...)
 }
@@ -56,11 +57,13 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 	passRole.AddCondition(jsii.String("StringEquals"),
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
 	return append([]awsiam.PolicyStatement{
-		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
+		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue),
+			concat(readItems, writeItems, deleteItems)...),
 		allow(append(namedARNs(h.deadLetters()), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
 		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", lock, send),
-		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule",
+			"scheduler:DeleteSchedule"),
 		passRole,
 	}, payloadPermissions(h.TaskHub, deletePayloads)...)
 }

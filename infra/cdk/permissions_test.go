@@ -92,7 +92,8 @@ func TestNoRoleHoldsAWildcard(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 1 {
-		t.Errorf("%d policies beside the roles' inline ones, want that of TestWhoExtendsTheLocksOfWorkItems, since no test reads the others", n)
+		t.Errorf("%d policies beside the roles' inline ones, want that of TestWhoExtendsTheLocksOfWorkItems, since "+
+			"no test reads the others", n)
 	}
 	for _, role := range roles(t, parsed) {
 		if role.get("ManagedPolicyArns") != nil {
@@ -122,15 +123,18 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 	parsed := parse(t)
 	for prefix, want := range map[string]map[string]string{
 		"TaskHubOrchestratorRole": {
-			"Inbox": consumeAndSend, "Workdefault": "SendMessage", "Exclusivedefault": "SendMessage", "Timers": "SendMessage", "InboxDeadLetters": "SendMessage",
+			"Inbox": consumeAndSend, "Workdefault": "SendMessage", "Exclusivedefault": "SendMessage",
+			"Timers": "SendMessage", "InboxDeadLetters": "SendMessage",
 		},
 		"TaskHubWorkerdefaultRole": { // it has a client: Timers
-			"Workdefault": consumeAndSend, "Exclusivedefault": consumeAndSend, "Inbox": "SendMessage", "Timers": "SendMessage",
+			"Workdefault": consumeAndSend, "Exclusivedefault": consumeAndSend, "Inbox": "SendMessage",
+			"Timers":                 "SendMessage",
 			"WorkdefaultDeadLetters": "SendMessage", "ExclusivedefaultDeadLetters": "SendMessage",
 		},
 		"TaskHubRenewerRole": {
 			"Timers": consumeAndSend, "Inbox": "SendMessage",
-			"Workdefault": "ChangeMessageVisibility GetQueueAttributes SendMessage", "Exclusivedefault": "ChangeMessageVisibility GetQueueAttributes SendMessage",
+			"Workdefault":      "ChangeMessageVisibility GetQueueAttributes SendMessage",
+			"Exclusivedefault": "ChangeMessageVisibility GetQueueAttributes SendMessage",
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
 			"WorkdefaultDeadLetters": consumeAndSend, "ExclusivedefaultDeadLetters": consumeAndSend,
 		},
@@ -144,25 +148,33 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 	}
 }
 
-// The API's function deals with dead letters where that was asked for: the rights are of those queues, and to send where
-// they are redriven to.
+// The API's function deals with dead letters where that was asked for: the rights are of those queues, and to send
+// where they are redriven to.
 func TestTheAPIDealsWithDeadLettersWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
 	for asked, want := range map[bool]map[string]string{
 		false: {"Inbox": "SendMessage", "Timers": "SendMessage"},
-		true:  {"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "SendMessage", "InboxDeadLetters": consume, "TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume},
+		true: {
+			"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "SendMessage", "InboxDeadLetters": consume,
+			"TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume,
+		},
 	} {
-		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: asked}, func(stack awscdk.Stack, hub *cdk.TaskHub) {
-			role := awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
-			if refused := panics(func() { hub.GrantRedrive(role) }); refused == asked {
-				t.Errorf("asked for: %t, GrantRedrive panics: %t", asked, refused)
-			}
-		})
-		if actions := queueActions(statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole"))); !maps.Equal(actions, want) {
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: asked},
+			func(stack awscdk.Stack, hub *cdk.TaskHub) {
+				role := awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{
+					AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+				})
+				if refused := panics(func() { hub.GrantRedrive(role) }); refused == asked {
+					t.Errorf("asked for: %t, GrantRedrive panics: %t", asked, refused)
+				}
+			})
+		if actions := queueActions(statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole"))); !maps.Equal(actions,
+			want) {
 			t.Errorf("asked for: %t\n got %v\nwant %v", asked, actions, want)
 		}
-		if _, told := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; told != asked {
+		if _, told := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment",
+			"Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; told != asked {
 			t.Errorf("asked for: %t, the function is told: %t", asked, told)
 		}
 	}
@@ -191,13 +203,16 @@ func queueActions(statements []statement) map[string]string {
 	return all
 }
 
-// The API's function extends locks where it is the only door, and has no right to where the gateway leads that call to the renewer.
+// The API's function extends locks where it is the only door, and has no right to where the gateway leads that call to
+// the renewer.
 func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	policy := parsed.find(t, "AWS::IAM::Policy", "TaskHubApiRenewals")
 	statements := statementsIn(policy.get("PolicyDocument"))
-	if got := queueActions(statements); !maps.Equal(got, map[string]string{"Workdefault": "ChangeMessageVisibility", "Exclusivedefault": "ChangeMessageVisibility"}) || len(actionsOf(statements)) != 1 {
+	if got := queueActions(statements); !maps.Equal(got,
+		map[string]string{"Workdefault": "ChangeMessageVisibility", "Exclusivedefault": "ChangeMessageVisibility"}) ||
+		len(actionsOf(statements)) != 1 {
 		t.Errorf("it allows %v", got)
 	}
 	if !strings.Contains(policy.condition, "IsFunctionUrl") {
@@ -226,18 +241,23 @@ func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
 	}
 }
 
-// Those who delete instances overwrite and delete items, tell parents and children, and delete the schedules of timers (R17).
+// Those who delete instances overwrite and delete items, tell parents and children, and delete the schedules of timers
+// (R17).
 func TestWhoDeletesInstances(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for prefix, may := range map[string]bool{
-		"TaskHubApiRole": true, "TaskHubRenewerRole": true, "TaskHubOrchestratorRole": false, "TaskHubWorkerdefaultRole": false,
+		"TaskHubApiRole": true, "TaskHubRenewerRole": true, "TaskHubOrchestratorRole": false,
+		"TaskHubWorkerdefaultRole": false,
 	} {
 		actions := actionsOf(statementsOf(parsed.find(t, "AWS::IAM::Role", prefix)))
 		if actions["dynamodb:DeleteItem"] != may || actions["dynamodb:BatchWriteItem"] {
-			t.Errorf("%s deletes items: %v, want %v, and no more than that", prefix, actions["dynamodb:DeleteItem"], may)
+			t.Errorf("%s deletes items: %v, want %v, and no more than that", prefix, actions["dynamodb:DeleteItem"],
+				may)
 		}
-		for _, action := range []string{"dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "sqs:SendMessage", "scheduler:DeleteSchedule"} {
+		for _, action := range []string{
+			"dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "sqs:SendMessage", "scheduler:DeleteSchedule",
+		} {
 			if may && !actions[action] {
 				t.Errorf("%s deletes instances, and does not have %s", prefix, action)
 			}
@@ -262,9 +282,11 @@ func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
 			}
 		}
 		if lists != may || delays != may || actionsOf(statements)["dynamodb:DeleteItem"] {
-			t.Errorf("the worker of %s lists: %v, sends timers: %v, deletes: %v", name, lists, delays, actionsOf(statements)["dynamodb:DeleteItem"])
+			t.Errorf("the worker of %s lists: %v, sends timers: %v, deletes: %v", name, lists, delays,
+				actionsOf(statements)["dynamodb:DeleteItem"])
 		}
-		told := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables", "PERDURE_TIMERS_URL") != nil
+		told := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables",
+			"PERDURE_TIMERS_URL") != nil
 		if told != may {
 			t.Errorf("the worker of %s is told where timers go: %v", name, told)
 		}
@@ -273,7 +295,8 @@ func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
 
 func TestWorkersAndOrchestratorsDoNotReadIndexesOrDelete(t *testing.T) {
 	t.Parallel()
-	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders}, func(awscdk.Stack, *cdk.TaskHub) {})
+	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
+		func(awscdk.Stack, *cdk.TaskHub) {})
 	for _, prefix := range []string{"TaskHubOrchestratorRole", "TaskHubWorkerdefaultRole"} {
 		statements := statementsOf(parsed.find(t, "AWS::IAM::Role", prefix))
 		if actionsOf(statements)["dynamodb:DeleteItem"] {

@@ -117,7 +117,8 @@ func (p TaskHubProps) validateFunctions() error {
 		return fmt.Errorf("task hub %s: invalid NamePrefix %q: more than %d characters",
 			p.HubName, p.NamePrefix, longestPrefix)
 	}
-	if slices.Contains([]awscdk.RemovalPolicy{p.TableRemovalPolicy, p.QueueRemovalPolicy, p.LogRemovalPolicy}, awscdk.RemovalPolicy_SNAPSHOT) {
+	if slices.Contains([]awscdk.RemovalPolicy{p.TableRemovalPolicy, p.QueueRemovalPolicy, p.LogRemovalPolicy},
+		awscdk.RemovalPolicy_SNAPSHOT) {
 		return fmt.Errorf("task hub %s: removal policy SNAPSHOT is not supported: "+
 			"use DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE", p.HubName)
 	}
@@ -128,7 +129,9 @@ func (p TaskHubProps) validateFunctions() error {
 	if !slices.Contains([]string{"", "debug", "info", "warn"}, p.LogLevel) {
 		return fmt.Errorf("task hub %s: invalid LogLevel %q: use debug, info or warn", p.HubName, p.LogLevel)
 	}
-	functions := map[string]FunctionProps{"OrchestratorProps": p.OrchestratorProps, "RenewerProps": p.RenewerProps, "APIProps": p.APIProps}
+	functions := map[string]FunctionProps{
+		"OrchestratorProps": p.OrchestratorProps, "RenewerProps": p.RenewerProps, "APIProps": p.APIProps,
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.WorkQueueProps)) {
 		if !slices.Contains(p.WorkQueues, name) {
 			return fmt.Errorf("task hub %s: WorkQueueProps: unknown queue %q: add it to WorkQueues", p.HubName, name)
@@ -216,12 +219,16 @@ func (h *TaskHub) admitLogs() {
 		return
 	}
 	groups := h.stack.FormatArn(&awscdk.ArnComponents{
-		Service: jsii.String("logs"), Resource: jsii.String("log-group"), ResourceName: jsii.String("*"), ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
+		Service: jsii.String("logs"), Resource: jsii.String("log-group"), ResourceName: jsii.String("*"),
+		ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
 	})
 	h.props.EncryptionKey.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-		Actions:    jsii.Strings("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
-		Resources:  jsii.Strings("*"), // of this key
-		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("logs."+*h.stack.Region()+".amazonaws.com"), nil)},
+		Actions: jsii.Strings("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
+			"kms:ReEncryptFrom", "kms:ReEncryptTo"),
+		Resources: jsii.Strings("*"), // of this key
+		Principals: &[]awsiam.IPrincipal{
+			awsiam.NewServicePrincipal(jsii.String("logs."+*h.stack.Region()+".amazonaws.com"), nil),
+		},
 		Conditions: &map[string]any{"ArnLike": map[string]any{"kms:EncryptionContext:aws:logs:arn": groups}},
 	}), jsii.Bool(true))
 }

@@ -42,7 +42,8 @@ func given[T any](use func(awscdk.Stack) T) T {
 func TestAQueueHasItsOwnFunction(t *testing.T) {
 	t.Parallel()
 	code := given(func(stack awscdk.Stack) awslambda.Code {
-		return awslambda.Code_FromBucketV2(awss3.Bucket_FromBucketName(stack, jsii.String("Builds"), jsii.String("builds")), jsii.String("payments.zip"), nil)
+		return awslambda.Code_FromBucketV2(awss3.Bucket_FromBucketName(stack, jsii.String("Builds"),
+			jsii.String("builds")), jsii.String("payments.zip"), nil)
 	})
 	minutes := given(func(awscdk.Stack) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) })
 	got := custom(t, cdk.TaskHubProps{
@@ -55,11 +56,14 @@ func TestAQueueHasItsOwnFunction(t *testing.T) {
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 
 	worker := got.find(t, functionType, "TaskHubWorkerpayments")
-	if memory, timeout := got.number(t, worker, "MemorySize"), got.number(t, worker, "Timeout"); memory != 2048 || timeout != 300 {
+	if memory, timeout := got.number(t, worker, "MemorySize"),
+		got.number(t, worker, "Timeout"); memory != 2048 || timeout != 300 {
 		t.Errorf("it has %v MB and %v s", memory, timeout)
 	}
-	if worker.text("Code", "S3Key") != "payments.zip" || worker.text("Environment", "Variables", "PERDURE_BUILD_ID") != "c0ffee" {
-		t.Errorf("its code is %v of build %v", worker.get("Code"), worker.get("Environment", "Variables", "PERDURE_BUILD_ID"))
+	if worker.text("Code", "S3Key") != "payments.zip" ||
+		worker.text("Environment", "Variables", "PERDURE_BUILD_ID") != "c0ffee" {
+		t.Errorf("its code is %v of build %v", worker.get("Code"),
+			worker.get("Environment", "Variables", "PERDURE_BUILD_ID"))
 	}
 	if n := got.number(t, got.find(t, queueType, "TaskHubWorkpayments"), "VisibilityTimeout"); n != 300 {
 		t.Errorf("its queue's visibility is %v s", n)
@@ -75,7 +79,8 @@ func TestAQueueHasItsOwnFunction(t *testing.T) {
 	}
 
 	other := got.find(t, functionType, "TaskHubWorkerdefault")
-	if memory, timeout := got.number(t, other, "MemorySize"), got.number(t, other, "Timeout"); memory != 256 || timeout != 900 {
+	if memory, timeout := got.number(t, other, "MemorySize"),
+		got.number(t, other, "Timeout"); memory != 256 || timeout != 900 {
 		t.Errorf("the other queue's worker has %v MB and %v s", memory, timeout)
 	}
 	if n := got.find(t, mappingType, "TaskHubWorkMappingdefault").get("ScalingConfig", "MaximumConcurrency"); n != 7.0 {
@@ -90,17 +95,24 @@ func TestCodeFromARegistryOfImages(t *testing.T) {
 	t.Parallel()
 	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {
 		repository := awsecr.Repository_FromRepositoryName(stack, jsii.String("Images"), jsii.String("images"))
-		return &cdk.FunctionCode{Code: awslambda.Code_FromEcrImage(repository, &awslambda.EcrImageCodeProps{TagOrDigest: jsii.String("v7")}), Image: true, BuildID: "v7"}
+		return &cdk.FunctionCode{
+			Code: awslambda.Code_FromEcrImage(repository,
+				&awslambda.EcrImageCodeProps{TagOrDigest: jsii.String("v7")}),
+			Image: true, BuildID: "v7",
+		}
 	})
 	own := cdk.FunctionProps{Code: code}
 	got := custom(t, cdk.TaskHubProps{
-		HubName: "orders", OrchestratorProps: own, RenewerProps: own, APIProps: own, WorkQueueProps: map[string]cdk.WorkQueueProps{"default": {FunctionProps: own}},
-		WorkQueues: []string{"default"},
+		HubName: "orders", OrchestratorProps: own, RenewerProps: own, APIProps: own,
+		WorkQueueProps: map[string]cdk.WorkQueueProps{"default": {FunctionProps: own}},
+		WorkQueues:     []string{"default"},
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 	for _, function := range got.ofType(functionType) {
 		image := strings.Join(plain(function.get("Code", "ImageUri")), "")
-		if function.text("PackageType") != "Image" || !strings.Contains(image, "images:v7") || function.get("Handler") != nil || function.get("Runtime") != nil {
-			t.Errorf("%s: %s %s, handler %v of %v", function.id, function.text("PackageType"), image, function.get("Handler"), function.get("Runtime"))
+		if function.text("PackageType") != "Image" || !strings.Contains(image, "images:v7") ||
+			function.get("Handler") != nil || function.get("Runtime") != nil {
+			t.Errorf("%s: %s %s, handler %v of %v", function.id, function.text("PackageType"), image,
+				function.get("Handler"), function.get("Runtime"))
 		}
 	}
 }
@@ -109,22 +121,29 @@ func TestFunctionsInAVPC(t *testing.T) {
 	t.Parallel()
 	vpc := given(func(stack awscdk.Stack) awsec2.IVpc {
 		return awsec2.Vpc_FromVpcAttributes(stack, jsii.String("Vpc"), &awsec2.VpcAttributes{
-			VpcId: jsii.String("vpc-0123456789abcdef0"), AvailabilityZones: jsii.Strings("eu-west-1a"), PrivateSubnetIds: jsii.Strings("subnet-0123456789abcdef0"),
+			VpcId: jsii.String("vpc-0123456789abcdef0"), AvailabilityZones: jsii.Strings("eu-west-1a"),
+			PrivateSubnetIds: jsii.Strings("subnet-0123456789abcdef0"),
 		})
 	})
 	group := given(func(stack awscdk.Stack) awsec2.ISecurityGroup {
-		return awsec2.SecurityGroup_FromSecurityGroupId(stack, jsii.String("Group"), jsii.String("sg-0123456789abcdef0"), nil)
+		return awsec2.SecurityGroup_FromSecurityGroupId(stack, jsii.String("Group"),
+			jsii.String("sg-0123456789abcdef0"), nil)
 	})
 	got := custom(t, cdk.TaskHubProps{
-		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Vpc: vpc, SecurityGroups: []awsec2.ISecurityGroup{group}},
+		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{
+			Vpc: vpc, SecurityGroups: []awsec2.ISecurityGroup{group},
+		},
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 	for _, function := range got.ofType(functionType) {
-		subnets, groups := plain(function.get("VpcConfig", "SubnetIds")), plain(function.get("VpcConfig", "SecurityGroupIds"))
-		if !slices.Equal(subnets, []string{"subnet-0123456789abcdef0"}) || !slices.Equal(groups, []string{"sg-0123456789abcdef0"}) {
+		subnets, groups := plain(function.get("VpcConfig", "SubnetIds")),
+			plain(function.get("VpcConfig", "SecurityGroupIds"))
+		if !slices.Equal(subnets, []string{"subnet-0123456789abcdef0"}) ||
+			!slices.Equal(groups, []string{"sg-0123456789abcdef0"}) {
 			t.Errorf("%s is in %v, %v", function.id, subnets, groups)
 		}
 		role := got.find(t, roleType, refOf(function.get("Role")))
-		if actions := actionsOf(statementsOf(role)); !actions["ec2:CreateNetworkInterface"] || !actions["ec2:DeleteNetworkInterface"] {
+		if actions := actionsOf(statementsOf(role)); !actions["ec2:CreateNetworkInterface"] ||
+			!actions["ec2:DeleteNetworkInterface"] {
 			t.Errorf("%s may make no network interface", role.id)
 		}
 	}
@@ -136,10 +155,13 @@ func TestAKeyOfTheTeams(t *testing.T) {
 	key := given(func(stack awscdk.Stack) awskms.IKey {
 		return awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(keyARN))
 	})
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{EncryptionKey: key}},
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{EncryptionKey: key},
+	},
 		func(awscdk.Stack, *cdk.TaskHub) {})
 	for kind, path := range map[string][]string{
-		queueType: {"KmsMasterKeyId"}, tableType: {"SSESpecification", "KMSMasterKeyId"}, "AWS::Logs::LogGroup": {"KmsKeyId"}, functionType: {"KmsKeyArn"},
+		queueType: {"KmsMasterKeyId"}, tableType: {"SSESpecification", "KMSMasterKeyId"},
+		"AWS::Logs::LogGroup": {"KmsKeyId"}, functionType: {"KmsKeyArn"},
 	} {
 		all := got.ofType(kind)
 		if len(all) == 0 {
@@ -160,7 +182,9 @@ func TestAKeyOfTheTeams(t *testing.T) {
 
 func TestATableThatExists(t *testing.T) {
 	t.Parallel()
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: restoredTable()}},
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: restoredTable()},
+	},
 		func(awscdk.Stack, *cdk.TaskHub) {})
 	if n := len(got.ofType(tableType)); n > 0 {
 		t.Errorf("%d tables are made", n)
@@ -196,7 +220,9 @@ func TestTable_restored_changesNoTriggersAndQueues(t *testing.T) {
 			if policy := before.find(t, tableType, "TaskHub").deletionPolicy; policy != "Retain" {
 				t.Errorf("the deletion policy of the replaced table is %s, want Retain", policy)
 			}
-			for _, kind := range []string{mappingType, "AWS::Events::Rule", queueType, "AWS::Scheduler::ScheduleGroup"} {
+			for _, kind := range []string{
+				mappingType, "AWS::Events::Rule", queueType, "AWS::Scheduler::ScheduleGroup",
+			} {
 				was, is := before.ofType(kind), after.ofType(kind)
 				if len(was) == 0 || !reflect.DeepEqual(was, is) {
 					t.Errorf("%s: the template has %+v, want %+v", kind, is, was)
@@ -210,7 +236,10 @@ func TestReferenceStack_existingTable_usesIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	jsiiLock.Lock()
-	cdk.NewApp(dir, cdk.ReferenceStackProps{FunctionsDir: placeholders, WorkQueues: []string{"default"}, Table: "restored"}).Synth(nil)
+	cdk.NewApp(dir,
+		cdk.ReferenceStackProps{
+			FunctionsDir: placeholders, WorkQueues: []string{"default"}, Table: "restored",
+		}).Synth(nil)
 	jsiiLock.Unlock()
 	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
 	if err != nil {
@@ -245,8 +274,10 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, LogLevel: "debug", Metrics: cdk.MetricsByName,
 		PlatformProps: cdk.PlatformProps{
-			NamePrefix: "acme-prod-orders", MaxReadRequestUnits: 4000, MaxWriteRequestUnits: 2000, PermissionsBoundary: boundary,
-			TableRemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, QueueRemovalPolicy: awscdk.RemovalPolicy_RETAIN, LogRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
+			NamePrefix: "acme-prod-orders", MaxReadRequestUnits: 4000, MaxWriteRequestUnits: 2000,
+			PermissionsBoundary: boundary,
+			TableRemovalPolicy:  awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE,
+			QueueRemovalPolicy:  awscdk.RemovalPolicy_RETAIN, LogRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		},
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 
@@ -273,7 +304,10 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 		}
 	}
 	want := []string{}
-	for _, name := range []string{"inbox.fifo", "inbox-dead-letters.fifo", "timers", "timers-dead-letters", "work-default", "work-default-dead-letters"} {
+	for _, name := range []string{
+		"inbox.fifo", "inbox-dead-letters.fifo", "timers", "timers-dead-letters", "work-default",
+		"work-default-dead-letters",
+	} {
 		want = append(want, "acme-prod-orders-"+name)
 	}
 	if slices.Sort(want); !slices.Equal(slices.Sorted(maps.Keys(names)), want) {
@@ -288,9 +322,11 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 		if !strings.HasPrefix(function.text("FunctionName"), "acme-prod-orders-") {
 			t.Errorf("a function is called %s", function.text("FunctionName"))
 		}
-		if function.text("Environment", "Variables", "PERDURE_LOG_LEVEL") != "debug" || function.text("LoggingConfig", "ApplicationLogLevel") != "DEBUG" {
+		if function.text("Environment", "Variables", "PERDURE_LOG_LEVEL") != "debug" ||
+			function.text("LoggingConfig", "ApplicationLogLevel") != "DEBUG" {
 			t.Errorf("%s logs from %s on, of which Lambda keeps what is from %s on", function.id,
-				function.text("Environment", "Variables", "PERDURE_LOG_LEVEL"), function.text("LoggingConfig", "ApplicationLogLevel"))
+				function.text("Environment", "Variables", "PERDURE_LOG_LEVEL"),
+				function.text("LoggingConfig", "ApplicationLogLevel"))
 		}
 		if got := function.text("Environment", "Variables", "PERDURE_METRICS"); got != "name" {
 			t.Errorf("%s has metrics %q", function.id, got)
@@ -303,13 +339,16 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 	}
 }
 
-// More work queues than their URLs fit into 4 KB are refused here, and not at the end of a deployment; shorter names leave room for more.
+// More work queues than their URLs fit into 4 KB are refused here, and not at the end of a deployment; shorter names
+// leave room for more.
 func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
 	made := func(queues int, prefix string) bool {
-		props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{NamePrefix: prefix}}
+		props := cdk.TaskHubProps{
+			HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{NamePrefix: prefix},
+		}
 		for n := range queues {
 			props.WorkQueues = append(props.WorkQueues, fmt.Sprintf("queue-%02d", n))
 		}
@@ -359,7 +398,9 @@ func TestLooksOfTheWatchAreNotRetried(t *testing.T) {
 		t.Fatalf("%d settings of asynchronous invocations, want the renewer's", len(retries))
 	}
 	r := retries[0]
-	if !strings.HasPrefix(refOf(r.get("FunctionName")), "TaskHubRenewer") || r.get("MaximumRetryAttempts") != 0.0 || r.get("MaximumEventAgeInSeconds") != 120.0 {
-		t.Errorf("%s: %v retries of what is no older than %v s", refOf(r.get("FunctionName")), r.get("MaximumRetryAttempts"), r.get("MaximumEventAgeInSeconds"))
+	if !strings.HasPrefix(refOf(r.get("FunctionName")), "TaskHubRenewer") || r.get("MaximumRetryAttempts") != 0.0 ||
+		r.get("MaximumEventAgeInSeconds") != 120.0 {
+		t.Errorf("%s: %v retries of what is no older than %v s", refOf(r.get("FunctionName")),
+			r.get("MaximumRetryAttempts"), r.get("MaximumEventAgeInSeconds"))
 	}
 }

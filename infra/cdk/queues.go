@@ -34,7 +34,8 @@ func (h *TaskHub) addQueues() {
 		queue, deadLetters := queues.add("Work-"+name, "work-"+name, h.queueProps(name).Timeout, false)
 		work := WorkQueue{Name: name, Queue: queue, DeadLetters: deadLetters}
 		if h.queueProps(name).Exclusive {
-			work.Exclusive, work.ExclusiveDeadLetters = queues.add("Exclusive-"+name, "work-"+name, h.queueProps(name).Timeout, true)
+			work.Exclusive, work.ExclusiveDeadLetters = queues.add("Exclusive-"+name, "work-"+name,
+				h.queueProps(name).Timeout, true)
 		}
 		h.WorkQueues = append(h.WorkQueues, work)
 	}
@@ -49,7 +50,8 @@ func (h *TaskHub) servedQueues() (all []WorkQueue) {
 		all = append(all, work)
 		if work.Exclusive != nil {
 			beside := work
-			beside.Name, beside.Queue, beside.DeadLetters = work.Name+exclusiveSuffix, work.Exclusive, work.ExclusiveDeadLetters
+			beside.Name, beside.Queue, beside.DeadLetters = work.Name+exclusiveSuffix, work.Exclusive,
+				work.ExclusiveDeadLetters
 			all = append(all, beside)
 		}
 	}

@@ -27,8 +27,8 @@ func TestQueuesKeepMessagesForFourteenDays(t *testing.T) {
 	}
 }
 
-// The code sends up to 1 MiB to each of them, and SQS moves that to the dead letters. A queue from before August 2025 has a
-// limit of 256 KiB until it is given another.
+// The code sends up to 1 MiB to each of them, and SQS moves that to the dead letters. A queue from before August 2025
+// has a limit of 256 KiB until it is given another.
 func TestQueues_takeMessagesOf1MiB(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)

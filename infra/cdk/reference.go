@@ -62,12 +62,13 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		table = awsdynamodb.Table_FromTableName(stack, jsii.String("ExistingTable"), jsii.String(props.Table))
 	}
 	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
-		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "Name of the hub"),
-		FunctionsDir:            props.FunctionsDir,
-		WorkQueues:              props.WorkQueues,
-		WorkQueueProps:          own,
-		LargePayloads:           props.LargePayloads,
-		Architecture:            awslambda.Architecture_Custom(jsii.String(p.choice("Architecture", "arm64", "x86_64")), nil),
+		HubName:        p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "Name of the hub"),
+		FunctionsDir:   props.FunctionsDir,
+		WorkQueues:     props.WorkQueues,
+		WorkQueueProps: own,
+		LargePayloads:  props.LargePayloads,
+		Architecture: awslambda.Architecture_Custom(jsii.String(p.choice("Architecture", "arm64", "x86_64")),
+			nil),
 		InboxTimeout:            p.seconds("InboxTimeout", 30, 1, 900),
 		InboxVisibility:         p.seconds("InboxVisibility", 90, 1, 43200),
 		WorkTimeout:             p.seconds("WorkTimeout", 900, 1, 900),
@@ -75,13 +76,14 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
-		MaxCrashes:              p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // in addition to three earlier deliveries
-		SweepRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
-		Timers:                  p.choice("Timers", TimersSchedules, TimersRequeue),
-		MaxTimerDelay:           p.seconds("TimerLongestDelay", 900, 1, 900),
-		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
-		APIKind:                 p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
-		PlatformProps:           PlatformProps{Table: table},
+		// in addition to three earlier deliveries
+		MaxCrashes:    p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10),
+		SweepRate:     p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
+		Timers:        p.choice("Timers", TimersSchedules, TimersRequeue),
+		MaxTimerDelay: p.seconds("TimerLongestDelay", 900, 1, 900),
+		ScheduleLead:  p.seconds("ScheduleLead", 120, 0, 899),
+		APIKind:       p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
+		PlatformProps: PlatformProps{Table: table},
 	})
 	output(stack, "ApiUrl", hub.APIURL)
 	output(stack, "ConfigParameter", hub.ConfigParameter)

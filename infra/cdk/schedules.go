@@ -17,8 +17,8 @@ type Schedule struct {
 	Version string `json:"version,omitempty"`
 	// Input is the input of each run, a JSON document. Default: no input.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Expression is a schedule expression: rate(5 minutes), cron(0 2 * * ? *) in the format of EventBridge Scheduler, five
-	// crontab fields, or a macro such as @daily. It is required.
+	// Expression is a schedule expression: rate(5 minutes), cron(0 2 * * ? *) in the format of EventBridge Scheduler,
+	// five crontab fields, or a macro such as @daily. It is required.
 	Expression string `json:"when"`
 	// TimeZone is the time zone of a cron expression, such as Europe/Berlin. Default: UTC.
 	TimeZone string `json:"timeZone,omitempty"`

@@ -14,9 +14,16 @@ func TestTheRenewerIsToldOfSchedules(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders,
-		Schedules: []cdk.Schedule{{ID: "nightly", Orchestration: "report", Expression: "0 2 * * *"}, {ID: "poll", Orchestration: "poll", Expression: "rate(5 minutes)", Input: json.RawMessage(`7`), Overlap: "cancel"}},
+		Schedules: []cdk.Schedule{
+			{ID: "nightly", Orchestration: "report", Expression: "0 2 * * *"},
+			{
+				ID: "poll", Orchestration: "poll", Expression: "rate(5 minutes)", Input: json.RawMessage(`7`),
+				Overlap: "cancel",
+			},
+		},
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
-	variables, _ := got.find(t, "AWS::Lambda::Function", "TaskHubRenewer").get("Environment", "Variables").(map[string]any)
+	variables, _ := got.find(t, "AWS::Lambda::Function", "TaskHubRenewer").get("Environment",
+		"Variables").(map[string]any)
 	want := `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"poll","orchestration":"poll","input":7,"when":"rate(5 minutes)","overlap":"cancel"}]`
 	if variables["PERDURE_SCHEDULES"] != want {
 		t.Errorf("told %v", variables["PERDURE_SCHEDULES"])
@@ -28,10 +35,20 @@ func TestSchedulesThatCannotBeDeclared(t *testing.T) {
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
 	for name, schedules := range map[string][]cdk.Schedule{
-		"without a time":    {{ID: "a", Orchestration: "report", Expression: "@daily"}, {ID: "nightly", Orchestration: "report"}},
-		"twice":             {{ID: "a", Orchestration: "report", Expression: "@daily"}, {ID: "a", Orchestration: "report", Expression: "@daily"}},
-		"input of no JSON":  {{ID: "a", Orchestration: "report", Expression: "@daily", Input: json.RawMessage("{")}},
-		"input of too much": {{ID: "a", Orchestration: "report", Expression: "@daily", Input: json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)}},
+		"without a time": {
+			{ID: "a", Orchestration: "report", Expression: "@daily"}, {ID: "nightly", Orchestration: "report"},
+		},
+		"twice": {
+			{ID: "a", Orchestration: "report", Expression: "@daily"},
+			{ID: "a", Orchestration: "report", Expression: "@daily"},
+		},
+		"input of no JSON": {{ID: "a", Orchestration: "report", Expression: "@daily", Input: json.RawMessage("{")}},
+		"input of too much": {
+			{
+				ID: "a", Orchestration: "report", Expression: "@daily",
+				Input: json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`),
+			},
+		},
 	} {
 		if !refused(cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, Schedules: schedules}) {
 			t.Errorf("%s: NewTaskHub accepted it", name)

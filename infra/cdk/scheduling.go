@@ -17,9 +17,10 @@ type scheduling struct {
 
 func (h *TaskHub) addScheduling() {
 	name := h.prefix()
-	group := awsscheduler.NewCfnScheduleGroup(h.Construct, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
-		Name: jsii.String(name),
-	})
+	group := awsscheduler.NewCfnScheduleGroup(h.Construct, jsii.String("Schedules"),
+		&awsscheduler.CfnScheduleGroupProps{
+			Name: jsii.String(name),
+		})
 	h.schedule.group = *group.Ref()
 	h.schedule.groupARN = *group.AttrArn()
 	h.schedule.schedulesARN = *h.stack.FormatArn(&awscdk.ArnComponents{

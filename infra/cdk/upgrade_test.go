@@ -31,8 +31,10 @@ var replacing = map[string][]string{
 	"AWS::Lambda::EventSourceMapping": {
 		"EventSourceArn", "StartingPosition", "StartingPositionTimestamp", "SelfManagedEventSource",
 	},
-	"AWS::Lambda::Function":         {"FunctionName", "PackageType"},
-	"AWS::Lambda::Permission":       {"Action", "EventSourceToken", "FunctionName", "FunctionUrlAuthType", "Principal", "SourceAccount", "SourceArn"},
+	"AWS::Lambda::Function": {"FunctionName", "PackageType"},
+	"AWS::Lambda::Permission": {
+		"Action", "EventSourceToken", "FunctionName", "FunctionUrlAuthType", "Principal", "SourceAccount", "SourceArn",
+	},
 	"AWS::Lambda::Url":              {"TargetFunctionArn", "Qualifier"},
 	"AWS::Logs::LogGroup":           {"LogGroupName"},
 	"AWS::Logs::MetricFilter":       {"FilterName", "LogGroupName"},
@@ -60,12 +62,14 @@ func upgradeFaults(from, to template) (faults []string) {
 		case !kept:
 			faults = append(faults, fmt.Sprintf("%s: the %s is removed or renamed", id, old.Type))
 		case renewed.Type != old.Type || renewed.Condition != old.Condition:
-			faults = append(faults, fmt.Sprintf("%s: the %s is a %s on condition %q", id, old.Type, renewed.Type, renewed.Condition))
+			faults = append(faults,
+				fmt.Sprintf("%s: the %s is a %s on condition %q", id, old.Type, renewed.Type, renewed.Condition))
 		case old.DeletionPolicy == "Retain" && renewed.DeletionPolicy != "Retain":
 			faults = append(faults, fmt.Sprintf("%s: the %s is no longer retained", id, old.Type))
 		}
 		for _, name := range properties {
-			if kept && !slices.Contains(disposable, old.Type) && !reflect.DeepEqual(old.Properties[name], renewed.Properties[name]) {
+			if kept && !slices.Contains(disposable, old.Type) &&
+				!reflect.DeepEqual(old.Properties[name], renewed.Properties[name]) {
 				faults = append(faults, fmt.Sprintf("%s: a change of %s replaces the %s", id, name, old.Type))
 			}
 		}
@@ -83,7 +87,8 @@ func indexesOf(table map[string]any) map[string]string {
 	for _, each := range list {
 		index, _ := each.(map[string]any)
 		name, _ := index["IndexName"].(string)
-		shape, _ := json.Marshal([]any{index["KeySchema"], index["Projection"]}) // the throughput may change at any time
+		// the throughput may change at any time
+		shape, _ := json.Marshal([]any{index["KeySchema"], index["Projection"]})
 		all[name] = string(shape)
 	}
 	return all
@@ -98,7 +103,8 @@ func indexFaults(table string, from, to map[string]string) (faults []string) {
 			changed++
 		}
 		if kept && renewed != shape {
-			faults = append(faults, fmt.Sprintf("%s: the index %s changes its key or projection under its name", table, name))
+			faults = append(faults,
+				fmt.Sprintf("%s: the index %s changes its key or projection under its name", table, name))
 		}
 	}
 	for name := range to {
@@ -167,22 +173,39 @@ func TestUpgrade_harmfulChange_isFound(t *testing.T) {
 		kind   string
 		change func(to template, id string)
 	}{
-		"the AWS::SQS::Queue is removed or renamed": {queueType, func(to template, id string) { delete(to.Resources, id) }},
+		"the AWS::SQS::Queue is removed or renamed": {queueType, func(to template, id string) {
+			delete(to.Resources, id)
+		}},
 		"the AWS::DynamoDB::Table is no longer retained": {table, func(to template, id string) {
 			r := to.Resources[id]
 			r.DeletionPolicy = "Delete"
 			to.Resources[id] = r
 		}},
-		"a change of QueueName replaces the AWS::SQS::Queue": {queueType, func(to template, id string) { to.Resources[id].Properties["QueueName"] = "other" }},
+		"a change of QueueName replaces the AWS::SQS::Queue": {queueType, func(to template, id string) {
+			to.Resources[id].Properties["QueueName"] = "other"
+		}},
 		"a change of FifoQueue replaces the AWS::SQS::Queue": {queueType, func(to template, id string) {
 			p := to.Resources[id].Properties
 			p["FifoQueue"] = p["FifoQueue"] == nil
 		}},
-		"a change of BucketName replaces the AWS::S3::Bucket":          {"AWS::S3::Bucket", func(to template, id string) { to.Resources[id].Properties["BucketName"] = "other" }},
-		"a change of Name replaces the AWS::Scheduler::ScheduleGroup":  {"AWS::Scheduler::ScheduleGroup", func(to template, id string) { to.Resources[id].Properties["Name"] = "other" }},
-		"a change of KeySchema replaces the AWS::DynamoDB::Table":      {table, func(to template, id string) { to.Resources[id].Properties["KeySchema"] = nil }},
-		"2 indexes are created or deleted in one update":               {table, func(to template, id string) { addIndexes(to.Resources[id].Properties, "byA", "byB") }},
-		"the index byDue changes its key or projection under its name": {table, func(to template, id string) { addIndexes(to.Resources[id].Properties, "byDue") }},
+		"a change of BucketName replaces the AWS::S3::Bucket": {"AWS::S3::Bucket", func(to template, id string) {
+			to.Resources[id].Properties["BucketName"] = "other"
+		}},
+		"a change of Name replaces the AWS::Scheduler::ScheduleGroup": {
+			"AWS::Scheduler::ScheduleGroup",
+			func(to template, id string) {
+				to.Resources[id].Properties["Name"] = "other"
+			},
+		},
+		"a change of KeySchema replaces the AWS::DynamoDB::Table": {table, func(to template, id string) {
+			to.Resources[id].Properties["KeySchema"] = nil
+		}},
+		"2 indexes are created or deleted in one update": {table, func(to template, id string) {
+			addIndexes(to.Resources[id].Properties, "byA", "byB")
+		}},
+		"the index byDue changes its key or projection under its name": {table, func(to template, id string) {
+			addIndexes(to.Resources[id].Properties, "byDue")
+		}},
 		"": {table, func(to template, id string) { addIndexes(to.Resources[id].Properties, "byA") }},
 	} {
 		to := parseJSON(t, readDeployed(t))

@@ -164,7 +164,8 @@ func (d *Document) Wrong(a *Answer) (wrong []string) {
 	}
 	op, ok := d.Operation(a)
 	if !ok { // no call of the API
-		return d.wrongBody(a, map[string]Media{"application/problem+json": {&Schema{Ref: "#/components/schemas/Problem"}}}, fail, &wrong)
+		return d.wrongBody(a,
+			map[string]Media{"application/problem+json": {&Schema{Ref: "#/components/schemas/Problem"}}}, fail, &wrong)
 	}
 	key, ok := op.Describes(a.Code)
 	if !ok {
@@ -180,7 +181,9 @@ func (d *Document) Wrong(a *Answer) (wrong []string) {
 	return d.wrongBody(a, res.Content, fail, &wrong)
 }
 
-func (d *Document) wrongBody(a *Answer, content map[string]Media, fail func(format string, args ...any), wrong *[]string) []string {
+func (d *Document) wrongBody(
+	a *Answer, content map[string]Media, fail func(format string, args ...any), wrong *[]string,
+) []string {
 	if len(content) == 0 {
 		if kind := a.Header.Get("Content-Type"); kind != "" || len(a.Body) > 0 {
 			fail(" with %q, described is no body: %s", kind, a.Body)
@@ -287,7 +290,8 @@ func (s *Schema) scalar(v any, at string) (wrong []string) {
 			fail("is no time: %s", v)
 		}
 	case json.Number:
-		if f, err := v.Float64(); err != nil || s.Minimum != nil && f < *s.Minimum || s.Maximum != nil && f > *s.Maximum {
+		if f, err := v.Float64(); err != nil || s.Minimum != nil && f < *s.Minimum ||
+			s.Maximum != nil && f > *s.Maximum {
 			fail("is %s", v)
 		}
 	}

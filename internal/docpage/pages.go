@@ -15,7 +15,8 @@ func All(folder string) (map[string]string, error) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == "node_modules" || name == "testdata" || strings.HasPrefix(name, ".") && name != ".."):
+		case d.IsDir() &&
+			(name == "node_modules" || name == "testdata" || strings.HasPrefix(name, ".") && name != ".."):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".md":
 			return nil

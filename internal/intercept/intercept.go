@@ -54,7 +54,8 @@ func (c *Chain[I, R]) Run(ctx context.Context, info I, work func(context.Context
 // inWork is where a run is that is in no interceptor's own code.
 const inWork = -1
 
-// reportLate names the interceptor in whose code a run is that is out of time: it may take its process along, which then tells nothing any more.
+// reportLate names the interceptor in whose code a run is that is out of time: it may take its process along, which
+// then tells nothing any more.
 func (c *Chain[I, R]) reportLate(ctx context.Context, at int) {
 	if at != inWork {
 		report(ctx, c.log, c.what, c.calls[at])
@@ -98,7 +99,8 @@ func (c *Chain[I, R]) from(ctx context.Context, i int, info I, at *atomic.Int64,
 	return s.next(ctx) // what came of it, or the work itself where the interceptor left it undone
 }
 
-// call calls one interceptor. A panic of its own is logged; one that comes out of the work goes on as if there were no interceptor.
+// call calls one interceptor. A panic of its own is logged; one that comes out of the work goes on as if there were no
+// interceptor.
 func (c *Chain[I, R]) call(ctx context.Context, i int, info I, s *step[R]) {
 	defer func() {
 		if s.broken() {

@@ -43,11 +43,13 @@ func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
 			}
 		}
 	}
-	got := newChain(slog.Default(), noting("a"), nil, noting("b")).Run(t.Context(), "it", func(ctx context.Context) int {
-		order = append(order, "work in "+ctx.Value(key{}).(string))
-		return 7
-	})
-	if want := []string{"a of it", "b of it", "work in ab", "b over", "a over"}; got != 7 || !slices.Equal(order, want) {
+	got := newChain(slog.Default(), noting("a"), nil, noting("b")).Run(t.Context(), "it",
+		func(ctx context.Context) int {
+			order = append(order, "work in "+ctx.Value(key{}).(string))
+			return 7
+		})
+	if want := []string{"a of it", "b of it", "work in ab", "b over", "a over"}; got != 7 ||
+		!slices.Equal(order, want) {
 		t.Errorf("got %d through %q, want %q", got, order, want)
 	}
 }
@@ -65,8 +67,11 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 				t.Errorf("%d, then %d", a, b)
 			}
 		}},
-		"it panics before":        {do: func(context.Context, string, next) { panic("mine") }, panics: true},
-		"it panics after":         {do: func(ctx context.Context, _ string, next next) { next(ctx); panic("mine") }, panics: true},
+		"it panics before": {do: func(context.Context, string, next) { panic("mine") }, panics: true},
+		"it panics after": {do: func(ctx context.Context, _ string, next next) {
+			next(ctx)
+			panic("mine")
+		}, panics: true},
 		"it passes on no context": {do: func(_ context.Context, _ string, next next) { next(nil) }},
 		"it calls next beside":    {do: func(ctx context.Context, _ string, next next) { go next(ctx) }},
 		"it ends the context of it": {do: func(ctx context.Context, _ string, next next) {
@@ -84,17 +89,19 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 				if place == "innermost" {
 					slices.Reverse(calls)
 				}
-				got := newChain(slog.New(slog.NewTextHandler(&log, nil)), calls...).Run(t.Context(), "it", func(ctx context.Context) int {
-					done++
-					if ctx == nil {
-						t.Error("the work has no context")
-					}
-					return 40 + done
-				})
+				got := newChain(slog.New(slog.NewTextHandler(&log, nil)), calls...).Run(t.Context(), "it",
+					func(ctx context.Context) int {
+						done++
+						if ctx == nil {
+							t.Error("the work has no context")
+						}
+						return 40 + done
+					})
 				if got != 41 || done != 1 || others != 1 {
 					t.Errorf("got %d, done %d times, the other interceptor called %d times", got, done, others)
 				}
-				if logged := strings.Contains(log.String(), logevent.InterceptorPanicked) && strings.Contains(log.String(), "panic=mine"); logged != c.panics {
+				if logged := strings.Contains(log.String(), logevent.InterceptorPanicked) &&
+					strings.Contains(log.String(), "panic=mine"); logged != c.panics {
 					t.Errorf("logged %q", log.String())
 				}
 			})
@@ -102,7 +109,8 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 	}
 }
 
-// A panic of the work is none of the interceptors': it goes on as it came, and an interceptor that swallows it does not have the work done again.
+// A panic of the work is none of the interceptors': it goes on as it came, and an interceptor that swallows it does not
+// have the work done again.
 func TestAPanicOfTheWorkGoesOn(t *testing.T) {
 	t.Parallel()
 	plain := func(ctx context.Context, _ string, next next) { next(ctx) }
@@ -142,7 +150,9 @@ func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		newChain(slog.Default(), func(ctx context.Context, _ string, next next) { next(ctx) }).Run(t.Context(), "it", func(context.Context) int {
+		newChain(slog.Default(), func(ctx context.Context, _ string, next next) {
+			next(ctx)
+		}).Run(t.Context(), "it", func(context.Context) int {
 			done++
 			runtime.Goexit()
 			return 1
@@ -165,8 +175,8 @@ func TestNoInterceptorsCostNothing(t *testing.T) {
 	}
 }
 
-// An interceptor recovers and logs, as middlewares do. What the process dies of is what the work has panicked with: it is what poison is
-// diagnosed by.
+// An interceptor recovers and logs, as middlewares do. What the process dies of is what the work has panicked with: it
+// is what poison is diagnosed by.
 func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
 	t.Parallel()
 	recovers := func(ctx context.Context, _ string, next next) {
@@ -178,17 +188,21 @@ func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
 			t.Errorf("the process dies of %q", said)
 		}
 	}()
-	newChain(slog.Default(), recovers).Run(t.Context(), "it", func(context.Context) int { panic("index out of range of order 7") })
+	newChain(slog.Default(), recovers).Run(t.Context(), "it", func(context.Context) int {
+		panic("index out of range of order 7")
+	})
 }
 
-// One that waits for ever is named before the invocation ends: what its process says after that is nothing. The work itself may be late.
+// One that waits for ever is named before the invocation ends: what its process says after that is nothing. The work
+// itself may be late.
 func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, work, after time.Duration
 		named               bool
 	}{
-		"before": {time.Hour, 0, 0, true}, "after": {0, 0, time.Hour, true}, "the work": {0, time.Hour, 0, false}, "none": {time.Second, time.Second, time.Second, false},
+		"before": {time.Hour, 0, 0, true}, "after": {0, 0, time.Hour, true}, "the work": {0, time.Hour, 0, false},
+		"none": {time.Second, time.Second, time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,14 +210,16 @@ func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
 				var log bytes.Buffer
-				chain := newChain(slog.New(slog.NewTextHandler(&log, nil)), through, func(ctx context.Context, _ string, next next) {
-					time.Sleep(c.before)
-					next(ctx)
-					time.Sleep(c.after)
-				})
+				chain := newChain(slog.New(slog.NewTextHandler(&log, nil)), through,
+					func(ctx context.Context, _ string, next next) {
+						time.Sleep(c.before)
+						next(ctx)
+						time.Sleep(c.after)
+					})
 				chain.Run(ctx, "", func(context.Context) int { time.Sleep(c.work); return 1 })
 				synctest.Wait() // for the log
-				named := strings.Count(log.String(), "interceptor=github.com/perdure/perdure/internal/intercept_test.TestAnInterceptorThatDoesNotReturn")
+				named := strings.Count(log.String(),
+					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAnInterceptorThatDoesNotReturn")
 				if named != 1 && c.named || !c.named && log.Len() > 0 {
 					t.Errorf("the log says %q", log.String())
 				}

@@ -18,7 +18,9 @@ type Listeners[I any] struct {
 
 // NewListeners returns the functions of the interceptors that are not nil, or nil if all are nil. Its parameters are
 // those of New.
-func NewListeners[T, I any](what string, log *slog.Logger, interceptors []T, of func(T) func(context.Context, I)) *Listeners[I] {
+func NewListeners[T, I any](
+	what string, log *slog.Logger, interceptors []T, of func(T) func(context.Context, I),
+) *Listeners[I] {
 	l := &Listeners[I]{what: what, log: log}
 	for _, i := range interceptors {
 		if f := of(i); f != nil {
@@ -42,8 +44,8 @@ func (l *Listeners[I]) Names() (all []string) {
 	return all
 }
 
-// Notify calls the functions one after the other. If a function panics, Notify logs the panic and calls the next function.
-// Notify logs the name of a function that has not returned by the deadline of the context.
+// Notify calls the functions one after the other. If a function panics, Notify logs the panic and calls the next
+// function. Notify logs the name of a function that has not returned by the deadline of the context.
 func (l *Listeners[I]) Notify(ctx context.Context, info I) {
 	if l == nil {
 		return

@@ -28,12 +28,15 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 	hears := func(name string) listener {
 		return func(_ context.Context, info string) { told = append(told, name+" "+info) }
 	}
-	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, hears("a"), func(context.Context, string) { panic("mine") }, hears("b"))
+	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, hears("a"), func(context.Context, string) {
+		panic("mine")
+	}, hears("b"))
 	l.Notify(t.Context(), "it")
 	if !slices.Equal(told, []string{"a it", "b it"}) {
 		t.Errorf("told %q", told)
 	}
-	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") || !strings.Contains(log.String(), `around="a test"`) {
+	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") ||
+		!strings.Contains(log.String(), `around="a test"`) {
 		t.Errorf("logged %q", log.String())
 	}
 	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListenersAreToldInTheirOrder") {
@@ -58,9 +61,13 @@ func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			var log bytes.Buffer
-			newListeners(slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, string) {}, func(context.Context, string) { time.Sleep(hangs) }).Notify(ctx, "it")
+			newListeners(slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, string) {},
+				func(context.Context, string) {
+					time.Sleep(hangs)
+				}).Notify(ctx, "it")
 			synctest.Wait() // for the log
-			if got := strings.Count(log.String(), "interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
+			if got := strings.Count(log.String(),
+				"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
 				t.Errorf("hangs for %v: the log says %q", hangs, log.String())
 			}
 		})

@@ -37,7 +37,9 @@ type module struct {
 }
 
 // skipped are folders whose code does not run in a hub, beside those of test kits.
-var skipped = []string{".git", "analysis", "bench", "docs", "examples", "infra", "node_modules", "testdata", "tests", "tools"}
+var skipped = []string{
+	".git", "analysis", "bench", "docs", "examples", "infra", "node_modules", "testdata", "tests", "tools",
+}
 
 func parseModule(root string) (*module, error) {
 	m := &module{set: token.NewFileSet(), functions: map[string][]*ast.FuncDecl{}, constants: map[string]string{}}

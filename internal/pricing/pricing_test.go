@@ -14,7 +14,8 @@ func TestTheListHasAllItemsADateAndItsSources(t *testing.T) {
 		t.Errorf("of %q, as of %q: %v", l.Region, l.AsOf, err)
 	}
 	all := []pricing.Item{
-		pricing.WriteUnits, pricing.ReadUnits, pricing.StandardRequests, pricing.FIFORequests, pricing.Invocations, pricing.GBSeconds,
+		pricing.WriteUnits, pricing.ReadUnits, pricing.StandardRequests, pricing.FIFORequests, pricing.Invocations,
+		pricing.GBSeconds,
 		pricing.ScheduleInvocations, pricing.HTTPRequests, pricing.ObjectWrites, pricing.ObjectReads, pricing.LogBytes,
 		pricing.StoredGigabytes, pricing.BackupGigabytes, pricing.ObjectGigabytes, pricing.AlarmMetrics,
 	}

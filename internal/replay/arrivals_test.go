@@ -11,7 +11,9 @@ import (
 )
 
 func inline(c *replay.Context, name string) *replay.Task {
-	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1"), Inline: true})
+	return c.ScheduleActivity(replay.ActivityCall{
+		Name: name, Queue: "default", Input: json.RawMessage("1"), Inline: true,
+	})
 }
 
 // arrived are outcomes of activities that ran inline, behind a history.
@@ -40,7 +42,9 @@ func newSession(tb testing.TB, o replay.Orchestration) *session {
 // turn takes a turn, of most of what waits at the most, and then the outcomes of inline activities arrive.
 func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	s.tb.Helper()
-	out, err := s.x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{message}, MostParked: most})
+	out, err := s.x.Turn(replay.Turn{
+		Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{message}, MostParked: most,
+	})
 	if err != nil {
 		s.tb.Fatal(err)
 	}
@@ -71,7 +75,8 @@ func (s *session) replays(o replay.Orchestration) {
 			err = x.Replay(s.log[n+1:])
 		}
 		x.Close()
-		if err != nil && !strings.Contains(err.Error(), "nothing more: it ends here") { // cut between a turn and what it decided
+		// cut between a turn and what it decided
+		if err != nil && !strings.Contains(err.Error(), "nothing more: it ends here") {
 			s.tb.Fatalf("replayed in cuts behind #%d: %v", n+1, err)
 		}
 	}
@@ -105,7 +110,8 @@ func TestAnOutcomeThatArrivesIsSeenByTheNextTurn(t *testing.T) {
 	s.replays(o)
 }
 
-// Both of a race have ended when the code learns of the first: the other is not cancelled, since its outcome is history.
+// Both of a race have ended when the code learns of the first: the other is not cancelled, since its outcome is
+// history.
 func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	var winner int
@@ -167,7 +173,8 @@ func TestWhatArrivesIsTakenInParts(t *testing.T) {
 	s.replays(o)
 }
 
-// What has arrived stays through a pause, and through a build that cannot take it; an end without code finds it settled.
+// What has arrived stays through a pause, and through a build that cannot take it; an end without code finds it
+// settled.
 func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -180,11 +187,17 @@ func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
 	id := int64(len(s.log))
 	s.log = append(s.log,
 		history.Event{ID: id + 1, Kind: history.ExecutionSuspended, Time: epoch, EventID: "p-1"},
-		history.Event{ID: id + 2, Kind: history.InputsParked, Time: epoch, Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "e", EventID: "e-1", Data: history.Payload("1")}}},
+		history.Event{
+			ID: id + 2, Kind: history.InputsParked, Time: epoch,
+			Inputs: []history.Event{
+				{Kind: history.ExternalEventRaised, Name: "e", EventID: "e-1", Data: history.Payload("1")},
+			},
+		},
 		history.Event{ID: id + 3, Kind: history.ExecutionResumed, Time: epoch, EventID: "p-2"})
 	state := history.NewState(history.TrackOpen, s.log...)
 	if state.InlineOutcomes != 1 || state.Parked != 1 || !state.IsDue() || len(state.CancelOutstanding("")) != 0 {
-		t.Errorf("arrived %d, parked %d, due %v, outstanding %v", state.InlineOutcomes, state.Parked, state.IsDue(), state.CancelOutstanding(""))
+		t.Errorf("arrived %d, parked %d, due %v, outstanding %v", state.InlineOutcomes, state.Parked, state.IsDue(),
+			state.CancelOutstanding(""))
 	}
 	if paused := history.NewState(0, s.log[:id+2]...); paused.IsDue() {
 		t.Error("a turn is due while it is paused")

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// A fan-out that waits for its last result holds all results. Bytes must count them, since it bounds the cache of warm instances.
+// A fan-out that waits for its last result holds all results. Bytes must count them, since it bounds the cache of warm
+// instances.
 func TestBytesCountsResultsThatWait(t *testing.T) {
 	t.Parallel()
 	const n, size = 50, 100 << 10
@@ -32,12 +33,16 @@ func TestBytesCountsResultsThatWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := int64(3); id < 3+n; id++ {
-		turn(t, x, history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Attempt: 1, Result: history.Payload(result)})
+		turn(t, x, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: id, Attempt: 1, Result: history.Payload(result),
+		})
 	}
 	if held := x.Bytes() - empty; held < n*size/2 {
 		t.Errorf("%d bytes for %d results of %d that wait", held, n, size)
 	}
-	turn(t, x, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3 + n, Attempt: 1, Result: history.Payload(result)})
+	turn(t, x, history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: 3 + n, Attempt: 1, Result: history.Payload(result),
+	})
 	if left := x.Bytes() - empty; left > size {
 		t.Errorf("%d bytes when all were taken", left)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// A turn takes that an update is awaited, and not the update behind it, and the code continues as new: the next execution has both.
+// A turn takes that an update is awaited, and not the update behind it, and the code continues as new: the next
+// execution has both.
 func TestWhoWaitsForAnUpdateThatIsParkedGoesToTheNextExecution(t *testing.T) {
 	t.Parallel()
 	o := replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
@@ -63,7 +64,8 @@ func TestUpdateAwaited_endedInThePreviousExecution_isReportedAsRepeated(t *testi
 	caller := history.Parent{InstanceID: "order-17"}
 	again := history.Event{Kind: history.UpdateAwaited, Name: "add", EventID: "u-1", Parent: &caller}
 	out, err := x.Turn(replay.Turn{Inputs: [][]history.Event{{again}}})
-	if err != nil || len(out.Events) != 0 || out.Repeated["u-1"] != "add" || !slices.Contains(out.Callers["u-1"], caller) {
+	if err != nil || len(out.Events) != 0 || out.Repeated["u-1"] != "add" ||
+		!slices.Contains(out.Callers["u-1"], caller) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }

@@ -20,7 +20,10 @@ type instruction struct{ op, scope, task int }
 
 func drawProgram(t *rapid.T) program {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) instruction {
-		return instruction{op: rapid.IntRange(0, 13).Draw(t, "op"), scope: rapid.IntRange(0, 5).Draw(t, "scope"), task: rapid.IntRange(0, 30).Draw(t, "task")}
+		return instruction{
+			op: rapid.IntRange(0, 13).Draw(t, "op"), scope: rapid.IntRange(0, 5).Draw(t, "scope"),
+			task: rapid.IntRange(0, 30).Draw(t, "task"),
+		}
 	}), 1, 30).Draw(t, "program")
 }
 
@@ -33,16 +36,19 @@ type machine struct {
 }
 
 func (p program) orchestration() replay.Orchestration {
-	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		m := &machine{root: c, scopes: []*replay.Context{c}, ends: []bool{false}}
-		for _, in := range p {
-			m.do(in)
-		}
-		if c.Cancellation() != nil {
-			return replay.Ending{Kind: history.OrchestrationCancelled}
-		}
-		return completed
-	}}
+	return replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			m := &machine{root: c, scopes: []*replay.Context{c}, ends: []bool{false}}
+			for _, in := range p {
+				m.do(in)
+			}
+			if c.Cancellation() != nil {
+				return replay.Ending{Kind: history.OrchestrationCancelled}
+			}
+			return completed
+		},
+	}
 }
 
 func (m *machine) do(in instruction) {
@@ -70,7 +76,10 @@ func (m *machine) do(in instruction) {
 			c.End("dropped_future")
 		}
 	case 9:
-		m.tasks = append(m.tasks, c.Go(func() { m.do(instruction{op: 10, scope: in.scope, task: in.task + 1}); activity(c, "after") }))
+		m.tasks = append(m.tasks, c.Go(func() {
+			m.do(instruction{op: 10, scope: in.scope, task: in.task + 1})
+			activity(c, "after")
+		}))
 	case 10, 11:
 		m.await(c, in)
 	case 12:
@@ -120,7 +129,8 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 	}
 }
 
-// Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left open.
+// Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left
+// open.
 func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -154,7 +164,8 @@ func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
 	})
 }
 
-// wantSettled checks that no id is cancelled twice or after its outcome, and that none is open when the execution has ended.
+// wantSettled checks that no id is cancelled twice or after its outcome, and that none is open when the execution has
+// ended.
 func wantSettled(t *rapid.T, log []history.Event) {
 	over := map[int64]string{}
 	for i := range log {

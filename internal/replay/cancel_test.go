@@ -13,17 +13,22 @@ import (
 )
 
 func cancelRequested(reason, message string) history.Event {
-	return history.Event{Kind: history.CancelRequested, Reason: reason, Message: message, RequestedBy: history.RequestedByClient}
+	return history.Event{
+		Kind: history.CancelRequested, Reason: reason, Message: message, RequestedBy: history.RequestedByClient,
+	}
 }
 
 // unwinds is a body that ends cancelled where fn returns true, else completed.
 func unwinds(fn func(*replay.Context) *replay.Cancellation) replay.Orchestration {
-	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		if fn(c) != nil {
-			return replay.Ending{Kind: history.OrchestrationCancelled}
-		}
-		return completed
-	}}
+	return replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			if fn(c) != nil {
+				return replay.Ending{Kind: history.OrchestrationCancelled}
+			}
+			return completed
+		},
+	}
 }
 
 // sources shows an event with the tasks that it is about.
@@ -74,7 +79,8 @@ func reload(tb testing.TB, o replay.Orchestration, log []history.Event) *replay.
 	return x
 }
 
-// mixed schedules, as #3 to #9, two activities, a timer, an activity, two children and a timer, and waits for the first.
+// mixed schedules, as #3 to #9, two activities, a timer, an activity, two children and a timer, and waits for the
+// first.
 func mixed(c *replay.Context) *replay.Cancellation {
 	first := activity(c, "a")
 	activity(c, "b")
@@ -113,7 +119,8 @@ func TestParentCancelRecordsChildCancel(t *testing.T) {
 	})
 	log := record(t, code, message(cancelRequested("parent_cancelled", "")))
 	wantSources(t, log[3:], "TurnStarted #4", "CancelRequested #5 (parent_cancelled) by client",
-		"SubOrchestrationCancelRequested #6 of #3 (parent_cancelled) by engine k", "OrchestrationCancelled #7 (parent_cancelled)")
+		"SubOrchestrationCancelRequested #6 of #3 (parent_cancelled) by engine k",
+		"OrchestrationCancelled #7 (parent_cancelled)")
 	if x := reload(t, code, log); !x.Ended() {
 		t.Error("not ended")
 	}
@@ -129,11 +136,13 @@ func TestFirstCancelRequestWins(t *testing.T) {
 	x := instance(t, code)
 	log := append([]history.Event{started}, turn(t, x)...)
 	log = append(log, turn(t, x, cancelRequested("requested", "first"), cancelRequested("requested", "second"))...)
-	wantSources(t, log[3:], "TurnStarted #4", "CancelRequested #5 (requested) by client: first", "ActivityCancelRequested #6 of #3 (requested) by engine: first", `ActivityScheduled #7 "undo"`)
+	wantSources(t, log[3:], "TurnStarted #4", "CancelRequested #5 (requested) by client: first",
+		"ActivityCancelRequested #6 of #3 (requested) by engine: first", `ActivityScheduled #7 "undo"`)
 	wantKinds(t, turn(t, x, cancelRequested("requested", "third")))
 	y := reload(t, code, log)
 	wantKinds(t, turn(t, y, cancelRequested("requested", "third")))
-	wantSources(t, turn(t, y, done(7)), "TurnStarted #8", "ActivityCompleted #9 of #7", "OrchestrationCancelled #10 (requested): first")
+	wantSources(t, turn(t, y, done(7)), "TurnStarted #8", "ActivityCompleted #9 of #7",
+		"OrchestrationCancelled #10 (requested): first")
 }
 
 // A cancel is decided again on replay, turn by turn.
@@ -144,7 +153,9 @@ func TestCancelHistorySurvivesReload(t *testing.T) {
 		activity(s, "in scope")
 		s.Await(activity(c, "a"))
 		s.End("dropped_future")
-		tasks := []*replay.Task{activity(c, "b"), c.CreateTimer(time.Hour), c.ScheduleSubOrchestration(call("child", "k"))}
+		tasks := []*replay.Task{
+			activity(c, "b"), c.CreateTimer(time.Hour), c.ScheduleSubOrchestration(call("child", "k")),
+		}
 		c.Cancel("select_loser", "", tasks[c.AwaitAny(tasks):]...)
 		why := mixed(c)
 		shielded := c.WithoutCancel()
@@ -152,7 +163,8 @@ func TestCancelHistorySurvivesReload(t *testing.T) {
 		activity(shielded, "left")
 		return why
 	})
-	log := record(t, code, message(fired(3)), message(done(9)), message(cancelRequested("requested", "enough")), message(done(29)))
+	log := record(t, code, message(fired(3)), message(done(9)), message(cancelRequested("requested", "enough")),
+		message(done(29)))
 	if last := log[len(log)-1]; last.Kind != history.OrchestrationCancelled || last.Message != "enough" {
 		t.Fatal(kinds(log))
 	}
@@ -180,12 +192,13 @@ func TestDroppedActivityWritesCancelRequested(t *testing.T) {
 	})
 	log := record(t, code)
 	wantSources(t, log[2:], `ActivityScheduled #3 "a"`, "TimerCreated #4", `ActivityScheduled #5 "b"`,
-		"ActivityCancelRequested #6 (dropped_future) [{3 3} {5 5}] by body", "TimerCancelled #7 of #4 (dropped_future)", `ActivityScheduled #8 "c"`)
+		"ActivityCancelRequested #6 (dropped_future) [{3 3} {5 5}] by body", "TimerCancelled #7 of #4 (dropped_future)",
+		`ActivityScheduled #8 "c"`)
 	reload(t, code, log)
 }
 
-// An activity with WaitForCancellation stays open after its cancel. The cancel is requested once, however often the code
-// asks for it.
+// An activity with WaitForCancellation stays open after its cancel. The cancel is requested once, however often the
+// code asks for it.
 func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -200,7 +213,8 @@ func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	})
 	log := record(t, code)
 	wantSources(t, log[2:], `ActivityScheduled #3 "a"`, `ActivityScheduled #4 "b"`,
-		"ActivityCancelRequested #5 of #3 (requested) by body: first", "ActivityCancelRequested #6 of #4 (dropped_future) by body", `ActivityScheduled #7 "c"`)
+		"ActivityCancelRequested #5 of #3 (requested) by body: first",
+		"ActivityCancelRequested #6 of #4 (dropped_future) by body", `ActivityScheduled #7 "c"`)
 	reload(t, code, log)
 }
 
@@ -226,7 +240,8 @@ func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
 		why := c.Await(a)
 		s := c.WithoutCancel()
 		s.Await(activity(s, "undo"))
-		if s.Await(a); string(a.TakeResult()) != "" || a.Failure().Reason != "requested" || k.Failure().Reason != "requested" {
+		if s.Await(a); string(a.TakeResult()) != "" || a.Failure().Reason != "requested" ||
+			k.Failure().Reason != "requested" {
 			t.Errorf("%+v, %+v", a.Failure(), k.Failure())
 		}
 		return why
@@ -239,7 +254,8 @@ func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
 	log = append(log, late...)
 	wantKinds(t, turn(t, x, done(3), fired(4))) // once
 	y := reload(t, code, log)
-	wantKinds(t, turn(t, y, done(9)), "TurnStarted #13", "ActivityCompleted #14 of #9", "OrchestrationCancelled #15 (requested)")
+	wantKinds(t, turn(t, y, done(9)), "TurnStarted #13", "ActivityCompleted #14 of #9",
+		"OrchestrationCancelled #15 (requested)")
 }
 
 // In a race that two activities lose, code of another release must cancel the same.
@@ -313,22 +329,31 @@ func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 				log[11].SourceEventIDs = []history.Range{{First: 3, Last: 4}, {First: 6, Last: 6}, {First: 9, Last: 9}}
 				return log
 			},
-			12, "ActivityCancelRequested of #3-#4,#6-#6,#9-#9 (requested)", "ActivityCancelRequested of #3-#4,#6-#6 (requested)",
+			12, "ActivityCancelRequested of #3-#4,#6-#6,#9-#9 (requested)",
+			"ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 		},
 		{
 			"another child", func(log []history.Event) []history.Event { log[14].InstanceID = "k3"; return log },
-			15, `SubOrchestrationCancelRequested as instance "k3" of #8 (parent_cancelled)`, `SubOrchestrationCancelRequested as instance "k2" of #8 (parent_cancelled)`,
+			15, `SubOrchestrationCancelRequested as instance "k3" of #8 (parent_cancelled)`,
+			`SubOrchestrationCancelRequested as instance "k2" of #8 (parent_cancelled)`,
 		},
 		{
 			"another reason", func(log []history.Event) []history.Event { log[12].Reason = "timeout"; return log },
 			13, "TimerCancelled of #5-#5,#9-#9 (timeout)", "TimerCancelled of #5-#5,#9-#9 (requested)",
 		},
 		{
-			"asked for by a client", func(log []history.Event) []history.Event { log[11].RequestedBy = history.RequestedByClient; return log },
-			12, "nothing more before ActivityCancelRequested of #3-#4,#6-#6 (requested)", "ActivityCancelRequested of #3-#4,#6-#6 (requested)",
+			"asked for by a client", func(log []history.Event) []history.Event {
+				log[11].RequestedBy = history.RequestedByClient
+				return log
+			},
+			12, "nothing more before ActivityCancelRequested of #3-#4,#6-#6 (requested)",
+			"ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 		},
 		{
-			"another reason at the end", func(log []history.Event) []history.Event { log[17].Reason = "parent_cancelled"; return log },
+			"another reason at the end", func(log []history.Event) []history.Event {
+				log[17].Reason = "parent_cancelled"
+				return log
+			},
 			18, "OrchestrationCancelled (parent_cancelled)", "OrchestrationCancelled (requested)",
 		},
 		{
@@ -336,7 +361,8 @@ func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 				log[17].ID = 17
 				return append(log[:16], log[17])
 			},
-			17, "OrchestrationCancelled (requested)", "ActivityCancelRequested of #16 (orchestration_terminal_cancelled)",
+			17, "OrchestrationCancelled (requested)",
+			"ActivityCancelRequested of #16 (orchestration_terminal_cancelled)",
 		},
 		{
 			"history ends", func(log []history.Event) []history.Event { return log[:12] },
@@ -368,7 +394,8 @@ func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
 	x := replay.New(code(n-3), options)
 	t.Cleanup(func() { x.Close() })
 	e := as[*replay.NondeterminismError](t, x.Replay(record(t, code(-1))))
-	if !strings.HasSuffix(e.Expected, ",#20000-#20000,#20002-#20002 (requested)") || !strings.HasSuffix(e.Got, "#19998-#19998,#20002-#20002 (requested)") || len(e.Error()) > 1<<10 {
+	if !strings.HasSuffix(e.Expected, ",#20000-#20000,#20002-#20002 (requested)") ||
+		!strings.HasSuffix(e.Got, "#19998-#19998,#20002-#20002 (requested)") || len(e.Error()) > 1<<10 {
 		t.Errorf("%d bytes\n%.500s\n%.500s", len(e.Error()), e.Expected, e.Got)
 	}
 }
@@ -445,13 +472,16 @@ func TestTerminationThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(mixed)
 	log := record(t, code, message(history.Event{Kind: history.OrchestrationTerminated}))
-	wantKinds(t, log[9:], "TurnStarted #10", "ActivityCancelRequested #11 (orchestration_terminal_terminated)", "TimerCancelled #12 (orchestration_terminal_terminated)",
-		"SubOrchestrationCancelRequested #13 of #7 (orchestration_terminal_terminated)", "SubOrchestrationCancelRequested #14 of #8 (orchestration_terminal_terminated)", "OrchestrationTerminated #15")
+	wantKinds(t, log[9:], "TurnStarted #10", "ActivityCancelRequested #11 (orchestration_terminal_terminated)",
+		"TimerCancelled #12 (orchestration_terminal_terminated)",
+		"SubOrchestrationCancelRequested #13 of #7 (orchestration_terminal_terminated)",
+		"SubOrchestrationCancelRequested #14 of #8 (orchestration_terminal_terminated)", "OrchestrationTerminated #15")
 	t.Run("another id", func(t *testing.T) {
 		t.Parallel()
 		spoilt := slices.Clone(log)
 		spoilt[10].SourceEventIDs = []history.Range{{First: 3, Last: 4}}
-		wantDivergence(t, code, spoilt, 11, "ActivityCancelRequested of #3-#4 (orchestration_terminal_terminated)", "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)")
+		wantDivergence(t, code, spoilt, 11, "ActivityCancelRequested of #3-#4 (orchestration_terminal_terminated)",
+			"ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)")
 	})
 	t.Run("without end", func(t *testing.T) {
 		t.Parallel()
@@ -464,7 +494,8 @@ func TestTerminationThatDiffersIsNondeterminism(t *testing.T) {
 		for i := range spoilt {
 			spoilt[i].ID = int64(i + 1)
 		}
-		wantDivergence(t, none, spoilt, 5, "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)", "OrchestrationTerminated")
+		wantDivergence(t, none, spoilt, 5, "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)",
+			"OrchestrationTerminated")
 	})
 	t.Run("before this was recorded", func(t *testing.T) {
 		t.Parallel()
@@ -476,7 +507,10 @@ func TestTerminationThatDiffersIsNondeterminism(t *testing.T) {
 }
 
 func clientCancels(id int64) history.Event {
-	return history.Event{Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", Message: "not this one", RequestedBy: history.RequestedByClient}
+	return history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", Message: "not this one",
+		RequestedBy: history.RequestedByClient,
+	}
 }
 
 func TestClientCancelsOneActivity(t *testing.T) {
@@ -486,7 +520,8 @@ func TestClientCancelsOneActivity(t *testing.T) {
 		if c.Await(a) != nil || c.Cancellation() != nil {
 			t.Error("the scope is cancelled")
 		}
-		if f := a.Failure(); f == nil || f.Reason != "requested" || f.Message != "not this one" || !a.IsCancelled() || a.Cancellation() != nil {
+		if f := a.Failure(); f == nil || f.Reason != "requested" || f.Message != "not this one" || !a.IsCancelled() ||
+			a.Cancellation() != nil {
 			t.Errorf("%+v", f)
 		}
 		c.Await(b)
@@ -514,7 +549,10 @@ func TestClientCancelOfNothingDoesNotApply(t *testing.T) {
 	turn(t, x, done(8))
 	decision := clientCancels(3)
 	decision.RequestedBy = history.RequestedByOrchestration
-	for _, ev := range []history.Event{clientCancels(2), clientCancels(4), clientCancels(5), clientCancels(7), clientCancels(8), clientCancels(99), decision} {
+	for _, ev := range []history.Event{
+		clientCancels(2), clientCancels(4), clientCancels(5), clientCancels(7), clientCancels(8), clientCancels(99),
+		decision,
+	} {
 		wantKinds(t, turn(t, x, ev))
 	}
 }
@@ -530,7 +568,8 @@ func TestCancelOfADelayedStartNeverRunsTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := turn(t, x, cancelRequested("requested", "not wanted"))
-	wantSources(t, events, "TurnStarted #2", "CancelRequested #3 (requested) by client: not wanted", "OrchestrationCancelled #4 (requested): not wanted")
+	wantSources(t, events, "TurnStarted #2", "CancelRequested #3 (requested) by client: not wanted",
+		"OrchestrationCancelled #4 (requested): not wanted")
 	if y := reload(t, code, append([]history.Event{first}, events...)); !y.Ended() || !x.Ended() {
 		t.Error("not ended")
 	}
@@ -546,6 +585,7 @@ func TestReasonStringsOfTheEngineAreStable(t *testing.T) {
 	}))
 	turn(t, x)
 	wantSources(t, turn(t, x, fired(3)), "TurnStarted #7", "TimerFired #8 of #3",
-		"ActivityCancelRequested #9 of #4 (timeout) by engine", "TimerCancelled #10 of #6 (timeout)", "SubOrchestrationCancelRequested #11 of #5 (timeout) by engine k",
+		"ActivityCancelRequested #9 of #4 (timeout) by engine", "TimerCancelled #10 of #6 (timeout)",
+		"SubOrchestrationCancelRequested #11 of #5 (timeout) by engine k",
 		"OrchestrationCompleted #12")
 }

@@ -32,7 +32,9 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 	}{
 		{
 			"event of another name",
-			func(c *replay.Context) { c.WaitForExternalEvent("a") }, func(c *replay.Context) { c.WaitForExternalEvent("b") },
+			func(c *replay.Context) {
+				c.WaitForExternalEvent("a")
+			}, func(c *replay.Context) { c.WaitForExternalEvent("b") },
 			`ExternalEventSubscribed "a"`, `ExternalEventSubscribed "b"`,
 		},
 		{
@@ -42,7 +44,9 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 		},
 		{
 			"no event",
-			func(c *replay.Context) { c.WaitForExternalEvent("a") }, func(c *replay.Context) { c.Await(c.Go(func() { c.Await(activity(c, "a")) })) },
+			func(c *replay.Context) {
+				c.WaitForExternalEvent("a")
+			}, func(c *replay.Context) { c.Await(c.Go(func() { c.Await(activity(c, "a")) })) },
 			`ExternalEventSubscribed "a"`, `ActivityScheduled "a"`,
 		},
 		{
@@ -67,27 +71,38 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 		},
 		{
 			"child of another name",
-			func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")) }, func(c *replay.Context) { c.ScheduleSubOrchestration(call("b", "i")) },
+			func(c *replay.Context) {
+				c.ScheduleSubOrchestration(call("a", "i"))
+			}, func(c *replay.Context) { c.ScheduleSubOrchestration(call("b", "i")) },
 			`SubOrchestrationScheduled "a" as instance "i"`, `SubOrchestrationScheduled "b" as instance "i"`,
 		},
 		{
 			"child of another id",
-			func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")) }, func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "")) },
-			`SubOrchestrationScheduled "a" as instance "i"`, `SubOrchestrationScheduled "a" as instance "order-17:01JEXECUTION:3"`,
+			func(c *replay.Context) {
+				c.ScheduleSubOrchestration(call("a", "i"))
+			}, func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "")) },
+			`SubOrchestrationScheduled "a" as instance "i"`,
+			`SubOrchestrationScheduled "a" as instance "order-17:01JEXECUTION:3"`,
 		},
 		{
 			"detached instead of a child",
-			func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")) }, func(c *replay.Context) { c.StartDetached(call("a", "i")) },
+			func(c *replay.Context) {
+				c.ScheduleSubOrchestration(call("a", "i"))
+			}, func(c *replay.Context) { c.StartDetached(call("a", "i")) },
 			`SubOrchestrationScheduled "a" as instance "i"`, `DetachedOrchestrationScheduled "a" as instance "i"`,
 		},
 		{
 			"detached of another name",
-			func(c *replay.Context) { c.StartDetached(call("a", "i")) }, func(c *replay.Context) { c.StartDetached(call("b", "i")) },
+			func(c *replay.Context) {
+				c.StartDetached(call("a", "i"))
+			}, func(c *replay.Context) { c.StartDetached(call("b", "i")) },
 			`DetachedOrchestrationScheduled "a" as instance "i"`, `DetachedOrchestrationScheduled "b" as instance "i"`,
 		},
 		{
 			"detached of another id",
-			func(c *replay.Context) { c.StartDetached(call("a", "i")) }, func(c *replay.Context) { c.StartDetached(call("a", "j")) },
+			func(c *replay.Context) {
+				c.StartDetached(call("a", "i"))
+			}, func(c *replay.Context) { c.StartDetached(call("a", "j")) },
 			`DetachedOrchestrationScheduled "a" as instance "i"`, `DetachedOrchestrationScheduled "a" as instance "j"`,
 		},
 		{
@@ -132,7 +147,8 @@ func TestDiagnosisTellsAllThatIsWaitedFor(t *testing.T) {
 	}
 	log := record(t, code(true))
 	log = append(log, history.Event{ID: 5, Kind: history.ActivityScheduled, Name: "x"})
-	wantDivergence(t, code(true), log, 5, `ActivityScheduled "x"`, `nothing more: it waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
+	wantDivergence(t, code(true), log, 5, `ActivityScheduled "x"`,
+		`nothing more: it waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
 }
 
 func TestCancelOfAnotherInstanceIsNondeterminism(t *testing.T) {
@@ -140,7 +156,8 @@ func TestCancelOfAnotherInstanceIsNondeterminism(t *testing.T) {
 	code := body(func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")).Cancel("requested", "") })
 	log := record(t, code)
 	log[3].InstanceID = "j"
-	wantDivergence(t, code, log, 4, `SubOrchestrationCancelRequested as instance "j" of #3 (requested)`, `SubOrchestrationCancelRequested as instance "i" of #3 (requested)`)
+	wantDivergence(t, code, log, 4, `SubOrchestrationCancelRequested as instance "j" of #3 (requested)`,
+		`SubOrchestrationCancelRequested as instance "i" of #3 (requested)`)
 }
 
 func failedChild(id int64) history.Event {
@@ -155,8 +172,8 @@ func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 		s.Retry = &history.RetryPolicy{MaxAttempts: 2}
 		c.Await(c.ScheduleSubOrchestration(s))
 	})
-	// 3 SubOrchestrationScheduled, 4 TurnStarted, 5 SubOrchestrationFailed, 6 TimerCreated, 7 TurnStarted, 8 TimerFired,
-	// 9 SubOrchestrationScheduled, 10 TurnStarted, 11 SubOrchestrationFailed, 12 OrchestrationCompleted
+	// 3 SubOrchestrationScheduled, 4 TurnStarted, 5 SubOrchestrationFailed, 6 TimerCreated, 7 TurnStarted, 8
+	// TimerFired, 9 SubOrchestrationScheduled, 10 TurnStarted, 11 SubOrchestrationFailed, 12 OrchestrationCompleted
 	log := record(t, code, message(failedChild(3)), message(fired(6)), message(failedChild(9)))
 	if len(log) != 12 {
 		t.Fatal(kinds(log))

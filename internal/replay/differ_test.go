@@ -38,7 +38,11 @@ func TestTheSameBuildGivesTheSameInput(t *testing.T) {
 		eventID       int64
 		expected, got string
 	}{
-		"activity": {[]string{"7", "2", "3"}, 3, `ActivityScheduled "a" with the input 1`, `ActivityScheduled "a" with the input 7`},
+		"activity": {
+			[]string{"7", "2", "3"},
+			3, `ActivityScheduled "a" with the input 1`,
+			`ActivityScheduled "a" with the input 7`,
+		},
 		"child": {
 			[]string{"1", "7", "3"},
 			4, `SubOrchestrationScheduled "b" as instance "order-17:01JEXECUTION:4" with the input 2`,
@@ -56,7 +60,8 @@ func TestTheSameBuildGivesTheSameInput(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil || x.Differences() != (replay.Differences{}) {
+	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil ||
+		x.Differences() != (replay.Differences{}) {
 		t.Errorf("space is no difference: %v, %+v", err, x.Differences())
 	}
 }
@@ -86,7 +91,9 @@ func TestInputsOfTurnsOfSeveralBuilds(t *testing.T) {
 	chain := func(inputs ...string) replay.Orchestration {
 		return body(func(c *replay.Context) {
 			for _, in := range inputs {
-				c.Await(c.ScheduleActivity(replay.ActivityCall{Name: "a", Queue: "default", Input: json.RawMessage(in)}))
+				c.Await(c.ScheduleActivity(replay.ActivityCall{
+					Name: "a", Queue: "default", Input: json.RawMessage(in),
+				}))
 			}
 		})
 	}
@@ -95,7 +102,9 @@ func TestInputsOfTurnsOfSeveralBuilds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "new", Inputs: [][]history.Event{message(done(3))}})
+	out, err := x.Turn(replay.Turn{
+		Now: epoch, Version: "1", BuildID: "new", Inputs: [][]history.Event{message(done(3))},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +127,8 @@ func TestLongInputsAreShownWhereTheyPart(t *testing.T) {
 	}
 	_, err := replayedBy(t, "b", gives(doc("one"), "2", "3"), record(t, gives(doc("two"), "2", "3")))
 	e := as[*replay.NondeterminismError](t, err)
-	if !strings.Contains(e.Expected, "éétwozz") || !strings.Contains(e.Got, "ééonezz") || len(e.Expected)+len(e.Got) > 600 {
+	if !strings.Contains(e.Expected, "éétwozz") || !strings.Contains(e.Got, "ééonezz") ||
+		len(e.Expected)+len(e.Got) > 600 {
 		t.Errorf("%s", e)
 	}
 }

@@ -19,7 +19,9 @@ func large(n int) json.RawMessage {
 }
 
 func raisedEvent(n int) history.Event {
-	return history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.NewInlinePayload(large(n))}
+	return history.Event{
+		Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.NewInlinePayload(large(n)),
+	}
 }
 
 // store holds the documents of a test, and notes which were fetched.
@@ -57,7 +59,9 @@ func carryingStart(n int) (history.Event, *store) {
 	for i := range n {
 		at := history.DataLocation{ExecutionID: "01JBEFORE", Segment: int64(i), EventID: 7}
 		s.docs[at.String()] = large(i)
-		ev.CarriedEvents = append(ev.CarriedEvents, history.CarriedEvent{Name: "e", EventID: fmt.Sprint(i), Data: at.Refer(large(i))})
+		ev.CarriedEvents = append(ev.CarriedEvents, history.CarriedEvent{
+			Name: "e", EventID: fmt.Sprint(i), Data: at.Refer(large(i)),
+		})
 	}
 	return ev, s
 }
@@ -91,27 +95,35 @@ func TestDocumentsAreFetchedWhenSomebodyWaitsForThem(t *testing.T) {
 	}
 }
 
-// An event that is carried on keeps its reference. One that came in this execution gets a reference, unless it is small.
+// An event that is carried on keeps its reference. One that came in this execution gets a reference, unless it is
+// small.
 func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)
-	x := replay.New(replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		c.Await(c.WaitForExternalEvent("go"))
-		return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: json.RawMessage("2")}
-	}}, with(s))
+	x := replay.New(replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			c.Await(c.WaitForExternalEvent("go"))
+			return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: json.RawMessage("2")}
+		},
+	}, with(s))
 	defer x.Close()
 	if err := x.Replay([]history.Event{start}); err != nil {
 		t.Fatal(err)
 	}
 	small := history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: "small", Data: history.Payload(`"s"`)}
 	first := turn(t, x, raisedEvent(8), small)
-	out, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}}})
+	out, err := x.Turn(replay.Turn{
+		Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}},
+	})
 	if err != nil || out.Continued == nil || len(s.asked) > 0 {
 		t.Fatalf("%+v, %v, asked for %q", out, err, s.asked)
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
-		history.DataLocation{ExecutionID: options.ExecutionID, Segment: 0, EventID: first[len(first)-2].ID}.Refer(large(8)), history.Payload(`"s"`),
+		history.DataLocation{
+			ExecutionID: options.ExecutionID, Segment: 0, EventID: first[len(first)-2].ID,
+		}.Refer(large(8)), history.Payload(`"s"`),
 		history.DataLocation{ExecutionID: options.ExecutionID, Segment: 0, EventID: out.Events[1].ID}.Refer(large(9)),
 	}
 	for i, e := range out.Continued.Events {
@@ -124,14 +136,17 @@ func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
 	}
 }
 
-// The turn that takes parked events refers to where they lie, and its code gets the documents that are in memory anyway.
+// The turn that takes parked events refers to where they lie, and its code gets the documents that are in memory
+// anyway.
 func TestParkedEventsAreReferredTo(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	var last string
 	x := replay.New(takes(3, &last), with(s))
 	defer x.Close()
-	parked := history.Event{ID: 2, Kind: history.InputsParked, Time: epoch, Inputs: []history.Event{raisedEvent(1), raisedEvent(2)}}
+	parked := history.Event{
+		ID: 2, Kind: history.InputsParked, Time: epoch, Inputs: []history.Event{raisedEvent(1), raisedEvent(2)},
+	}
 	if err := x.Replay([]history.Event{started, parked}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +175,10 @@ func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
 		ref, _ := at.Refer(large(i)).Reference()
 		ref.Bytes = 15 << 20
 		s.docs[ref.Ref] = large(i)
-		start.Inputs = append(start.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(i), Data: history.NewReferencePayload(ref)})
+		start.Inputs = append(start.Inputs, history.Event{
+			Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(i),
+			Data: history.NewReferencePayload(ref),
+		})
 	}
 	var last string
 	x := replay.New(takes(5, &last), with(s))
@@ -199,7 +217,8 @@ func TestTheTimeOfAFetchIsNotTheCodes(t *testing.T) {
 			if err == nil {
 				_, err = x.Turn(replay.Turn{Now: epoch})
 			}
-			if _, blocked := errors.AsType[*replay.BlockedOutsideError](err); blocked != blocks || !blocked && err != nil {
+			if _, blocked := errors.AsType[*replay.BlockedOutsideError](err); blocked != blocks ||
+				!blocked && err != nil {
 				t.Errorf("blocks %v: %v", blocks, err)
 			}
 			x.Close()
@@ -220,7 +239,8 @@ func TestAFailedFetchVoidsTheTurnAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := x.Turn(replay.Turn{Now: epoch})
-		if e := as[*replay.FetchError](t, err); e.Ref != "x#01JBEFORE/0/7" || name == "fails" && !errors.Is(err, s.fail) {
+		if e := as[*replay.FetchError](t, err); e.Ref != "x#01JBEFORE/0/7" ||
+			name == "fails" && !errors.Is(err, s.fail) {
 			t.Errorf("%s: %v", name, err)
 		}
 		x.Close()

@@ -24,7 +24,9 @@ func TestEventsOfTheExecutionBeforeAreThereFromTheStart(t *testing.T) {
 		}
 	})
 	first := started
-	first.CarriedEvents = []history.CarriedEvent{{Name: "e", EventID: "2", Data: history.Payload("2")}, {Name: "e", Data: history.Payload("3")}}
+	first.CarriedEvents = []history.CarriedEvent{
+		{Name: "e", EventID: "2", Data: history.Payload("2")}, {Name: "e", Data: history.Payload("3")},
+	}
 	first.EventIDs = []string{"1", "2"}
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })
@@ -32,7 +34,8 @@ func TestEventsOfTheExecutionBeforeAreThereFromTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := append([]history.Event{first}, turn(t, x, raise("e", "1", "0"), raise("e", "2", "0"))...)
-	wantKinds(t, log[1:], "TurnStarted #2", `ExternalEventSubscribed #3 "e"`, `ExternalEventSubscribed #4 "e"`, `ExternalEventSubscribed #5 "e"`)
+	wantKinds(t, log[1:], "TurnStarted #2", `ExternalEventSubscribed #3 "e"`, `ExternalEventSubscribed #4 "e"`,
+		`ExternalEventSubscribed #5 "e"`)
 	log = append(log, turn(t, x, raise("e", "4", "4"))...)
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
@@ -45,7 +48,12 @@ func TestTerminatedBeforeItBeganNeverRuns(t *testing.T) {
 	t.Parallel()
 	code := body(func(*replay.Context) { t.Error("the code ran") })
 	x := instance(t, code)
-	out, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{raise("e", "1", "1")}, {{Kind: history.OrchestrationTerminated}}, {raise("e", "2", "1")}}})
+	out, err := x.Turn(replay.Turn{
+		Now: epoch,
+		Inputs: [][]history.Event{
+			{raise("e", "1", "1")}, {{Kind: history.OrchestrationTerminated}}, {raise("e", "2", "1")},
+		},
+	})
 	if err != nil || !out.Ended || out.Consumed != 2 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -84,8 +92,8 @@ func TestBytesCountsEventsThatWait(t *testing.T) {
 	}
 }
 
-// An order to terminate ends an instance as terminated, even if a cancel came a moment before: in the same batch, before the code began, or before
-// its start time.
+// An order to terminate ends an instance as terminated, even if a cancel came a moment before: in the same batch,
+// before the code began, or before its start time.
 func TestCancelledAndTerminatedInItsFirstTurnIsTerminated(t *testing.T) {
 	t.Parallel()
 	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {
@@ -102,7 +110,10 @@ func TestCancelledAndTerminatedInItsFirstTurnIsTerminated(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{
-				{cancelRequested("requested", "first")}, {cancelRequested("requested", "again")}, {{Kind: history.OrchestrationTerminated}}, {raise("e", "2", "1")},
+				{cancelRequested("requested", "first")},
+				{cancelRequested("requested", "again")},
+				{{Kind: history.OrchestrationTerminated}},
+				{raise("e", "2", "1")},
 			}})
 			if err != nil || !out.Ended || out.Consumed != 3 {
 				t.Errorf("%+v, %v", out, err)

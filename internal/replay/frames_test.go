@@ -26,20 +26,24 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 	_, err := x.Turn(replay.Turn{Now: epoch})
 	e := as[*replay.ForeignGoroutineError](t, err)
-	if got := replay.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") || !strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
+	if got := replay.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+		!strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
 		t.Errorf("%s\n%s", got, e.Stack)
 	}
 
 	never := make(chan struct{})
 	defer close(never)
-	y := replay.New(body(func(*replay.Context) { <-never }), replay.Options{InstanceID: "order-17", ExecutionID: "01JBLOCKED", TurnLimit: 50 * time.Millisecond})
+	y := replay.New(body(func(*replay.Context) {
+		<-never
+	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JBLOCKED", TurnLimit: 50 * time.Millisecond})
 	defer y.Close()
 	if err := y.Replay([]history.Event{started}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = y.Turn(replay.Turn{Now: epoch})
 	b := as[*replay.BlockedOutsideError](t, err)
-	if got := replay.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") || !strings.Contains(got, "(replay/frames_test.go:") {
+	if got := replay.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+		!strings.Contains(got, "(replay/frames_test.go:") {
 		t.Errorf("%s\n%s", got, b.Stack)
 	}
 	if got := replay.Where("its stack was not found: did it change its pprof labels?"); got != "" {

@@ -15,16 +15,21 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var options = replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION"}
 
-var started = history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: epoch, Name: "o", Input: history.Payload("1")}
+var started = history.Event{
+	ID: 1, Kind: history.OrchestrationStarted, Time: epoch, Name: "o", Input: history.Payload("1"),
+}
 
 var completed = replay.Ending{Kind: history.OrchestrationCompleted, Output: json.RawMessage(`"done"`)}
 
 // body is an orchestration that completes once fn returns.
 func body(fn func(*replay.Context)) replay.Orchestration {
-	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		fn(c)
-		return completed
-	}}
+	return replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			fn(c)
+			return completed
+		},
+	}
 }
 
 func activity(c *replay.Context, name string) *replay.Task {
@@ -47,7 +52,9 @@ func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.
 	tb.Helper()
 	inputs = slices.Clone(inputs)
 	room := spoiled(make([]history.Event, 4))
-	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}, Room: room})
+	out, err := x.Turn(replay.Turn{
+		Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}, Room: room,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -60,9 +67,12 @@ func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.
 // spoiled is events with something else in the place of each.
 func spoiled(events []history.Event) []history.Event {
 	other := history.Event{
-		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"}, Name: "spoiled", InstanceID: "spoiled", EventID: "spoiled",
-		Inline: true, Reason: "spoiled", Message: "spoiled", Input: history.Payload(`"spoiled"`), Result: history.Payload(`"spoiled"`), Data: history.Payload(`"spoiled"`),
-		Cancel: &history.CancelDetails{WaitForCancellation: true}, Retry: &history.RetryPolicy{MaxAttempts: 99}, Tags: map[string]string{"spoiled": "spoiled"},
+		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"},
+		Name: "spoiled", InstanceID: "spoiled", EventID: "spoiled",
+		Inline: true, Reason: "spoiled", Message: "spoiled", Input: history.Payload(`"spoiled"`),
+		Result: history.Payload(`"spoiled"`), Data: history.Payload(`"spoiled"`),
+		Cancel: &history.CancelDetails{WaitForCancellation: true}, Retry: &history.RetryPolicy{MaxAttempts: 99},
+		Tags: map[string]string{"spoiled": "spoiled"},
 	}
 	for i := range events {
 		events[i] = other

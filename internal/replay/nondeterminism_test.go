@@ -92,7 +92,8 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 				c.AwaitAny(tasks)
 				c.AwaitAny(tasks[1:])
 			},
-			8, "ActivityCancelRequested of #4 (select_loser)", `nothing more: it waits for ActivityScheduled "b" #4, TimerCreated #5`,
+			8, "ActivityCancelRequested of #4 (select_loser)",
+			`nothing more: it waits for ActivityScheduled "b" #4, TimerCreated #5`,
 		},
 		{
 			"another reason", func(c *replay.Context) {
@@ -123,7 +124,9 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })
 	e := as[*replay.NondeterminismError](t, x.Replay(log))
-	want := replay.NondeterminismError{InstanceID: "order-17", ExecutionID: "01JEXECUTION", EventID: eventID, Expected: expected, Got: got}
+	want := replay.NondeterminismError{
+		InstanceID: "order-17", ExecutionID: "01JEXECUTION", EventID: eventID, Expected: expected, Got: got,
+	}
 	if *e != want {
 		t.Errorf("\n got %+v\nwant %+v", *e, want)
 	}
@@ -135,7 +138,12 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 func TestHistoryThatEndsIsToldFromOneThatGoesOn(t *testing.T) {
 	t.Parallel()
 	log := raceHistory(t)
-	wantDivergence(t, body(func(c *replay.Context) { activity(c, "a"); activity(c, "b"); c.CreateTimer(1); activity(c, "c") }),
+	wantDivergence(t, body(func(c *replay.Context) {
+		activity(c, "a")
+		activity(c, "b")
+		c.CreateTimer(1)
+		activity(c, "c")
+	}),
 		log[:5], 5, "nothing more: it ends here", `ActivityScheduled "c"`)
 }
 
@@ -144,21 +152,24 @@ func TestEventsAfterTheEndAreNondeterminism(t *testing.T) {
 	log := raceHistory(t)
 	more := log[len(log)-1]
 	more.ID, more.Kind = 14, history.TurnStarted
-	wantDivergence(t, body(race), append(log, more), 14, "nothing more before TurnStarted", "nothing more: it has ended")
+	wantDivergence(t, body(race), append(log, more), 14, "nothing more before TurnStarted",
+		"nothing more: it has ended")
 }
 
 func TestOneCancelMoreIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].SourceEventID, log[7].SourceEventIDs = 0, []history.Range{{First: 3, Last: 4}}
-	wantDivergence(t, body(race), log, 8, "ActivityCancelRequested of #3-#4 (select_loser)", "ActivityCancelRequested of #4 (select_loser)")
+	wantDivergence(t, body(race), log, 8, "ActivityCancelRequested of #3-#4 (select_loser)",
+		"ActivityCancelRequested of #4 (select_loser)")
 }
 
 func TestCancelOfAnotherTaskIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].SourceEventID = 3
-	wantDivergence(t, body(race), log, 8, "ActivityCancelRequested of #3 (select_loser)", "ActivityCancelRequested of #4 (select_loser)")
+	wantDivergence(t, body(race), log, 8, "ActivityCancelRequested of #3 (select_loser)",
+		"ActivityCancelRequested of #4 (select_loser)")
 }
 
 // A client's request is an input: it does not count as a decision of the code.
@@ -166,7 +177,8 @@ func TestCancelByAClientIsNoDecision(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].RequestedBy = history.RequestedByClient
-	wantDivergence(t, body(race), log, 8, "nothing more before ActivityCancelRequested of #4 (select_loser)", "ActivityCancelRequested of #4 (select_loser)")
+	wantDivergence(t, body(race), log, 8, "nothing more before ActivityCancelRequested of #4 (select_loser)",
+		"ActivityCancelRequested of #4 (select_loser)")
 }
 
 func TestOutcomeOfNothingIsNondeterminism(t *testing.T) {
@@ -179,7 +191,9 @@ func TestOutcomeOfNothingIsNondeterminism(t *testing.T) {
 func TestFailingWhereItCompletedIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(*replay.Context) {}))
-	wantDivergence(t, body(func(*replay.Context) { panic("x") }), log, 3, "OrchestrationCompleted", "OrchestrationFailed")
+	wantDivergence(t, body(func(*replay.Context) {
+		panic("x")
+	}), log, 3, "OrchestrationCompleted", "OrchestrationFailed")
 }
 
 func TestChangedArgumentsAreNoNondeterminism(t *testing.T) {
@@ -187,7 +201,9 @@ func TestChangedArgumentsAreNoNondeterminism(t *testing.T) {
 	var fireAt time.Time
 	code := func(input string, d time.Duration) replay.Orchestration {
 		return body(func(c *replay.Context) {
-			c.Await(c.ScheduleActivity(replay.ActivityCall{Name: "a", Queue: input, Input: json.RawMessage(input), StartToClose: d}))
+			c.Await(c.ScheduleActivity(replay.ActivityCall{
+				Name: "a", Queue: input, Input: json.RawMessage(input), StartToClose: d,
+			}))
 			timer := c.CreateTimer(d)
 			fireAt = timer.FireAt()
 			c.Await(timer)

@@ -28,16 +28,21 @@ func resumed() history.Event {
 	return history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2"}
 }
 
-// A pause causes nothing on replay. What was parked meanwhile is taken by the turn behind the resume, and the next execution knows the orders.
+// A pause causes nothing on replay. What was parked meanwhile is taken by the turn behind the resume, and the next
+// execution knows the orders.
 func TestReplayPassesOverAPause(t *testing.T) {
 	t.Parallel()
-	code := replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		c.Await(activity(c, "a"))
-		c.Await(activity(c, "b"))
-		return replay.Ending{Kind: history.OrchestrationContinuedAsNew}
-	}}
+	code := replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			c.Await(activity(c, "a"))
+			c.Await(activity(c, "b"))
+			return replay.Ending{Kind: history.OrchestrationContinuedAsNew}
+		},
+	}
 	log := record(t, code)
-	log = then(log, suspended("1"), history.Event{Kind: history.InputsParked, Inputs: []history.Event{done(3)}}, resumed())
+	log = then(log, suspended("1"), history.Event{Kind: history.InputsParked, Inputs: []history.Event{done(3)}},
+		resumed())
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })
 	if err := x.Replay(log); err != nil {
@@ -55,12 +60,14 @@ func TestReplayPassesOverAPause(t *testing.T) {
 	if err != nil || out.Continued == nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if ids := out.Continued.EventIDs; len(ids) != 2 || ids[0] != history.PauseIDPrefix+"1" || ids[1] != history.PauseIDPrefix+"2" {
+	if ids := out.Continued.EventIDs; len(ids) != 2 || ids[0] != history.PauseIDPrefix+"1" ||
+		ids[1] != history.PauseIDPrefix+"2" {
 		t.Errorf("handed on are %q", ids)
 	}
 }
 
-// An instance is terminated while it is paused, or blocked behind a pause, or before its code began: no code took part in that end.
+// An instance is terminated while it is paused, or blocked behind a pause, or before its code began: no code took part
+// in that end.
 func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -70,17 +77,28 @@ func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
 	})
 	ran := record(t, code)
 	end := []history.Event{
-		{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 3}, {First: 5, Last: 5}}, Reason: "orchestration_terminal_terminated", RequestedBy: history.RequestedByEngine},
+		{
+			Kind:           history.ActivityCancelRequested,
+			SourceEventIDs: []history.Range{{First: 3, Last: 3}, {First: 5, Last: 5}},
+			Reason:         "orchestration_terminal_terminated", RequestedBy: history.RequestedByEngine,
+		},
 		{Kind: history.TimerCancelled, SourceEventID: 4, Reason: "orchestration_terminal_terminated"},
 		{Kind: history.OrchestrationTerminated},
 	}
 	for name, log := range map[string][]history.Event{
-		"paused":                 then(then(ran, suspended("1")), end...),
-		"paused, with inputs":    then(then(ran, suspended("1"), history.Event{Kind: history.InputsParked, Inputs: []history.Event{fired(4)}}), end[0], end[2]),
-		"blocked, then paused":   then(then(ran, history.Event{Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"}, Inputs: []history.Event{fired(4)}}, suspended("1"), resumed()), end[0], end[2]),
-		"resumed, and blocked":   then(then(ran, suspended("1"), resumed()), end...),
-		"before it began":        then(then([]history.Event{started}, suspended("1")), history.Event{Kind: history.OrchestrationTerminated}),
-		"before it began, later": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")), history.Event{Kind: history.OrchestrationTerminated}),
+		"paused": then(then(ran, suspended("1")), end...),
+		"paused, with inputs": then(then(ran, suspended("1"),
+			history.Event{Kind: history.InputsParked, Inputs: []history.Event{fired(4)}}), end[0], end[2]),
+		"blocked, then paused": then(then(ran,
+			history.Event{
+				Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"},
+				Inputs: []history.Event{fired(4)},
+			}, suspended("1"), resumed()), end[0], end[2]),
+		"resumed, and blocked": then(then(ran, suspended("1"), resumed()), end...),
+		"before it began": then(then([]history.Event{started}, suspended("1")),
+			history.Event{Kind: history.OrchestrationTerminated}),
+		"before it began, later": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")),
+			history.Event{Kind: history.OrchestrationTerminated}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,9 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))
-	for want, until := range []history.Kind{history.ActivityScheduled, history.ActivityCompleted, history.OrchestrationCompleted} {
+	for want, until := range []history.Kind{
+		history.ActivityScheduled, history.ActivityCompleted, history.OrchestrationCompleted,
+	} {
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == until })
 		if until == history.ActivityCompleted {
 			i++ // and what it led to

@@ -22,7 +22,9 @@ func TestADiagnosisShowsTheNameOfATimer(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	x = instance(t, nap("payment window"))
-	e = as[*replay.NondeterminismError](t, x.Replay(record(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))[1:]))
+	e = as[*replay.NondeterminismError](t, x.Replay(record(t, body(func(c *replay.Context) {
+		c.Await(activity(c, "charge"))
+	}))[1:]))
 	if e.Got != `TimerCreated "payment window"` {
 		t.Errorf("%v", e)
 	}

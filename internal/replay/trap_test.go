@@ -19,7 +19,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind unnoticed.
+// The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind
+// unnoticed.
 
 func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
 	t.Parallel()
@@ -49,19 +50,23 @@ func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
 func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
-		"schedule":           func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
-		"timer":              func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1) },
-		"await":              func(c *replay.Context, a *replay.Task) { c.Await(a) },
-		"await of the done":  func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
-		"await any":          func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
-		"cancel":             func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
-		"unregistered":       func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
-		"coroutine":          func(c *replay.Context, _ *replay.Task) { c.Go(func() {}) },
-		"side effect":        func(c *replay.Context, _ *replay.Task) { c.SideEffect(replay.SideEffect{}) },
-		"custom status":      func(c *replay.Context, _ *replay.Task) { c.SetCustomStatus(nil) },
-		"event":              func(c *replay.Context, _ *replay.Task) { c.WaitForExternalEvent("e") },
-		"child":              func(c *replay.Context, _ *replay.Task) { c.ScheduleSubOrchestration(replay.SubOrchestrationCall{}) },
-		"detached":           func(c *replay.Context, _ *replay.Task) { c.StartDetached(replay.SubOrchestrationCall{}) },
+		"schedule":          func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
+		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1) },
+		"await":             func(c *replay.Context, a *replay.Task) { c.Await(a) },
+		"await of the done": func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
+		"await any":         func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
+		"cancel":            func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
+		"unregistered":      func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
+		"coroutine":         func(c *replay.Context, _ *replay.Task) { c.Go(func() {}) },
+		"side effect":       func(c *replay.Context, _ *replay.Task) { c.SideEffect(replay.SideEffect{}) },
+		"custom status":     func(c *replay.Context, _ *replay.Task) { c.SetCustomStatus(nil) },
+		"event":             func(c *replay.Context, _ *replay.Task) { c.WaitForExternalEvent("e") },
+		"child": func(c *replay.Context, _ *replay.Task) {
+			c.ScheduleSubOrchestration(replay.SubOrchestrationCall{})
+		},
+		"detached": func(c *replay.Context, _ *replay.Task) {
+			c.StartDetached(replay.SubOrchestrationCall{})
+		},
 		"an await in a loop": func(c *replay.Context, a *replay.Task) { defer c.Await(a); c.Await(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +102,8 @@ func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
 		if !x.Close() || !outer {
 			t.Errorf("outer deferred call ran: %v", outer)
 		}
-		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") || !strings.Contains(got, "a bug in a deferred call") {
+		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") ||
+			!strings.Contains(got, "a bug in a deferred call") {
 			t.Errorf("logged %q", got)
 		}
 	})
@@ -128,7 +134,8 @@ func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
 	turn(t, x)
 	events := turn(t, x, done(3))
 	last := events[len(events)-1]
-	if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypePanic || !strings.HasPrefix(last.Error.Message, "user\n") {
+	if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypePanic ||
+		!strings.HasPrefix(last.Error.Message, "user\n") {
 		t.Errorf("%s: %+v", last.String(), last.Error)
 	}
 }
@@ -171,7 +178,8 @@ func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
 		})
 		log := record(t, code, message(done(3)))
 		last := log[len(log)-1]
-		if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypeGoexit || !strings.Contains(last.Error.Message, "runtime.Goexit") {
+		if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypeGoexit ||
+			!strings.Contains(last.Error.Message, "runtime.Goexit") {
 			t.Errorf("%s: %+v", last.String(), last.Error)
 		}
 		x := replay.New(code, options)
@@ -191,7 +199,8 @@ func TestPanicCarriesItsStack(t *testing.T) {
 	code := body(func(*replay.Context) { explode() })
 	log := record(t, code)
 	f := log[len(log)-1].Error
-	if f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") || !strings.Contains(f.Message, "replay_test.explode") {
+	if f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") ||
+		!strings.Contains(f.Message, "replay_test.explode") {
 		t.Errorf("%+v", f)
 	}
 	if err := replay.New(code, options).Replay(log); err != nil {
@@ -335,7 +344,8 @@ func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
 		before := time.Now()
 		_, err := x.Turn(replay.Turn{Now: epoch})
 		e := as[*replay.BlockedOutsideError](t, err)
-		if time.Since(before) != time.Minute || e.Limit != time.Minute || !strings.Contains(e.Stack, "replay_test.waitOutside") {
+		if time.Since(before) != time.Minute || e.Limit != time.Minute ||
+			!strings.Contains(e.Stack, "replay_test.waitOutside") {
 			t.Errorf("after %v: %v", time.Since(before), e)
 		}
 		if x.Close() || time.Since(before) != time.Minute {
@@ -434,8 +444,8 @@ func TestFailedBodyEndsFailed(t *testing.T) {
 	}
 }
 
-// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing is committed. If its call
-// comes too late for that, it is logged. It is never silent.
+// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing
+// is committed. If its call comes too late for that, it is logged. It is never silent.
 func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 	t.Parallel()
 	const turns = 200
@@ -491,7 +501,10 @@ func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			x.Close()
-			for _, want := range []string{"level=ERROR", "instance=order-17", "execution=01JEXECUTION", "event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutineThatCallsTooLateIsTold"} {
+			for _, want := range []string{
+				"level=ERROR", "instance=order-17", "execution=01JEXECUTION",
+				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutineThatCallsTooLateIsTold",
+			} {
 				if past || !strings.Contains(log.String(), want) {
 					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())
 				}

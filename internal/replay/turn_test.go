@@ -33,7 +33,8 @@ func TestTurnWritesEachInputBeforeItsDecisions(t *testing.T) {
 func TestFirstTurnAppliesInputsAfterTheStart(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) }))
-	wantKinds(t, turn(t, x, done(3)), "TurnStarted #2", `ActivityScheduled #3 "a"`, "ActivityCompleted #4 of #3", "OrchestrationCompleted #5")
+	wantKinds(t, turn(t, x, done(3)), "TurnStarted #2", `ActivityScheduled #3 "a"`, "ActivityCompleted #4 of #3",
+		"OrchestrationCompleted #5")
 }
 
 func TestTurnDropsWhatDoesNotApply(t *testing.T) {
@@ -78,7 +79,8 @@ func TestOutcomeOfCancelledActivityIsRecordedOnce(t *testing.T) {
 	wantKinds(t, turn(t, x, done(3)), "TurnStarted #6", "ActivityCompleted #7 of #3")
 	wantKinds(t, turn(t, x, done(3)))
 	turn(t, x, done(5))
-	if failure == nil || failure.Type != history.TypeCancelled || failure.Reason != "requested" || failure.Message != "not needed" {
+	if failure == nil || failure.Type != history.TypeCancelled || failure.Reason != "requested" ||
+		failure.Message != "not needed" {
 		t.Errorf("the code saw %+v", failure)
 	}
 }
@@ -169,14 +171,17 @@ func TestTurnWithoutStartIsAnError(t *testing.T) {
 func TestLosersOfAKindShareAnEvent(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
-		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour), activity(c, "d"), activity(c, "e")
+		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour), activity(c, "d"),
+			activity(c, "e")
 		won := []*replay.Task{e, a, b, t1, d}
 		c.Cancel("select_loser", "", won[c.AwaitAny(won):]...)
 	})
 	log := record(t, code, message(done(7)))
 	cancels := log[len(log)-4 : len(log)-1]
-	wantKinds(t, cancels, "ActivityCancelRequested #10 (select_loser)", "TimerCancelled #11 of #5 (select_loser)", "ActivityCancelRequested #12 of #6 (select_loser)")
-	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) || cancels[0].RequestedBy != history.RequestedByOrchestration {
+	wantKinds(t, cancels, "ActivityCancelRequested #10 (select_loser)", "TimerCancelled #11 of #5 (select_loser)",
+		"ActivityCancelRequested #12 of #6 (select_loser)")
+	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) ||
+		cancels[0].RequestedBy != history.RequestedByOrchestration {
 		t.Errorf("%+v", cancels[0])
 	}
 	x := replay.New(code, options)
@@ -185,5 +190,6 @@ func TestLosersOfAKindShareAnEvent(t *testing.T) {
 		t.Error(err)
 	}
 	cancels[0].SourceEventIDs = []history.Range{{First: 3, Last: 3}}
-	wantDivergence(t, code, log, 10, "ActivityCancelRequested of #3-#3 (select_loser)", "ActivityCancelRequested of #3-#4 (select_loser)")
+	wantDivergence(t, code, log, 10, "ActivityCancelRequested of #3-#3 (select_loser)",
+		"ActivityCancelRequested of #3-#4 (select_loser)")
 }

@@ -73,7 +73,9 @@ func TestRandomnessIsTheExecutionsOwn(t *testing.T) {
 	if other, otherSum := draw("x2", 3); slices.Equal(ids, other) || sum == otherSum {
 		t.Error("another execution draws the same")
 	}
-	if v4 := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`); !v4.MatchString(ids[0]) || ids[0] == ids[1] {
+	if v4 := regexp.MustCompile(
+		`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
+	); !v4.MatchString(ids[0]) || ids[0] == ids[1] {
 		t.Errorf("%q is no UUID of version 4", ids)
 	}
 }
@@ -115,7 +117,8 @@ func TestReplayRefusesGaps(t *testing.T) {
 	log := record(t, body(race), message(done(3)))
 	x := replay.New(body(race), options)
 	t.Cleanup(func() { x.Close() })
-	if err := x.Replay(slices.Delete(log, 5, 6)); err == nil || !strings.Contains(err.Error(), "event #7 (ActivityCompleted) instead of #6") {
+	if err := x.Replay(slices.Delete(log, 5, 6)); err == nil ||
+		!strings.Contains(err.Error(), "event #7 (ActivityCompleted) instead of #6") {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,8 @@ func unversioned(c *replay.Context) {
 	c.Await(activity(c, "b"))
 }
 
-// versioned is the same with a change to version most; each version from least on has its activity. got is what it went by, in each call.
+// versioned is the same with a change to version most; each version from least on has its activity. got is what it went
+// by, in each call.
 func versioned(least, most int, got *[]int) func(*replay.Context) {
 	return func(c *replay.Context) {
 		c.Await(activity(c, "a"))
@@ -36,10 +37,13 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 
 // marks are the versions of changes that are recorded.
 func marks(events []history.Event) []history.Event {
-	return slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Kind != history.VersionMarked })
+	return slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool {
+		return e.Kind != history.VersionMarked
+	})
 }
 
-// An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded, also of later code.
+// An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded,
+// also of later code.
 func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
 	t.Parallel()
 	var live []int
@@ -60,7 +64,8 @@ func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
 	}
 }
 
-// A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on: replay after replay.
+// A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on:
+// replay after replay.
 func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
@@ -71,7 +76,10 @@ func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
 		var got []int
 		x := replay.New(body(versioned(replay.DefaultVersion, 1, &got)), options)
 		t.Cleanup(func() { x.Close() })
-		if err := errors.Join(x.Replay(log[:n]), x.Replay(log[n:])); err != nil || !x.Ended() || slices.ContainsFunc(got, func(v int) bool { return v != replay.DefaultVersion }) {
+		if err := errors.Join(x.Replay(log[:n]), x.Replay(log[n:])); err != nil || !x.Ended() ||
+			slices.ContainsFunc(got, func(v int) bool {
+				return v != replay.DefaultVersion
+			}) {
 			t.Errorf("parted before #%d: it went by %v, ended %v, %v", log[n].ID, got, x.Ended(), err)
 		}
 	}
@@ -109,10 +117,20 @@ func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
 		eventID       int64
 		expected, got string
 	}{
-		"the code of before is gone": {before, 1, 2, 5, `no version of "change"`, `Version("change", 1, 2): the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion`},
-		"the code is gone":           {second, 3, 4, 6, `version 2 of "change"`, "the code of version 2 is missing: deploy a build that contains it, with a minVersion of at most 2"},
-		"a build is rolled back":     {second, -1, 1, 6, `version 2 of "change"`, "the code of version 2 is not in this build: deploy a build that contains it, with a maxVersion of at least 2"},
-		"there is no such range":     {before, 3, 2, 5, "no version", "minVersion is greater than maxVersion"},
+		"the code of before is gone": {
+			before, 1, 2, 5, `no version of "change"`,
+			`Version("change", 1, 2): the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion`,
+		},
+		"the code is gone": {
+			second, 3, 4, 6, `version 2 of "change"`,
+			"the code of version 2 is missing: deploy a build that contains it, with a minVersion of at most 2",
+		},
+		"a build is rolled back": {
+			second, -1, 1, 6, `version 2 of "change"`,
+			"the code of version 2 is not in this build: deploy a build that contains it, with a maxVersion of at " +
+				"least 2",
+		},
+		"there is no such range": {before, 3, 2, 5, "no version", "minVersion is greater than maxVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,15 +141,16 @@ func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
 			if err := x.Replay(tt.log); !errors.As(err, &e) {
 				t.Fatalf("it went by %v, %v", got, err)
 			}
-			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) || !strings.Contains(e.Got, tt.got) {
+			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) ||
+				!strings.Contains(e.Got, tt.got) {
 				t.Errorf("%+v", e)
 			}
 		})
 	}
 }
 
-// Code without the call does not go on with an execution that goes by the change, which may be of the build beside it; nor does code in which the
-// call has moved over a decision, or a coroutine asks in another order. The change is named.
+// Code without the call does not go on with an execution that goes by the change, which may be of the build beside it;
+// nor does code in which the call has moved over a decision, or a coroutine asks in another order. The change is named.
 func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
@@ -156,16 +175,23 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 		eventID int64
 		change  string
 	}{
-		"the build of before":  {with(), 4, "first"},
-		"one is taken away":    {with("first"), 5, "second"},
-		"another order":        {with("second", "first"), 5, "second"},
-		"moved up over one":    {func(c *replay.Context) { replay.Version(c, "first", replay.DefaultVersion, 9); activity(c, "a") }, 4, "first"},
-		"moved down over an a": {func(c *replay.Context) { c.Await(activity(c, "a")); replay.Version(c, "first", 0, 9) }, 4, "first"},
+		"the build of before": {with(), 4, "first"},
+		"one is taken away":   {with("first"), 5, "second"},
+		"another order":       {with("second", "first"), 5, "second"},
+		"moved up over one": {func(c *replay.Context) {
+			replay.Version(c, "first", replay.DefaultVersion, 9)
+			activity(c, "a")
+		}, 4, "first"},
+		"moved down over an a": {func(c *replay.Context) {
+			c.Await(activity(c, "a"))
+			replay.Version(c, "first", 0, 9)
+		}, 4, "first"},
 	} {
 		x := replay.New(body(tt.code), options)
 		t.Cleanup(func() { x.Close() })
 		var e *replay.NondeterminismError
-		if err := x.Replay(log); !errors.As(err, &e) || e.EventID != tt.eventID || !strings.Contains(e.Expected, "VersionMarked \""+tt.change+"\"") {
+		if err := x.Replay(log); !errors.As(err, &e) || e.EventID != tt.eventID ||
+			!strings.Contains(e.Expected, "VersionMarked \""+tt.change+"\"") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -14,7 +14,8 @@ func raisedNow(id string) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: "a", EventID: id, Data: history.Payload("1")}
 }
 
-// waitEnds runs turns, a message each, warm or with each turn on an instance that was replayed, and returns how waits have ended in each.
+// waitEnds runs turns, a message each, warm or with each turn on an instance that was replayed, and returns how waits
+// have ended in each.
 func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]history.Event) (ends []string) {
 	t.Helper()
 	asked := options
@@ -29,7 +30,9 @@ func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]
 				t.Fatal(err)
 			}
 		}
-		out, err := x.Turn(replay.Turn{Now: epoch.Add(time.Duration(n) * time.Minute), Version: "1", BuildID: "b", Inputs: [][]history.Event{m}})
+		out, err := x.Turn(replay.Turn{
+			Now: epoch.Add(time.Duration(n) * time.Minute), Version: "1", BuildID: "b", Inputs: [][]history.Event{m},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +55,9 @@ func TestAWaitEndsOnce(t *testing.T) {
 		"received": {func(c *replay.Context) {
 			c.Await(c.WaitForExternalEvent("a"))
 			c.Await(c.WaitForExternalEvent("a"))
-		}, [][]history.Event{message(raisedNow("1"), raisedNow("2"))}, []string{"1: a #3  at 1m0s", "1: a #6  at 1m0s"}},
+		}, [][]history.Event{message(raisedNow("1"), raisedNow("2"))}, []string{
+			"1: a #3  at 1m0s", "1: a #6  at 1m0s",
+		}},
 		"it was there before": {func(c *replay.Context) {
 			c.Await(activity(c, "x"))
 			c.Await(c.WaitForExternalEvent("a"))
@@ -75,17 +80,27 @@ func TestAWaitEndsOnce(t *testing.T) {
 			w.Cancel("select_loser", "")
 			c.Await(c.WaitForExternalEvent("a"))
 			c.Await(activity(c, "y"))
-		}, [][]history.Event{message(raisedNow("1")), message(done(4))}, []string{"1: a #3  at 1m0s", "2: a #9  at 2m0s"}},
-		"the instance is cancelled": {func(c *replay.Context) {
-			w := c.WaitForExternalEvent("a")
-			c.Await(w)
-		}, [][]history.Event{message(history.Event{Kind: history.CancelRequested, Reason: "requested"})}, []string{"1: a #3 requested at 1m0s"}},
+		}, [][]history.Event{message(raisedNow("1")), message(done(4))}, []string{
+			"1: a #3  at 1m0s", "2: a #9  at 2m0s",
+		}},
+		"the instance is cancelled": {
+			func(c *replay.Context) {
+				w := c.WaitForExternalEvent("a")
+				c.Await(w)
+			},
+			[][]history.Event{message(history.Event{Kind: history.CancelRequested, Reason: "requested"})},
+			[]string{"1: a #3 requested at 1m0s"},
+		},
 		"it is terminated": {func(c *replay.Context) {
 			b := c.WaitForExternalEvent("b")
 			c.Await(c.WaitForExternalEvent("a"))
 			c.Await(b)
-		}, [][]history.Event{message(history.Event{Kind: history.OrchestrationTerminated})}, []string{"1: b #3 orchestration_terminal_terminated at 1m0s", "1: a #4 orchestration_terminal_terminated at 1m0s"}},
-		"it has ended": {func(c *replay.Context) { c.WaitForExternalEvent("a") }, nil, []string{"0: a #3 orchestration_terminal_completed at 0s"}},
+		}, [][]history.Event{message(history.Event{Kind: history.OrchestrationTerminated})}, []string{
+			"1: b #3 orchestration_terminal_terminated at 1m0s", "1: a #4 orchestration_terminal_terminated at 1m0s",
+		}},
+		"it has ended": {func(c *replay.Context) {
+			c.WaitForExternalEvent("a")
+		}, nil, []string{"0: a #3 orchestration_terminal_completed at 0s"}},
 	} {
 		for _, cold := range []bool{false, true} {
 			if got := waitEnds(t, body(c.code), cold, c.messages...); !slices.Equal(got, c.want) {

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// sagas is a body made of drawn instructions: coroutines that ask for what is waited for, cancel it, wait for the ends and undo.
+// sagas is a body made of drawn instructions: coroutines that ask for what is waited for, cancel it, wait for the ends
+// and undo.
 type sagas []saga
 
 type saga struct {
@@ -27,26 +28,32 @@ func drawSagas(t *rapid.T) sagas {
 		return instruction{op: rapid.IntRange(0, 9).Draw(t, "op"), task: rapid.IntRange(0, 9).Draw(t, "task")}
 	})
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) saga {
-		return saga{rapid.IntRange(0, 4).Draw(t, "scope"), rapid.SliceOfN(step, 1, 6).Draw(t, "steps"), rapid.Bool().Draw(t, "fails")}
+		return saga{
+			rapid.IntRange(0, 4).Draw(t, "scope"), rapid.SliceOfN(step, 1, 6).Draw(t, "steps"),
+			rapid.Bool().Draw(t, "fails"),
+		}
 	}), 1, 5).Draw(t, "sagas")
 }
 
 func (p sagas) orchestration() replay.Orchestration {
-	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
-		var all []*replay.Task
-		end := c.WithCancel()
-		scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute), c.WithoutCancel()}
-		var going []*replay.Task
-		for i, s := range p {
-			going = append(going, c.WithoutCancel().Go(func() { s.run(i, scopes[s.scope], end, &all) }))
-		}
-		_ = c.WithoutCancel().AwaitAll(going)
-		c.AwaitEnds("dropped_future")
-		if c.Cancellation() != nil {
-			return replay.Ending{Kind: history.OrchestrationCancelled}
-		}
-		return completed
-	}}
+	return replay.Orchestration{
+		Name: "o", Version: "1",
+		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+			var all []*replay.Task
+			end := c.WithCancel()
+			scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute), c.WithoutCancel()}
+			var going []*replay.Task
+			for i, s := range p {
+				going = append(going, c.WithoutCancel().Go(func() { s.run(i, scopes[s.scope], end, &all) }))
+			}
+			_ = c.WithoutCancel().AwaitAll(going)
+			c.AwaitEnds("dropped_future")
+			if c.Cancellation() != nil {
+				return replay.Ending{Kind: history.OrchestrationCancelled}
+			}
+			return completed
+		},
+	}
 }
 
 func (s *saga) run(n int, c, end *replay.Context, all *[]*replay.Task) {
@@ -147,9 +154,14 @@ func drawEnd(t *rapid.T, log []history.Event) history.Event {
 		in.Cancel = note
 		return in
 	case 1:
-		return history.Event{Kind: history.ActivityFailed, SourceEventID: ev.ID, Attempt: rapid.IntRange(0, 2).Draw(t, "attempt"), Error: &history.Failure{Type: "E"}, Cancel: note}
+		return history.Event{
+			Kind: history.ActivityFailed, SourceEventID: ev.ID, Attempt: rapid.IntRange(0, 2).Draw(t, "attempt"),
+			Error: &history.Failure{Type: "E"}, Cancel: note,
+		}
 	default:
-		return history.Event{Kind: history.OutputFailed, SourceEventID: ev.ID, Error: &history.Failure{Type: "E"}, Cancel: note}
+		return history.Event{
+			Kind: history.OutputFailed, SourceEventID: ev.ID, Error: &history.Failure{Type: "E"}, Cancel: note,
+		}
 	}
 }
 
@@ -158,8 +170,8 @@ func text(events []history.Event) string {
 	return string(b)
 }
 
-// Whatever is waited for, cancelled and ended, in any order, an instance that is replayed before any turn decides the same in it, and a whole
-// history can be replayed.
+// Whatever is waited for, cancelled and ended, in any order, an instance that is replayed before any turn decides the
+// same in it, and a whole history can be replayed.
 func TestWhatIsWaitedForReplaysAtEveryCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -192,7 +204,8 @@ func TestWhatIsWaitedForReplaysAtEveryCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			again, err := y.Turn(cold)
-			if err != nil || text(out.Events) != text(again.Events) || x.Ended() != y.Ended() || out.Consumed != again.Consumed {
+			if err != nil || text(out.Events) != text(again.Events) || x.Ended() != y.Ended() ||
+				out.Consumed != again.Consumed {
 				t.Fatalf("%v\n%q\nwarm %q\ncold %q", err, kinds(log), kinds(out.Events), kinds(again.Events))
 			}
 			y.Close()

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// width is how many tasks are open side by side: the capacity of a slice that was grown by appending, so that the next addition finds it full.
+// width is how many tasks are open side by side: the capacity of a slice that was grown by appending, so that the next
+// addition finds it full.
 func width(least int) int {
 	var l []*replay.Task
 	for len(l) < least || len(l) < cap(l) {
@@ -18,8 +19,8 @@ func width(least int) int {
 	return len(l)
 }
 
-// A job has 100,000 activities, each with a scope, of which some 20,000 are always open: when one is over, the next begins. Each must not look
-// through all that is outstanding, or a cold replay would take longer than a turn may.
+// A job has 100,000 activities, each with a scope, of which some 20,000 are always open: when one is over, the next
+// begins. Each must not look through all that is outstanding, or a cold replay would take longer than a turn may.
 func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 	t.Parallel()
 	const jobs = 100_000
@@ -52,7 +53,8 @@ func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 		log = append(log, turn(t, x, ends...)...)
 	}
 	patient := options
-	patient.TurnLimit = 20 * time.Second // enough for the race detector on a busy machine; looking through all takes longer even without it
+	// enough for the race detector on a busy machine; looking through all takes longer even without it
+	patient.TurnLimit = 20 * time.Second
 	y := replay.New(o, patient)
 	defer y.Close()
 	if err := y.Replay(log); err != nil || !y.Ended() {
@@ -60,7 +62,8 @@ func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 	}
 }
 
-// Compensating 50,000 times in the scope that no cancel reaches, while what was asked for there goes on, must not look through all of that.
+// Compensating 50,000 times in the scope that no cancel reaches, while what was asked for there goes on, must not look
+// through all of that.
 func TestACompensateInTheScopeThatNoCancelReachesDoesNotLookThroughIt(t *testing.T) {
 	t.Parallel()
 	const many = 50_000
@@ -87,5 +90,7 @@ func TestACompensateInTheScopeThatNoCancelReachesDoesNotLookThroughIt(t *testing
 }
 
 func waited(c *replay.Context, name string) *replay.Task {
-	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1"), WaitCancel: true})
+	return c.ScheduleActivity(replay.ActivityCall{
+		Name: name, Queue: "default", Input: json.RawMessage("1"), WaitCancel: true,
+	})
 }

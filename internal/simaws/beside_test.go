@@ -15,7 +15,8 @@ import (
 // order puts an order, which must be new, into a table of its own.
 func order(id, status string) txItem {
 	return txItem{Put: &ddbtypes.Put{
-		TableName: aws.String("orders"), Item: item{"id": str(id), "status": str(status)}, ConditionExpression: aws.String("attribute_not_exists(id)"),
+		TableName: aws.String("orders"), Item: item{"id": str(id), "status": str(status)},
+		ConditionExpression: aws.String("attribute_not_exists(id)"),
 	}}
 }
 
@@ -43,16 +44,20 @@ func TestATransactionOfTwoTables(t *testing.T) {
 	for table, want := range map[string]struct {
 		key, item item
 	}{
-		"hub": {key("x"), key("x")}, "orders": {item{"id": str("p")}, item{"id": str("p"), "status": str("new")}}, "lines": {key("x"), with("x", item{"n": num("1")})},
+		"hub": {key("x"), key("x")}, "orders": {item{"id": str("p")}, item{"id": str("p"), "status": str("new")}},
+		"lines": {key("x"), with("x", item{"n": num("1")})},
 	} {
-		out, err := c.Table.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: want.key, ConsistentRead: aws.Bool(true)})
+		out, err := c.Table.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: &table, Key: want.key, ConsistentRead: aws.Bool(true),
+		})
 		if err != nil || !reflect.DeepEqual(out.Item, want.item) {
 			t.Errorf("%s has %v, %v", table, out, err)
 		}
 	}
 
 	found, err := c.Table.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String("lines"), KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": str("p")},
+		TableName: aws.String("lines"), KeyConditionExpression: aws.String("pk = :p"),
+		ExpressionAttributeValues: item{":p": str("p")},
 	})
 	if err != nil || len(found.Items) != 1 || !reflect.DeepEqual(found.Items[0]["n"], num("1")) {
 		t.Errorf("lines has %+v, %v", found, err)

@@ -48,17 +48,18 @@ type nothing struct{}
 
 // PutObject writes an object.
 func (b *Bucket) PutObject(ctx context.Context, bucket, key string, data []byte) error {
-	_, err := do(ctx, b.cloud, opPutObject, &BucketCall{Bucket: bucket, Key: key, Data: data}, func() (*nothing, error) {
-		if key == "" || len(key) > maxKeyBytes {
-			return nil, bucketRefusal("KeyTooLongError", "Your key is too long")
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	_, err := do(ctx, b.cloud, opPutObject, &BucketCall{Bucket: bucket, Key: key, Data: data},
+		func() (*nothing, error) {
+			if key == "" || len(key) > maxKeyBytes {
+				return nil, bucketRefusal("KeyTooLongError", "Your key is too long")
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
 
-		b.objects[bucket+"/"+key] = object{bytes.Clone(data), b.cloud.now()}
+			b.objects[bucket+"/"+key] = object{bytes.Clone(data), b.cloud.now()}
 
-		return &nothing{}, nil
-	})
+			return &nothing{}, nil
+		})
 
 	return err
 }
@@ -111,7 +112,9 @@ func (b *Bucket) CopyObject(ctx context.Context, bucket, from, to string) error 
 func (b *Bucket) DeleteObjects(ctx context.Context, bucket string, keys []string) error {
 	_, err := do(ctx, b.cloud, opDeleteObjects, &BucketCall{Bucket: bucket, Keys: keys}, func() (*nothing, error) {
 		if len(keys) == 0 || len(keys) > mostKeys {
-			return nil, bucketRefusal("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema")
+			return nil,
+				bucketRefusal("MalformedXML",
+					"The XML you provided was not well-formed or did not validate against our published schema")
 		}
 
 		b.mu.Lock()
@@ -129,24 +132,25 @@ func (b *Bucket) DeleteObjects(ctx context.Context, bucket string, keys []string
 
 // ListObjects lists up to 1,000 keys that start with prefix and sort after the key after, in byte order.
 func (b *Bucket) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
-	found, err := do(ctx, b.cloud, opListObjects, &BucketCall{Bucket: bucket, Key: prefix}, func() (*[]provider.StoredPayload, error) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	found, err := do(ctx, b.cloud, opListObjects, &BucketCall{Bucket: bucket, Key: prefix},
+		func() (*[]provider.StoredPayload, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
 
-		var found []provider.StoredPayload
+			var found []provider.StoredPayload
 
-		for name, o := range b.objects {
-			key, in := strings.CutPrefix(name, bucket+"/")
-			if in && strings.HasPrefix(key, prefix) && key > after {
-				found = append(found, provider.StoredPayload{Key: key, StoredAt: o.at})
+			for name, o := range b.objects {
+				key, in := strings.CutPrefix(name, bucket+"/")
+				if in && strings.HasPrefix(key, prefix) && key > after {
+					found = append(found, provider.StoredPayload{Key: key, StoredAt: o.at})
+				}
 			}
-		}
 
-		slices.SortFunc(found, func(a, b provider.StoredPayload) int { return strings.Compare(a.Key, b.Key) })
-		found = found[:min(len(found), mostKeys)]
+			slices.SortFunc(found, func(a, b provider.StoredPayload) int { return strings.Compare(a.Key, b.Key) })
+			found = found[:min(len(found), mostKeys)]
 
-		return &found, nil
-	})
+			return &found, nil
+		})
 	if err != nil {
 		return nil, err
 	}

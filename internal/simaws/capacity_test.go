@@ -32,9 +32,13 @@ func TestCapacity(t *testing.T) {
 			putting(with("new", inIndex)), simaws.Capacity{Write: 2},
 		},
 		"put what is there": {putting(with("g", inIndex)), simaws.Capacity{Write: 1}},
-		"change projected":  {putting(with("g", item{"g": str("G"), "n": num("1"), "a": str("y")})), simaws.Capacity{Write: 2}},
-		"change index key":  {putting(with("g", item{"g": str("H"), "n": num("1"), "a": str("x")})), simaws.Capacity{Write: 3}},
-		"leave index":       {putting(key("g")), simaws.Capacity{Write: 2}},
+		"change projected": {
+			putting(with("g", item{"g": str("G"), "n": num("1"), "a": str("y")})), simaws.Capacity{Write: 2},
+		},
+		"change index key": {
+			putting(with("g", item{"g": str("H"), "n": num("1"), "a": str("x")})), simaws.Capacity{Write: 3},
+		},
+		"leave index": {putting(key("g")), simaws.Capacity{Write: 2}},
 		"failed condition": {func(tb testing.TB, c *simaws.Cloud) error {
 			tb.Helper()
 

@@ -110,7 +110,8 @@ func New(opts ...Option) *Cloud {
 	c.Bucket = &Bucket{cloud: c, objects: map[string]object{}}
 	c.Queues = &Queues{cloud: c, byName: map[string]*queue{}}
 	c.Schedules = &Schedules{
-		cloud: c, groups: map[string]map[string]*schedule{defaultGroup: {}}, disorder: ScheduleDisorder{LateTo: precision},
+		cloud: c, groups: map[string]map[string]*schedule{defaultGroup: {}},
+		disorder: ScheduleDisorder{LateTo: precision},
 	}
 
 	return c
@@ -157,11 +158,12 @@ func (c *Cloud) through(ctx context.Context, op operation, number int64, in any,
 	result := errSkipped
 	service, name, _ := strings.Cut(op.String(), ".")
 
-	err := c.intercept(ctx, Call{Service: service, Operation: name, Input: in, Number: number, Queue: mappedQueue(ctx)}, func() error {
-		result = run()
+	err := c.intercept(ctx, Call{Service: service, Operation: name, Input: in, Number: number, Queue: mappedQueue(ctx)},
+		func() error {
+			result = run()
 
-		return result
-	})
+			return result
+		})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,9 @@ func TestInterceptor(t *testing.T) {
 			t.Parallel()
 
 			on := false
-			c := simaws.New(simaws.WithInterceptor(func(ctx context.Context, call simaws.Call, next func() error) error {
+			c := simaws.New(simaws.WithInterceptor(func(
+				ctx context.Context, call simaws.Call, next func() error,
+			) error {
 				if !on {
 					return next()
 				}
@@ -73,11 +75,13 @@ func TestInterceptorCannotHideAFailure(t *testing.T) {
 
 		return nil
 	}
-	_, err := simaws.New(simaws.WithInterceptor(silent)).Table.PutItem(t.Context(), &dynamodb.PutItemInput{Item: item{}})
+	_, err := simaws.New(simaws.WithInterceptor(silent)).Table.PutItem(t.Context(),
+		&dynamodb.PutItemInput{Item: item{}})
 	wantCode(t, err, isInvalid)
 
 	forgetful := func(context.Context, simaws.Call, func() error) error { return nil }
-	_, err = simaws.New(simaws.WithInterceptor(forgetful)).Table.PutItem(t.Context(), &dynamodb.PutItemInput{Item: key("1")})
+	_, err = simaws.New(simaws.WithInterceptor(forgetful)).Table.PutItem(t.Context(),
+		&dynamodb.PutItemInput{Item: key("1")})
 
 	if err == nil {
 		t.Fatal("a call that never ran succeeded")

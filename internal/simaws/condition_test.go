@@ -113,16 +113,33 @@ func TestEqualityOfEveryType(t *testing.T) {
 		a, b av
 		want bool
 	}{
-		"binary":           {&ddbtypes.AttributeValueMemberB{Value: []byte("x")}, &ddbtypes.AttributeValueMemberB{Value: []byte("x")}, true},
-		"binary differs":   {&ddbtypes.AttributeValueMemberB{Value: []byte("x")}, &ddbtypes.AttributeValueMemberB{Value: []byte("y")}, false},
-		"null":             {&ddbtypes.AttributeValueMemberNULL{Value: true}, &ddbtypes.AttributeValueMemberNULL{Value: true}, true},
-		"list":             {list(str("a"), num("1")), list(str("a"), num("1.0")), true},
-		"list order":       {list(str("a"), str("b")), list(str("b"), str("a")), false},
-		"map":              {fields(item{"k": num("1")}), fields(item{"k": num("1")}), true},
-		"map differs":      {fields(item{"k": num("1")}), fields(item{"k": num("2")}), false},
-		"string set":       {&ddbtypes.AttributeValueMemberSS{Value: []string{"a", "b"}}, &ddbtypes.AttributeValueMemberSS{Value: []string{"b", "a"}}, true},
-		"number set":       {&ddbtypes.AttributeValueMemberNS{Value: []string{"1", "2"}}, &ddbtypes.AttributeValueMemberNS{Value: []string{"2.0", "1"}}, true},
-		"binary set":       {&ddbtypes.AttributeValueMemberBS{Value: [][]byte{{1}}}, &ddbtypes.AttributeValueMemberBS{Value: [][]byte{{2}}}, false},
+		"binary": {
+			&ddbtypes.AttributeValueMemberB{Value: []byte("x")}, &ddbtypes.AttributeValueMemberB{Value: []byte("x")},
+			true,
+		},
+		"binary differs": {
+			&ddbtypes.AttributeValueMemberB{Value: []byte("x")}, &ddbtypes.AttributeValueMemberB{Value: []byte("y")},
+			false,
+		},
+		"null": {
+			&ddbtypes.AttributeValueMemberNULL{Value: true}, &ddbtypes.AttributeValueMemberNULL{Value: true}, true,
+		},
+		"list":        {list(str("a"), num("1")), list(str("a"), num("1.0")), true},
+		"list order":  {list(str("a"), str("b")), list(str("b"), str("a")), false},
+		"map":         {fields(item{"k": num("1")}), fields(item{"k": num("1")}), true},
+		"map differs": {fields(item{"k": num("1")}), fields(item{"k": num("2")}), false},
+		"string set": {
+			&ddbtypes.AttributeValueMemberSS{Value: []string{"a", "b"}},
+			&ddbtypes.AttributeValueMemberSS{Value: []string{"b", "a"}}, true,
+		},
+		"number set": {
+			&ddbtypes.AttributeValueMemberNS{Value: []string{"1", "2"}},
+			&ddbtypes.AttributeValueMemberNS{Value: []string{"2.0", "1"}}, true,
+		},
+		"binary set": {
+			&ddbtypes.AttributeValueMemberBS{Value: [][]byte{{1}}},
+			&ddbtypes.AttributeValueMemberBS{Value: [][]byte{{2}}}, false,
+		},
 		"string no number": {str("1"), num("1"), false},
 	}
 

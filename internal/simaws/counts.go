@@ -43,7 +43,8 @@ func (o operation) String() string {
 		"DynamoDB.TransactWriteItems",
 		"SQS.SendMessage", "SQS.SendMessageBatch", "SQS.ReceiveMessage", "SQS.DeleteMessage", "SQS.DeleteMessageBatch",
 		"SQS.ChangeMessageVisibility", "SQS.ChangeMessageVisibilityBatch", "SQS.GetQueueAttributes", "SQS.PurgeQueue",
-		"Scheduler.CreateSchedule", "Scheduler.UpdateSchedule", "Scheduler.GetSchedule", "Scheduler.ListSchedules", "Scheduler.DeleteSchedule",
+		"Scheduler.CreateSchedule", "Scheduler.UpdateSchedule", "Scheduler.GetSchedule", "Scheduler.ListSchedules",
+		"Scheduler.DeleteSchedule",
 		"S3.PutObject", "S3.GetObject", "S3.CopyObject", "S3.DeleteObjects", "S3.ListObjectsV2",
 		"Lambda.Invoke", "Lambda.DeleteMessageBatch",
 	}[o]

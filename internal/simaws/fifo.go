@@ -12,7 +12,8 @@ type fifoShelf struct {
 	order  heap[*group]
 }
 
-// group is a message group. Those of its messages that were ever received are the first ones, since it delivers in order.
+// group is a message group. Those of its messages that were ever received are the first ones, since it delivers in
+// order.
 type group struct {
 	name     string
 	messages []*message

@@ -129,7 +129,9 @@ func TestSequenceNumbersGrow(t *testing.T) {
 	}
 
 	m := d.wantOf(1, "0")[0]
-	want := map[string]string{"MessageGroupId": "a", "MessageDeduplicationId": "0", "SequenceNumber": "18800000000000000001"}
+	want := map[string]string{
+		"MessageGroupId": "a", "MessageDeduplicationId": "0", "SequenceNumber": "18800000000000000001",
+	}
 
 	for name, value := range want {
 		if m.Attributes[name] != value {

@@ -69,7 +69,8 @@ func (t *Table) spanOf(c *condition, s *scope, partitionKey, sortKey string) (sp
 		case name == partitionKey || name == sortKey:
 			return span{}, invalid("Query key condition not supported")
 		default:
-			return span{}, invalid("Query condition missed key schema element: %s", missing(found, partitionKey, sortKey))
+			return span{}, invalid("Query condition missed key schema element: %s",
+				missing(found, partitionKey, sortKey))
 		}
 	}
 

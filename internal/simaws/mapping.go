@@ -147,9 +147,10 @@ func (c *Cloud) NextDue() (at time.Time, ok bool) {
 	return time.Unix(0, earliest), true
 }
 
-// Changed returns a channel on which a value arrives after events that let Step deliver more or make NextDue earlier. The
-// events are: a message was sent, also with a delay; its visibility changed; a message group became free; an invocation
-// ended. The capacity of the channel is 1. Use only one reader, and let it check everything after each value.
+// Changed returns a channel on which a value arrives after events that let Step deliver more or make NextDue earlier.
+// The events are: a message was sent, also with a delay; its visibility changed; a message group became free; an
+// invocation ended. The capacity of the channel is 1. Use only one reader, and let it check everything after each
+// value.
 func (c *Cloud) Changed() <-chan struct{} { return c.changed }
 
 // InFlight returns the number of running invocations.

@@ -96,11 +96,14 @@ func TestMappingDeletesWhatDidNotFail(t *testing.T) {
 		answer func(ms []sqstypes.Message) ([]string, error)
 		again  []string
 	}{
-		"all done":    {nil, nil},
-		"one failed":  {idsOf("b"), []string{"b"}},
-		"error":       {func([]sqstypes.Message) ([]string, error) { return nil, errFunction }, []string{"a b c"}},
-		"panic":       {func([]sqstypes.Message) ([]string, error) { panic("crash") }, []string{"a b c"}},
-		"goexit":      {func([]sqstypes.Message) ([]string, error) { runtime.Goexit(); return nil, nil }, []string{"a b c"}},
+		"all done":   {nil, nil},
+		"one failed": {idsOf("b"), []string{"b"}},
+		"error":      {func([]sqstypes.Message) ([]string, error) { return nil, errFunction }, []string{"a b c"}},
+		"panic":      {func([]sqstypes.Message) ([]string, error) { panic("crash") }, []string{"a b c"}},
+		"goexit": {func([]sqstypes.Message) ([]string, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, []string{"a b c"}},
 		"unknown id":  {func([]sqstypes.Message) ([]string, error) { return []string{"?"}, nil }, []string{"a b c"}},
 		"empty id":    {func([]sqstypes.Message) ([]string, error) { return []string{""}, nil }, []string{"a b c"}},
 		"all failed":  {idsOf("a", "b", "c"), []string{"a b c"}},
@@ -229,7 +232,9 @@ func TestStepDeliversDeadLettersToAnEarlierMapping(t *testing.T) {
 		d := &desk{tb: t, cloud: dead.cloud, url: dead.cloud.Queues.Create("work", simaws.QueueConfig{
 			VisibilityTimeout: time.Second, DeadLetterQueue: "dead", MaxReceiveCount: 1,
 		})}
-		buried, f := &function{}, &function{answer: func([]sqstypes.Message) ([]string, error) { return nil, errFunction }}
+		buried, f := &function{}, &function{answer: func([]sqstypes.Message) ([]string, error) {
+			return nil, errFunction
+		}}
 
 		dead.cloud.Map(dead.url, simaws.Mapping{Invoke: buried.invoke})
 		dead.cloud.Map(d.url, simaws.Mapping{Invoke: f.invoke})

@@ -8,8 +8,8 @@ const (
 	// maxPayload is the payload limit of a synchronous invocation: 6 MB, of which a mapping passes a batch in one
 	// (https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html, BatchSize).
 	maxPayload = 6 << 20
-	// recordBytes is what a record of an event takes beside what its message contains: names, time stamps, checksums and
-	// the ARN of its queue. A receipt of SQS is longer than one of the simulation.
+	// recordBytes is what a record of an event takes beside what its message contains: names, time stamps, checksums
+	// and the ARN of its queue. A receipt of SQS is longer than one of the simulation.
 	recordBytes = 1500
 )
 

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// project reads a projection: whole attributes, by their names or by aliases, each once. The aliases are added to those that are used.
+// project reads a projection: whole attributes, by their names or by aliases, each once. The aliases are added to those
+// that are used.
 func (s *scope) project(expression *string, used placeholders) (names []string, all placeholders, err error) {
 	if expression == nil {
 		return nil, used, nil
@@ -26,11 +27,14 @@ func (s *scope) project(expression *string, used placeholders) (names []string, 
 
 			alias := name
 			if name = s.names[alias]; name == "" {
-				return nil, used, invalid("Invalid ProjectionExpression: An expression attribute name used in the document path "+
-					"is not defined; attribute name: %s", alias)
+				return nil, used,
+					invalid("Invalid ProjectionExpression: An expression attribute name used in the document path "+
+						"is not defined; attribute name: %s", alias)
 			}
 		case isReserved(name):
-			return nil, used, invalid("Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: %s", name)
+			return nil, used,
+				invalid("Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: %s",
+					name)
 		}
 
 		if slices.Contains(names, name) {

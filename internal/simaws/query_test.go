@@ -182,12 +182,16 @@ func TestQueryRefuses(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]func(*dynamodb.QueryInput){
-		"no condition":         func(in *dynamodb.QueryInput) { in.KeyConditionExpression = nil },
-		"unknown index":        func(in *dynamodb.QueryInput) { in.IndexName = aws.String("none") },
-		"strong read of index": func(in *dynamodb.QueryInput) { in.IndexName, in.ConsistentRead = aws.String("g"), aws.Bool(true) },
-		"limit 0":              func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) },
-		"start of another":     func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"pk": str("q"), "sk": str("1")} },
-		"start without key":    func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"sk": str("1")} },
+		"no condition":  func(in *dynamodb.QueryInput) { in.KeyConditionExpression = nil },
+		"unknown index": func(in *dynamodb.QueryInput) { in.IndexName = aws.String("none") },
+		"strong read of index": func(in *dynamodb.QueryInput) {
+			in.IndexName, in.ConsistentRead = aws.String("g"), aws.Bool(true)
+		},
+		"limit 0": func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) },
+		"start of another": func(in *dynamodb.QueryInput) {
+			in.ExclusiveStartKey = item{"pk": str("q"), "sk": str("1")}
+		},
+		"start without key": func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"sk": str("1")} },
 	}
 
 	for name, change := range tests {
@@ -264,19 +268,23 @@ func TestQueryProjectsAttributes(t *testing.T) {
 	t.Parallel()
 	c := simaws.New(simaws.WithTable(simaws.TableConfig{Name: "t", PartitionKey: "pk", SortKey: "sk"}))
 	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }
-	if _, err := c.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("t"), Item: map[string]ddbtypes.AttributeValue{
-		"pk": s("p"), "sk": s("a"), "status": s("x"), "large": s(strings.Repeat("l", 20<<10)),
-	}}); err != nil {
+	if _, err := c.Table.PutItem(t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("t"), Item: map[string]ddbtypes.AttributeValue{
+			"pk": s("p"), "sk": s("a"), "status": s("x"), "large": s(strings.Repeat("l", 20<<10)),
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	query := func(projection string, names map[string]string) (*dynamodb.QueryOutput, error) {
 		return c.Table.Query(t.Context(), &dynamodb.QueryInput{
-			TableName: aws.String("t"), KeyConditionExpression: aws.String("pk = :p"), ProjectionExpression: &projection, ExpressionAttributeNames: names,
-			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":p": s("p")}, ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
+			TableName: aws.String("t"), KeyConditionExpression: aws.String("pk = :p"),
+			ProjectionExpression: &projection, ExpressionAttributeNames: names,
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":p": s("p")},
+			ReturnConsumedCapacity:    ddbtypes.ReturnConsumedCapacityTotal,
 		})
 	}
 	out, err := query("sk, #s, nowhere", map[string]string{"#s": "status"})
-	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 2 || out.Items[0]["sk"] == nil || out.Items[0]["status"] == nil {
+	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 2 || out.Items[0]["sk"] == nil ||
+		out.Items[0]["status"] == nil {
 		t.Errorf("%v, %v", out, err)
 	} else if units := *out.ConsumedCapacity.CapacityUnits; units < 2.5 {
 		t.Errorf("%v units were consumed: less than the item takes", units)

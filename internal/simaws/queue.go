@@ -40,13 +40,15 @@ type shelf interface {
 	// moved follows a change of a message's visibleAt.
 	moved(m *message, now int64)
 	remove(m *message)
-	// due is the time at which the next message becomes visible (or since when it has been); ok is false on an empty shelf.
+	// due is the time at which the next message becomes visible (or since when it has been); ok is false on an empty
+	// shelf.
 	due() (at int64, ok bool)
 }
 
 func newQueue(c *Cloud, name string, config QueueConfig) *queue {
 	q := &queue{
-		QueueConfig: config, cloud: c, name: name, url: urlScheme + name, fifo: isFIFO(name), number: len(c.Queues.byName) + 1,
+		QueueConfig: config, cloud: c, name: name, url: urlScheme + name, fifo: isFIFO(name),
+		number:   len(c.Queues.byName) + 1,
 		messages: map[uint64]*message{}, seen: deduplicator{seed: maphash.MakeSeed()},
 	}
 	q.shelf = &standardShelf{rank: q.rank}

@@ -68,7 +68,8 @@ func (q *Queues) Create(name string, config QueueConfig) string {
 	}
 
 	if config.VisibilityTimeout < 0 || config.VisibilityTimeout > maxVisibility*time.Second {
-		panic(fmt.Sprintf("simaws: queue %q: visibility timeout %v is not within 12 hours", name, config.VisibilityTimeout))
+		panic(fmt.Sprintf("simaws: queue %q: visibility timeout %v is not within 12 hours", name,
+			config.VisibilityTimeout))
 	}
 
 	created := newQueue(q.cloud, name, config)

@@ -112,7 +112,9 @@ func newAlarm() *time.Timer {
 }
 
 // wait returns when it may be worth to receive again.
-func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <-chan time.Time) (timedOut bool, err error) {
+func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <-chan time.Time) (
+	timedOut bool, err error,
+) {
 	var due <-chan time.Time
 
 	if b.hasDue {
@@ -209,29 +211,32 @@ func (q *Queues) ChangeMessageVisibility(
 func (q *Queues) ChangeMessageVisibilityBatch(
 	ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options),
 ) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	return do(ctx, q.cloud, opChangeMessageVisibilityBatch, in, func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-		from, err := q.find(in.QueueUrl)
-		if err != nil {
-			return nil, err
-		}
-
-		err = checkBatch(in.Entries, func(e sqstypes.ChangeMessageVisibilityBatchRequestEntry) *string { return e.Id })
-		if err != nil {
-			return nil, err
-		}
-
-		out := &sqs.ChangeMessageVisibilityBatchOutput{}
-
-		for _, e := range in.Entries {
-			if err := from.setVisibility(e.ReceiptHandle, e.VisibilityTimeout); err != nil {
-				out.Failed = append(out.Failed, failed(e.Id, err))
-			} else {
-				out.Successful = append(out.Successful, sqstypes.ChangeMessageVisibilityBatchResultEntry{Id: e.Id})
+	return do(ctx, q.cloud, opChangeMessageVisibilityBatch, in,
+		func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			from, err := q.find(in.QueueUrl)
+			if err != nil {
+				return nil, err
 			}
-		}
 
-		return out, nil
-	})
+			err = checkBatch(in.Entries, func(e sqstypes.ChangeMessageVisibilityBatchRequestEntry) *string {
+				return e.Id
+			})
+			if err != nil {
+				return nil, err
+			}
+
+			out := &sqs.ChangeMessageVisibilityBatchOutput{}
+
+			for _, e := range in.Entries {
+				if err := from.setVisibility(e.ReceiptHandle, e.VisibilityTimeout); err != nil {
+					out.Failed = append(out.Failed, failed(e.Id, err))
+				} else {
+					out.Successful = append(out.Successful, sqstypes.ChangeMessageVisibilityBatchResultEntry{Id: e.Id})
+				}
+			}
+
+			return out, nil
+		})
 }
 
 func (q *queue) setVisibility(receipt *string, seconds int32) error {
@@ -305,7 +310,9 @@ func (q *queue) attributes() map[string]string {
 }
 
 // PurgeQueue deletes all messages of a queue, also those in flight. It keeps the deduplication IDs.
-func (q *Queues) PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error) {
+func (q *Queues) PurgeQueue(
+	ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options),
+) (*sqs.PurgeQueueOutput, error) {
 	return do(ctx, q.cloud, opPurgeQueue, in, func() (*sqs.PurgeQueueOutput, error) {
 		of, err := q.find(in.QueueUrl)
 		if err != nil {

@@ -25,7 +25,9 @@ func TestReceiveRefuses(t *testing.T) {
 		"eleven":          {sqs.ReceiveMessageInput{MaxNumberOfMessages: 11}, badValue},
 		"long wait":       {sqs.ReceiveMessageInput{WaitTimeSeconds: 21}, badValue},
 		"long visibility": {sqs.ReceiveMessageInput{VisibilityTimeout: 43201}, badValue},
-		"unknown queue":   {sqs.ReceiveMessageInput{QueueUrl: aws.String("sim://x")}, "AWS.SimpleQueueService.NonExistentQueue"},
+		"unknown queue": {
+			sqs.ReceiveMessageInput{QueueUrl: aws.String("sim://x")}, "AWS.SimpleQueueService.NonExistentQueue",
+		},
 	}
 
 	for name, tt := range tests {

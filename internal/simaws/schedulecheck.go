@@ -59,7 +59,8 @@ func simulated(in *scheduler.CreateScheduleInput) error {
 	switch {
 	case in.FlexibleTimeWindow.Mode != schedulertypes.FlexibleTimeWindowModeOff:
 		return unsupported("a flexible time window")
-	case in.StartDate != nil || in.EndDate != nil || in.KmsKeyArn != nil || in.State == schedulertypes.ScheduleStateDisabled:
+	case in.StartDate != nil || in.EndDate != nil || in.KmsKeyArn != nil ||
+		in.State == schedulertypes.ScheduleStateDisabled:
 		return unsupported("a schedule with dates, a key or a state")
 	case zone != "" && zone != "UTC":
 		return unsupported("the time zone " + zone)
@@ -86,7 +87,8 @@ func (s *Schedules) checkTarget(t *schedulertypes.Target) error {
 		return unsupported("a context attribute in the input of a schedule")
 	}
 
-	if d := t.DeadLetterConfig; d != nil && (!strings.HasPrefix(aws.ToString(d.Arn), "arn:aws:sqs:") || isFIFO(*d.Arn)) {
+	if d := t.DeadLetterConfig; d != nil &&
+		(!strings.HasPrefix(aws.ToString(d.Arn), "arn:aws:sqs:") || isFIFO(*d.Arn)) {
 		return malformed("target.deadLetterConfig.arn", aws.ToString(d.Arn))
 	}
 
@@ -130,7 +132,8 @@ func clampedNanos(t time.Time) int64 {
 }
 
 func malformed(member, value string) error {
-	return refusedSchedule("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint", value, member)
+	return refusedSchedule("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint", value,
+		member)
 }
 
 func refusedSchedule(format string, args ...any) error {

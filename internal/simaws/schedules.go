@@ -163,10 +163,12 @@ func (s *Schedules) GetSchedule(
 		c := &found.input
 
 		return &scheduler.GetScheduleOutput{
-			Arn: aws.String(scheduleARN(in.GroupName, *in.Name)), Name: c.Name, GroupName: aws.String(groupName(in.GroupName)),
+			Arn: aws.String(scheduleARN(in.GroupName, *in.Name)), Name: c.Name,
+			GroupName:          aws.String(groupName(in.GroupName)),
 			ScheduleExpression: c.ScheduleExpression, ScheduleExpressionTimezone: c.ScheduleExpressionTimezone,
 			FlexibleTimeWindow: c.FlexibleTimeWindow, ActionAfterCompletion: c.ActionAfterCompletion, Target: c.Target,
-			State: schedulertypes.ScheduleStateEnabled, CreationDate: &found.created, LastModificationDate: &found.created,
+			State: schedulertypes.ScheduleStateEnabled, CreationDate: &found.created,
+			LastModificationDate: &found.created,
 		}, nil
 	})
 }
@@ -200,7 +202,9 @@ func (s *Schedules) ListSchedules(
 				break
 			}
 
-			out.Schedules = append(out.Schedules, schedulertypes.ScheduleSummary{Name: aws.String(name), GroupName: aws.String(groupName(in.GroupName))})
+			out.Schedules = append(out.Schedules, schedulertypes.ScheduleSummary{
+				Name: aws.String(name), GroupName: aws.String(groupName(in.GroupName)),
+			})
 		}
 
 		return out, nil
@@ -230,8 +234,8 @@ func (s *Schedules) DeleteSchedule(
 	})
 }
 
-// arm puts what the schedule will send into its queue. Where there is no such queue, it goes to the dead letters instead,
-// if they are anywhere.
+// arm puts what the schedule will send into its queue. Where there is no such queue, it goes to the dead letters
+// instead, if they are anywhere.
 func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedule {
 	d, own := s.disorder, s.chances(*in.Name)
 	sch := &schedule{input: *in, created: s.cloud.now()}

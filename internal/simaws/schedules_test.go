@@ -39,7 +39,8 @@ func (a *agenda) input(name string, at time.Time) *scheduler.CreateScheduleInput
 		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
 		ActionAfterCompletion: types.ActionAfterCompletionDelete,
 		Target: &types.Target{
-			Arn: aws.String(a.cloud.Queues.ARN(a.url)), RoleArn: aws.String("arn:aws:iam::000000000000:role/r"), Input: &name,
+			Arn: aws.String(a.cloud.Queues.ARN(a.url)), RoleArn: aws.String("arn:aws:iam::000000000000:role/r"),
+			Input: &name,
 		},
 	}
 }
@@ -212,22 +213,40 @@ func TestWhatSchedulerRefuses(t *testing.T) {
 		spoil func(in *scheduler.CreateScheduleInput)
 		code  string
 	}{
-		"nothing":          {func(*scheduler.CreateScheduleInput) {}, ""},
-		"64 characters":    {func(in *scheduler.CreateScheduleInput) { *in.Name = strings.Repeat("-_.aZ09x", 8) }, ""},
-		"empty name":       {func(in *scheduler.CreateScheduleInput) { *in.Name = "" }, "ValidationException"},
-		"65 characters":    {func(in *scheduler.CreateScheduleInput) { *in.Name = strings.Repeat("x", 65) }, "ValidationException"},
-		"letters":          {func(in *scheduler.CreateScheduleInput) { *in.Name = "a#b" }, "ValidationException"},
-		"no such group":    {func(in *scheduler.CreateScheduleInput) { in.GroupName = aws.String("g") }, "ResourceNotFoundException"},
-		"name of a group":  {func(in *scheduler.CreateScheduleInput) { in.GroupName = aws.String("g/g") }, "ValidationException"},
-		"no window":        {func(in *scheduler.CreateScheduleInput) { in.FlexibleTimeWindow = nil }, "ValidationException"},
-		"no target":        {func(in *scheduler.CreateScheduleInput) { in.Target = nil }, "ValidationException"},
-		"no role":          {func(in *scheduler.CreateScheduleInput) { in.Target.RoleArn = nil }, "ValidationException"},
-		"URL as target":    {func(in *scheduler.CreateScheduleInput) { in.Target.Arn = &a.url }, "ValidationException"},
-		"no input":         {func(in *scheduler.CreateScheduleInput) { in.Target.Input = nil }, "ValidationException"},
-		"past":             {func(in *scheduler.CreateScheduleInput) { *in.ScheduleExpression = "at(2025-01-02T03:04:04)" }, "ValidationException"},
-		"now":              {func(in *scheduler.CreateScheduleInput) { *in.ScheduleExpression = "at(2025-01-02T03:04:05)" }, ""},
-		"zone in the time": {func(in *scheduler.CreateScheduleInput) { *in.ScheduleExpression = "at(2026-01-02T03:04:05Z)" }, "ValidationException"},
-		"fractions":        {func(in *scheduler.CreateScheduleInput) { *in.ScheduleExpression = "at(2026-01-02T03:04)" }, "ValidationException"},
+		"nothing":       {func(*scheduler.CreateScheduleInput) {}, ""},
+		"64 characters": {func(in *scheduler.CreateScheduleInput) { *in.Name = strings.Repeat("-_.aZ09x", 8) }, ""},
+		"empty name":    {func(in *scheduler.CreateScheduleInput) { *in.Name = "" }, "ValidationException"},
+		"65 characters": {func(in *scheduler.CreateScheduleInput) {
+			*in.Name = strings.Repeat("x", 65)
+		}, "ValidationException"},
+		"letters": {func(in *scheduler.CreateScheduleInput) { *in.Name = "a#b" }, "ValidationException"},
+		"no such group": {func(in *scheduler.CreateScheduleInput) {
+			in.GroupName = aws.String("g")
+		}, "ResourceNotFoundException"},
+		"name of a group": {func(in *scheduler.CreateScheduleInput) {
+			in.GroupName = aws.String("g/g")
+		}, "ValidationException"},
+		"no window": {func(in *scheduler.CreateScheduleInput) {
+			in.FlexibleTimeWindow = nil
+		}, "ValidationException"},
+		"no target": {func(in *scheduler.CreateScheduleInput) { in.Target = nil }, "ValidationException"},
+		"no role": {func(in *scheduler.CreateScheduleInput) {
+			in.Target.RoleArn = nil
+		}, "ValidationException"},
+		"URL as target": {func(in *scheduler.CreateScheduleInput) { in.Target.Arn = &a.url }, "ValidationException"},
+		"no input":      {func(in *scheduler.CreateScheduleInput) { in.Target.Input = nil }, "ValidationException"},
+		"past": {func(in *scheduler.CreateScheduleInput) {
+			*in.ScheduleExpression = "at(2025-01-02T03:04:04)"
+		}, "ValidationException"},
+		"now": {func(in *scheduler.CreateScheduleInput) {
+			*in.ScheduleExpression = "at(2025-01-02T03:04:05)"
+		}, ""},
+		"zone in the time": {func(in *scheduler.CreateScheduleInput) {
+			*in.ScheduleExpression = "at(2026-01-02T03:04:05Z)"
+		}, "ValidationException"},
+		"fractions": {func(in *scheduler.CreateScheduleInput) {
+			*in.ScheduleExpression = "at(2026-01-02T03:04)"
+		}, "ValidationException"},
 		"too many retries": {func(in *scheduler.CreateScheduleInput) {
 			in.Target.RetryPolicy = &types.RetryPolicy{MaximumRetryAttempts: aws.Int32(186)}
 		}, "ValidationException"},
@@ -235,9 +254,13 @@ func TestWhatSchedulerRefuses(t *testing.T) {
 			in.Target.RetryPolicy = &types.RetryPolicy{MaximumEventAgeInSeconds: aws.Int32(59)}
 		}, "ValidationException"},
 		"FIFO dead letters": {func(in *scheduler.CreateScheduleInput) {
-			in.Target.DeadLetterConfig = &types.DeadLetterConfig{Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:dead.fifo")}
+			in.Target.DeadLetterConfig = &types.DeadLetterConfig{
+				Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:dead.fifo"),
+			}
 		}, "ValidationException"},
-		"what is not simulated": {func(in *scheduler.CreateScheduleInput) { *in.ScheduleExpression = "rate(1 day)" }, "?"},
+		"what is not simulated": {func(in *scheduler.CreateScheduleInput) {
+			*in.ScheduleExpression = "rate(1 day)"
+		}, "?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +293,8 @@ func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
 	wantCode(t, err, "ThrottlingException")
 	a.create("a", time.Hour)
 
-	if got := c.Counts()["Scheduler.CreateSchedule"]; got != 2 || len(seen) != 2 || seen[1] != "Scheduler.CreateSchedule" {
+	if got := c.Counts()["Scheduler.CreateSchedule"]; got != 2 || len(seen) != 2 ||
+		seen[1] != "Scheduler.CreateSchedule" {
 		t.Errorf("counted %d, seen %q", got, seen)
 	}
 }
@@ -279,7 +303,9 @@ func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
 func TestSchedulesDriveMappings(t *testing.T) {
 	t.Parallel()
 
-	for name, after := range map[string]time.Duration{"an hour": time.Hour, "ten years": 87660 * time.Hour, "290 years": 290 * 8766 * time.Hour} {
+	for name, after := range map[string]time.Duration{
+		"an hour": time.Hour, "ten years": 87660 * time.Hour, "290 years": 290 * 8766 * time.Hour,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

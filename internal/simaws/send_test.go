@@ -29,29 +29,37 @@ func TestSendRefuses(t *testing.T) {
 		entry entry
 		want  string
 	}{
-		"plain":                      {"work", entry{MessageBody: aws.String("x")}, ""},
-		"1 MiB":                      {"work", entry{MessageBody: aws.String(strings.Repeat("x", 1<<20))}, ""},
-		"no body":                    {"work", entry{}, missing},
-		"control character":          {"work", entry{MessageBody: aws.String("a\x01")}, "InvalidMessageContents"},
-		"not a character":            {"work", entry{MessageBody: aws.String("a\uFFFF")}, "InvalidMessageContents"},
-		"not UTF-8":                  {"work", entry{MessageBody: aws.String("a\xff")}, "InvalidMessageContents"},
-		"allowed characters":         {"work", entry{MessageBody: aws.String("\t\r\n \uFFFD\U00010000")}, ""},
-		"900 s":                      {"work", entry{MessageBody: aws.String("x"), DelaySeconds: 900}, ""},
-		"901 s":                      {"work", entry{MessageBody: aws.String("x"), DelaySeconds: 901}, badValue},
-		"negative delay":             {"work", entry{MessageBody: aws.String("x"), DelaySeconds: -1}, badValue},
-		"fair queue":                 {"work", entry{MessageBody: aws.String("x"), MessageGroupId: aws.String("g")}, ""},
-		"deduplication, no FIFO":     {"work", entry{MessageBody: aws.String("x"), MessageDeduplicationId: aws.String("d")}, badValue},
-		"FIFO":                       {"in.fifo", fifoEntry("g", "d", 0), ""},
-		"FIFO of all characters":     {"in.fifo", fifoEntry("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "d", 0), ""},
-		"FIFO with delay":            {"in.fifo", fifoEntry("g", "d", 1), badValue},
-		"FIFO, group of 129":         {"in.fifo", fifoEntry(long, "d", 0), badValue},
-		"FIFO, group of 128":         {"in.fifo", fifoEntry(long[1:], "d", 0), ""},
-		"FIFO, space in group":       {"in.fifo", fifoEntry("a b", "d", 0), badValue},
-		"FIFO, not ASCII":            {"in.fifo", fifoEntry("é", "d", 0), badValue},
-		"FIFO, long deduplication":   {"in.fifo", fifoEntry("g", long, 0), badValue},
-		"FIFO, empty deduplication":  {"in.fifo", fifoEntry("g", "", 0), badValue},
-		"FIFO without group":         {"in.fifo", entry{MessageBody: aws.String("x"), MessageDeduplicationId: aws.String("d")}, missing},
-		"FIFO without deduplication": {"in.fifo", entry{MessageBody: aws.String("x"), MessageGroupId: aws.String("g")}, badValue},
+		"plain":              {"work", entry{MessageBody: aws.String("x")}, ""},
+		"1 MiB":              {"work", entry{MessageBody: aws.String(strings.Repeat("x", 1<<20))}, ""},
+		"no body":            {"work", entry{}, missing},
+		"control character":  {"work", entry{MessageBody: aws.String("a\x01")}, "InvalidMessageContents"},
+		"not a character":    {"work", entry{MessageBody: aws.String("a\uFFFF")}, "InvalidMessageContents"},
+		"not UTF-8":          {"work", entry{MessageBody: aws.String("a\xff")}, "InvalidMessageContents"},
+		"allowed characters": {"work", entry{MessageBody: aws.String("\t\r\n \uFFFD\U00010000")}, ""},
+		"900 s":              {"work", entry{MessageBody: aws.String("x"), DelaySeconds: 900}, ""},
+		"901 s":              {"work", entry{MessageBody: aws.String("x"), DelaySeconds: 901}, badValue},
+		"negative delay":     {"work", entry{MessageBody: aws.String("x"), DelaySeconds: -1}, badValue},
+		"fair queue": {
+			"work", entry{MessageBody: aws.String("x"), MessageGroupId: aws.String("g")}, "",
+		},
+		"deduplication, no FIFO": {
+			"work", entry{MessageBody: aws.String("x"), MessageDeduplicationId: aws.String("d")}, badValue,
+		},
+		"FIFO":                      {"in.fifo", fifoEntry("g", "d", 0), ""},
+		"FIFO of all characters":    {"in.fifo", fifoEntry("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "d", 0), ""},
+		"FIFO with delay":           {"in.fifo", fifoEntry("g", "d", 1), badValue},
+		"FIFO, group of 129":        {"in.fifo", fifoEntry(long, "d", 0), badValue},
+		"FIFO, group of 128":        {"in.fifo", fifoEntry(long[1:], "d", 0), ""},
+		"FIFO, space in group":      {"in.fifo", fifoEntry("a b", "d", 0), badValue},
+		"FIFO, not ASCII":           {"in.fifo", fifoEntry("é", "d", 0), badValue},
+		"FIFO, long deduplication":  {"in.fifo", fifoEntry("g", long, 0), badValue},
+		"FIFO, empty deduplication": {"in.fifo", fifoEntry("g", "", 0), badValue},
+		"FIFO without group": {
+			"in.fifo", entry{MessageBody: aws.String("x"), MessageDeduplicationId: aws.String("d")}, missing,
+		},
+		"FIFO without deduplication": {
+			"in.fifo", entry{MessageBody: aws.String("x"), MessageGroupId: aws.String("g")}, badValue,
+		},
 	}
 
 	for name, tt := range tests {
@@ -85,7 +93,8 @@ func TestSendRefuses(t *testing.T) {
 
 func fifoEntry(group, deduplication string, delay int32) sqstypes.SendMessageBatchRequestEntry {
 	return sqstypes.SendMessageBatchRequestEntry{
-		MessageBody: aws.String("x"), MessageGroupId: &group, MessageDeduplicationId: &deduplication, DelaySeconds: delay,
+		MessageBody: aws.String("x"), MessageGroupId: &group, MessageDeduplicationId: &deduplication,
+		DelaySeconds: delay,
 	}
 }
 
@@ -94,7 +103,9 @@ func TestMessageOverOneMiB(t *testing.T) {
 
 	d := newDesk(t, "work", simaws.QueueConfig{})
 	body := strings.Repeat("x", 1<<20)
-	attributes := map[string]sqstypes.MessageAttributeValue{"k": {DataType: aws.String("String"), StringValue: aws.String("v")}}
+	attributes := map[string]sqstypes.MessageAttributeValue{
+		"k": {DataType: aws.String("String"), StringValue: aws.String("v")},
+	}
 
 	_, err := d.cloud.Queues.SendMessage(t.Context(), &sqs.SendMessageInput{
 		QueueUrl: &d.url, MessageBody: &body, MessageAttributes: attributes,
@@ -151,7 +162,8 @@ func TestBatchRefuses(t *testing.T) {
 			for _, id := range tt.ids {
 				sends = append(sends, sqstypes.SendMessageBatchRequestEntry{Id: &id, MessageBody: &id})
 				deletes = append(deletes, sqstypes.DeleteMessageBatchRequestEntry{Id: &id, ReceiptHandle: &id})
-				changes = append(changes, sqstypes.ChangeMessageVisibilityBatchRequestEntry{Id: &id, ReceiptHandle: &id})
+				changes = append(changes,
+					sqstypes.ChangeMessageVisibilityBatchRequestEntry{Id: &id, ReceiptHandle: &id})
 			}
 
 			_, err := c.Queues.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sends})
@@ -190,7 +202,9 @@ func TestBatchOfReceipts(t *testing.T) {
 
 	deleted, err := d.cloud.Queues.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{
 		QueueUrl: &d.url, Entries: []sqstypes.DeleteMessageBatchRequestEntry{
-			{Id: aws.String("1"), ReceiptHandle: ms[0].ReceiptHandle}, {Id: aws.String("2"), ReceiptHandle: ms[1].ReceiptHandle},
+			{Id: aws.String("1"), ReceiptHandle: ms[0].ReceiptHandle}, {
+				Id: aws.String("2"), ReceiptHandle: ms[1].ReceiptHandle,
+			},
 		},
 	})
 	wantCode(t, err, "")

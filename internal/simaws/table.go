@@ -95,7 +95,8 @@ func newTable(c *Cloud, config TableConfig) *Table {
 // Add adds another table, which calls of this one can name, also in the same transaction. It has no indexes and no Lag,
 // and backups do not contain it. Call Add before any other call.
 func (t *Table) Add(config TableConfig) {
-	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil || len(config.Indexes) > 0 {
+	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil ||
+		len(config.Indexes) > 0 {
 		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))
 	}
 

@@ -100,7 +100,8 @@ func (t *tokens) hash(items []ddbtypes.TransactWriteItem) uint64 {
 				it.Delete.ExpressionAttributeValues)
 		case it.ConditionCheck != nil:
 			c := it.ConditionCheck
-			h.request("check", c.Key, c.ConditionExpression, nil, c.ExpressionAttributeNames, c.ExpressionAttributeValues)
+			h.request("check", c.Key, c.ConditionExpression, nil, c.ExpressionAttributeNames,
+				c.ExpressionAttributeValues)
 		}
 	}
 

@@ -115,7 +115,9 @@ func TestTransactionRefuses(t *testing.T) {
 		"item over limit": {many(1, 400<<10), isInvalid},
 		"same item twice": {[]txItem{putTx(key("1")), addOne("1")}, isInvalid},
 		"empty action":    {[]txItem{{}}, isInvalid},
-		"two actions":     {[]txItem{{Put: &ddbtypes.Put{Item: key("1")}, Delete: &ddbtypes.Delete{Key: key("2")}}}, isInvalid},
+		"two actions": {
+			[]txItem{{Put: &ddbtypes.Put{Item: key("1")}, Delete: &ddbtypes.Delete{Key: key("2")}}}, isInvalid,
+		},
 		"check of nothing": {
 			[]txItem{{ConditionCheck: &ddbtypes.ConditionCheck{Key: key("1")}}}, isInvalid,
 		},
@@ -139,7 +141,8 @@ func TestTransactionUpdateErrorIsAReason(t *testing.T) {
 
 	c := simaws.New()
 	err := transact(t, c, putTx(key("a")), txItem{Update: &ddbtypes.Update{
-		Key: key("b"), UpdateExpression: aws.String("SET n = n + :one"), ExpressionAttributeValues: item{":one": num("1")},
+		Key: key("b"), UpdateExpression: aws.String("SET n = n + :one"),
+		ExpressionAttributeValues: item{":one": num("1")},
 	}})
 
 	if codes, _ := reasons(t, err); !cmp.Equal(codes, []string{"None", "ValidationError"}) {

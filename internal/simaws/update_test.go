@@ -78,7 +78,11 @@ func TestUpdates(t *testing.T) {
 		{"ADD n :v", one, item{"a": str("m"), "n": num("11")}},
 		{"ADD n :v", item{":v": num("99999999999999999999")}, item{"a": str("m"), "n": num("100000000000000000009")}},
 		{"ADD c :v", one, item{"a": str("m"), "n": num("10"), "c": num("1")}},
-		{"ADD c :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, item{"a": str("m"), "n": num("10"), "c": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}},
+		{
+			"ADD c :v",
+			item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}},
+			item{"a": str("m"), "n": num("10"), "c": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}},
+		},
 		{"ADD n :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
 		{"ADD c :v", item{":v": num("01.50")}, item{"a": str("m"), "n": num("10"), "c": num("1.5")}},
 		{"REMOVE a, gone", nil, item{"n": num("10")}},
@@ -100,8 +104,16 @@ func TestUpdates(t *testing.T) {
 		{"SET a = list_append(a, :v)", one, nil},
 		{"DELETE a :v", one, nil},
 		{"DELETE a :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
-		{"DELETE c :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, item{"a": str("m"), "n": num("10")}},
-		{"SET a = :v DELETE a :w", item{":v": num("1"), ":w": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
+		{
+			"DELETE c :v",
+			item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}},
+			item{"a": str("m"), "n": num("10")},
+		},
+		{
+			"SET a = :v DELETE a :w",
+			item{":v": num("1"), ":w": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}},
+			nil,
+		},
 		{"SET name = :v", one, nil},
 	}
 
@@ -181,8 +193,9 @@ func TestReturnValues(t *testing.T) {
 			put(t, c, with("1", item{"a": num("1"), "b": num("5")}))
 
 			out, err := c.Table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-				Key: key("1"), UpdateExpression: aws.String("ADD a :v"), ExpressionAttributeValues: item{":v": num("1")},
-				ReturnValues: values,
+				Key: key("1"), UpdateExpression: aws.String("ADD a :v"),
+				ExpressionAttributeValues: item{":v": num("1")},
+				ReturnValues:              values,
 			})
 			wantCode(t, err, "")
 			sameItem(t, out.Attributes, want)

@@ -147,10 +147,12 @@ func BenchmarkBlockedBurst(b *testing.B) {
 	}
 	defer h.Close()
 	const id = "blocked"
-	if err := h.Provider.PutBuild(b.Context(), provider.Build{ID: "other", Orchestrations: map[string][]string{"unknown": {"1"}}}); err != nil {
+	if err := h.Provider.PutBuild(b.Context(),
+		provider.Build{ID: "other", Orchestrations: map[string][]string{"unknown": {"1"}}}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := h.Provider.StartOrchestration(b.Context(), provider.Start{InstanceID: id, Name: "unknown", StartID: id}); err != nil {
+	if _, err := h.Provider.StartOrchestration(b.Context(),
+		provider.Start{InstanceID: id, Name: "unknown", StartID: id}); err != nil {
 		b.Fatal(err)
 	}
 	h.ServeFor(b.Context(), 8*time.Second) // three deliveries
@@ -178,7 +180,8 @@ func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
 	var ms []provider.Message
 	for n := from; n < to; n++ {
 		ms = append(ms, provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: "add", EventID: strconv.Itoa(n), Data: history.Payload("1"),
+			Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: "add", EventID: strconv.Itoa(n),
+			Data: history.Payload("1"),
 		})
 	}
 	if err := h.Provider.EnqueueForOrchestrator(b.Context(), ms...); err != nil {

@@ -43,7 +43,8 @@ func (h *Hub) AddQueue(name string) error {
 	return nil
 }
 
-// addWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the maps are its own.
+// addWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the
+// maps are its own.
 func (h *Hub) addWorkQueue(name string) bool {
 	where := h.Provider.Config()
 	if _, there := where.WorkQueues[name]; there {

@@ -27,8 +27,10 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 	}
 	for range o.Environments {
 		made, err := dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
-			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnTimeout: o.TurnLimit, DisableJitter: !o.Jitter, MaxCrashes: o.MaxAttempts,
-			Retention: o.Retention, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
+			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnTimeout: o.TurnLimit,
+			DisableJitter: !o.Jitter, MaxCrashes: o.MaxAttempts,
+			Retention: o.Retention, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName,
+			Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
 		})
 		if err != nil {
 			return err
@@ -36,7 +38,8 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 		h.Orchestrators = append(h.Orchestrators, made)
 	}
 	var err error
-	if h.Timekeeper, err = dispatch.NewRenewer(h.Provider, &dispatch.RenewerOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
+	if h.Timekeeper, err = dispatch.NewRenewer(h.Provider,
+		&dispatch.RenewerOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
 		return err
 	}
 	h.join(where.InboxURL, h.inTurn())
@@ -77,9 +80,11 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 		r = stepped(r, o.Begins)
 	}
 	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
-		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxCrashes: o.MaxAttempts, ResendAfterDeliveries: o.SendAnewAfter,
-		LeaseAfter: o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
-		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
+		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxCrashes: o.MaxAttempts,
+		ResendAfterDeliveries: o.SendAnewAfter,
+		LeaseAfter:            o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
+		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod,
+		Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -139,7 +144,8 @@ func (o *holders) take(inv *invocation, batch []sqstypes.Message) {
 	defer o.mu.Unlock()
 	for i := range batch {
 		id := *batch[i].MessageId
-		if before := o.by[id]; before != nil && before != inv && !before.ended.Load() { // a batch may have a message and its copy
+		// a batch may have a message and its copy
+		if before := o.by[id]; before != nil && before != inv && !before.ended.Load() {
 			before.crashed.Store(true)
 		}
 		o.by[id] = inv

@@ -184,11 +184,14 @@ func New(o Options) (*Hub, error) {
 	}
 	where := h.build(intercept)
 	var err error
-	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules, Bucket: h.Cloud.Bucket}
+	clients := dynamo.Clients{
+		Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules, Bucket: h.Cloud.Bucket,
+	}
 	if o.Clients != nil {
 		clients = o.Clients(h.Cloud)
 	}
-	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger), dynamoknobs.WithRollup(cmp.Or(o.Rollup, dynamoknobs.Rollup)))
+	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger),
+		dynamoknobs.WithRollup(cmp.Or(o.Rollup, dynamoknobs.Rollup)))
 	if err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
 	}
@@ -234,7 +237,8 @@ func (h *Hub) build(intercept simaws.Interceptor) dynamo.HubConfig {
 // pkHub is the partition of the hub's own items.
 const pkHub = "hub"
 
-// putKey puts the key of tokens into the table that the hub would make by chance: a seed is one order, down to what messages hold.
+// putKey puts the key of tokens into the table that the hub would make by chance: a seed is one order, down to what
+// messages hold.
 func (h *Hub) putKey(table string) error {
 	it := map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "key#0000000001"},
@@ -271,7 +275,13 @@ func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
 		Indexes: []simaws.Index{
-			{Name: "byCreation", PartitionKey: "gs", SortKey: "created", Include: []string{"status", "name", "version", "execution", "number", "updated", "tags", "parent", "startAt", "customStatus"}},
+			{
+				Name: "byCreation", PartitionKey: "gs", SortKey: "created",
+				Include: []string{
+					"status", "name", "version", "execution", "number", "updated", "tags", "parent", "startAt",
+					"customStatus",
+				},
+			},
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated", Include: []string{"blockedBy"}},
 			{Name: "byDue", PartitionKey: "due", SortKey: "created", Include: []string{}},
 		},
@@ -279,7 +289,9 @@ func table() simaws.TableConfig {
 }
 
 func (h *Hub) createQueues() dynamo.HubConfig {
-	where := dynamo.HubConfig{Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where := dynamo.HubConfig{
+		Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{},
+	}
 	where.PayloadBucket = payloadBucket(&h.options)
 	where.InboxURL = h.createQueue(&where, provider.QueueInbox, ".fifo", h.options.InboxVisibility)
 	where.TimersURL = h.createQueue(&where, provider.QueueTimers, "", time.Minute)
@@ -302,7 +314,8 @@ func (h *Hub) createQueue(where *dynamo.HubConfig, name, suffix string, visibili
 	name, short := h.options.NewQueues+strings.TrimSuffix(name, suffix), name
 	where.DeadLetters[short] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
 	return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
-		VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
+		VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix,
+		MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
 	})
 }
 

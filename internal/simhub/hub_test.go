@@ -45,7 +45,9 @@ func TestAHubServes(t *testing.T) {
 		defer h.Close()
 		ctx, stop := context.WithCancel(t.Context())
 		go h.Cloud.Serve(ctx)
-		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "chain", Input: history.Payload("3"), StartID: "s"})
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "c", Name: "chain", Input: history.Payload("3"), StartID: "s",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

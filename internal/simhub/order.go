@@ -51,14 +51,14 @@ func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// isRead reports whether a call changes nothing. A sweep makes hundreds of reads side by side, all before the write that depends on them: their order
-// makes no difference.
+// isRead reports whether a call changes nothing. A sweep makes hundreds of reads side by side, all before the write
+// that depends on them: their order makes no difference.
 func isRead(operation string) bool {
 	return operation == "Query" || operation == "GetItem" || operation == "GetQueueAttributes"
 }
 
-// instanceFirst is the key of a call of a sweep, which makes the same call for many instances side by side. Their own IDs decide on the order: those of starts
-// and executions are random.
+// instanceFirst is the key of a call of a sweep, which makes the same call for many instances side by side. Their own
+// IDs decide on the order: those of starts and executions are random.
 func instanceFirst(input any) string {
 	switch in := input.(type) {
 	case *sqs.SendMessageBatchInput:

@@ -158,8 +158,10 @@ func stepAt(ctx context.Context, where string) {
 		return
 	}
 	a := perdure.ActivityInfoFrom(ctx)
-	name := fmt.Sprintf("%s activity %s %s #%d attempt %d %s", inv.name, a.Name, a.ExecutionID, a.ActivityID, a.Attempt, where)
-	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true, freeze: true}) // the code of a crashed process may run on: nobody sees it
+	name := fmt.Sprintf("%s activity %s %s #%d attempt %d %s", inv.name, a.Name, a.ExecutionID, a.ActivityID, a.Attempt,
+		where)
+	// the code of a crashed process may run on: nobody sees it
+	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true, freeze: true})
 }
 
 // nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its

@@ -72,7 +72,8 @@ func (h *Hub) checkExecutions(ctx context.Context, in provider.Instance) error {
 		errs = append(errs, h.checkHistory(ctx, in.InstanceID, x.ExecutionID))
 	}
 	if left != 0 {
-		errs = append(errs, fmt.Errorf("instance %q: %d executions of %d are missing", in.InstanceID, left, in.ExecutionNumber))
+		errs = append(errs,
+			fmt.Errorf("instance %q: %d executions of %d are missing", in.InstanceID, left, in.ExecutionNumber))
 	}
 	return errors.Join(errs...)
 }
@@ -85,7 +86,8 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 		}
 		events = append(events, e)
 	}
-	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events), h.options.Tasks.check(executionID, events))
+	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events),
+		h.options.Tasks.check(executionID, events))
 	if err == nil && !events[len(events)-1].Kind.Terminal() {
 		err = fmt.Errorf("the history ends with %s", events[len(events)-1].String())
 	}
@@ -95,7 +97,8 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 	return nil
 }
 
-// checkUpdates looks whether each update that a history has accepted is over, and each that is over is answered as it says.
+// checkUpdates looks whether each update that a history has accepted is over, and each that is over is answered as it
+// says.
 func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, events []history.Event) error {
 	var errs []error
 	open := map[int64]bool{}
@@ -105,7 +108,9 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			open[e.ID] = true
 		case history.UpdateRejected, history.UpdateCompleted:
 			delete(open, e.SourceEventID)
-			want := provider.UpdateResultOf(provider.Origin{InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID}, e)
+			want := provider.UpdateResultOf(provider.Origin{
+				InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID,
+			}, e)
 			switch a, err := h.Provider.ReadUpdate(ctx, instanceID, e.EventID); {
 			case err != nil:
 				errs = append(errs, fmt.Errorf("update %q (%s) has no response: %w", e.EventID, e.String(), err))
@@ -114,7 +119,8 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			}
 		}
 	}
-	if len(open) > 0 && events[len(events)-1].Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waited for its turn
+	// else the next execution has what waited for its turn
+	if len(open) > 0 && events[len(events)-1].Kind != history.OrchestrationContinuedAsNew {
 		errs = append(errs, fmt.Errorf("%d accepted updates have not ended: %v", len(open), open))
 	}
 	return errors.Join(errs...)
@@ -125,7 +131,8 @@ func arrivedAs(e *history.Event) string {
 	switch {
 	case e.EventID == "" || !e.IsInput():
 		return ""
-	case e.Kind == history.UpdateReceived, e.Kind == history.UpdateAccepted && e.SourceEventID == 0, e.Kind == history.UpdateRejected && e.SourceEventID == 0:
+	case e.Kind == history.UpdateReceived, e.Kind == history.UpdateAccepted && e.SourceEventID == 0,
+		e.Kind == history.UpdateRejected && e.SourceEventID == 0:
 		return history.UpdateIDPrefix + e.EventID
 	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected, e.Kind == history.UpdateAwaited:
 		return "" // it arrived before, or is to
@@ -184,7 +191,9 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("a message is left, visible from %v", at))
 	}
 	for _, url := range urls {
-		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10})
+		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: 10,
+		})
 		if err != nil {
 			return fmt.Errorf("simhub: receive from queue %s: %w", url, err)
 		}

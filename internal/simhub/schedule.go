@@ -110,7 +110,8 @@ func newScheduler(s Schedule) *Scheduler {
 // bubbleTime is the virtual time.
 func bubbleTime() time.Time { return time.Now() } //nolint:forbidigo // the clock of the bubble
 
-// weights of what may happen next. The invocations differ, so that some come to nearly nothing while others overtake them.
+// weights of what may happen next. The invocations differ, so that some come to nearly nothing while others overtake
+// them.
 const (
 	fastest       = 16
 	deliverWeight = 16
@@ -232,7 +233,8 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 		case s.resting(some):
 			return nil
 		case n == mostDecisions || !now.Before(deadline):
-			return fmt.Errorf("simhub: the hub did not come to rest within %v of virtual time and %d decisions", now.Sub(s.begun), n)
+			return fmt.Errorf("simhub: the hub did not come to rest within %v of virtual time and %d decisions",
+				now.Sub(s.begun), n)
 		case ctx.Err() != nil:
 			return fmt.Errorf("simhub: the hub did not come to rest: %w", context.Cause(ctx))
 		}
@@ -298,7 +300,8 @@ func (s *Scheduler) stormy(now time.Time) bool {
 	return len(s.decisions) < s.schedule.Storm
 }
 
-// pick takes out one of those that are parked, or none: others is the weight of all else that may happen. What is frozen stays.
+// pick takes out one of those that are parked, or none: others is the weight of all else that may happen. What is
+// frozen stays.
 func (s *Scheduler) pick(others int, now time.Time) *point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,8 +345,8 @@ func (s *Scheduler) verdict(p *point) verdict {
 	return goes
 }
 
-// pass lets virtual time pass until the next timer of anybody, which ends with a goroutine parked or a message sent, or until a
-// message is due.
+// pass lets virtual time pass until the next timer of anybody, which ends with a goroutine parked or a message sent, or
+// until a message is due.
 func (s *Scheduler) pass(until time.Time) {
 	from := bubbleTime()
 	t := time.NewTimer(until.Sub(from))

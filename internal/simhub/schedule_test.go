@@ -35,7 +35,8 @@ func everything(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return sum, nil
 }
 
-// scheduled runs everything on a hub with a schedule, a client raising events meanwhile, and returns what happened in order.
+// scheduled runs everything on a hub with a schedule, a client raising events meanwhile, and returns what happened in
+// order.
 func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,13 +56,17 @@ func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		in, err := h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "i-1", Name: "everything", Input: history.Payload("3"), StartID: "start"})
+		in, err := h.Provider.StartOrchestration(t.Context(), provider.Start{
+			InstanceID: "i-1", Name: "everything", Input: history.Payload("3"), StartID: "start",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Scheduler.Go(t.Context(), "client", func(ctx context.Context) {
 			for _, id := range []string{"a", "b"} {
-				m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: "i-1", Name: "unheeded", EventID: id}
+				m := provider.Message{
+					Kind: provider.MessageEventRaised, InstanceID: "i-1", Name: "unheeded", EventID: id,
+				}
 				if err := h.Provider.EnqueueForOrchestrator(ctx, m); err != nil {
 					t.Error(err)
 				}
@@ -70,7 +75,8 @@ func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 		err = errors.Join(h.Scheduler.Run(t.Context(), 24*time.Hour), h.CheckRest(t.Context()))
 		end, endErr := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
 		if err = errors.Join(err, endErr); err != nil || string(end.Output) != "12" {
-			t.Errorf("seed %d: ended with %s, %v\n%s", s.Seed, end.String(), err, strings.Join(h.Scheduler.Tail(30), "\n"))
+			t.Errorf("seed %d: ended with %s, %v\n%s", s.Seed, end.String(), err,
+				strings.Join(h.Scheduler.Tail(30), "\n"))
 		}
 		trace = h.Scheduler.Trace()
 	})
@@ -85,14 +91,17 @@ func stormy(seed uint64) simhub.Schedule {
 func TestOneSeedIsOneOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
-		for name, s := range map[string]simhub.Schedule{"calm": {Seed: seed}, "stormy": stormy(seed), "twins": {Seed: seed, Repeat: 0.2}} {
+		for name, s := range map[string]simhub.Schedule{
+			"calm": {Seed: seed}, "stormy": stormy(seed), "twins": {Seed: seed, Repeat: 0.2},
+		} {
 			one, two := scheduled(t, s), scheduled(t, s)
 			if slices.Equal(one, two) {
 				continue
 			}
 			for i := range min(len(one), len(two)) {
 				if one[i] != two[i] {
-					t.Errorf("%s, seed %d: two runs differ at\n%s\n%s\n%s", name, seed, strings.Join(one[max(0, i-12):i], "\n"), one[i], two[i])
+					t.Errorf("%s, seed %d: two runs differ at\n%s\n%s\n%s", name, seed,
+						strings.Join(one[max(0, i-12):i], "\n"), one[i], two[i])
 					break
 				}
 			}
@@ -119,7 +128,8 @@ func TestOtherSeedsAreOtherOrders(t *testing.T) {
 func TestASeedDoesTheHarmItIsAllowed(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]simhub.Schedule{
-		"CRASHES": {Crash: 0.02}, "FAILS": {Fail: 0.02}, "<-: FAILS": {Lose: 0.02}, "<-: REPEATS": {Repeat: 0.02}, "none": {},
+		"CRASHES": {Crash: 0.02}, "FAILS": {Fail: 0.02}, "<-: FAILS": {Lose: 0.02}, "<-: REPEATS": {Repeat: 0.02},
+		"none": {},
 	} {
 		trace := ""
 		for s.Seed = range 5 {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stepped holds the activities of r, each of which parks before it begins and before its outcome is known. begins, if there is one, is
-// called in between, just before the code.
+// stepped holds the activities of r, each of which parks before it begins and before its outcome is known. begins, if
+// there is one, is called in between, just before the code.
 func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
 	s := perdure.NewRegistry()
 	code := (*registry.Registry)(r)
@@ -69,8 +69,8 @@ func (e *failed) ErrorType() string  { return e.failure.Type }
 func (e *failed) NonRetryable() bool { return e.failure.NonRetryable }
 func (e *failed) Unwrap() error      { return errorOf(e.failure.Cause) }
 
-// apart runs a worker on the records of a batch, but those that are the same attempt as another one after the others: nothing
-// tells their activities apart, and which of the two came first would be left to chance.
+// apart runs a worker on the records of a batch, but those that are the same attempt as another one after the others:
+// nothing tells their activities apart, and which of the two came first would be left to chance.
 type apart struct{ worker recordHandler }
 
 // HandleRecords implements recordHandler.

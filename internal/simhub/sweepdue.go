@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// The watch finds its work by queries. A hub that asks before each move of its clock looks into the table instead, which costs next to nothing. A tick too
-// many is harmless; one too few leaves work undone that a deployed hub does.
+// The watch finds its work by queries. A hub that asks before each move of its clock looks into the table instead,
+// which costs next to nothing. A tick too many is harmless; one too few leaves work undone that a deployed hub does.
 
 // Names of the table's indexes.
 const (
@@ -19,8 +19,8 @@ const (
 	indexByDue       = "byDue"
 )
 
-// The kinds of the index by attention that the watch comes back to by itself, each the beginning of a partition key. A blocked instance is none of
-// them: Deploy runs the watch.
+// The kinds of the index by attention that the watch comes back to by itself, each the beginning of a partition key. A
+// blocked instance is none of them: Deploy runs the watch.
 const (
 	attentionPending  = "pending"  // sorted by when it is due
 	attentionDeleting = "deleting" // sorted by its last progress
@@ -84,8 +84,9 @@ func (s *Sweeper) retentionDue() (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// hasLetters reports whether there are dead letters, and an outage that may have led to them. Others stay where they are: a message that is delivered
-// a hundred times without an outage has no worker that knows its activity, and to pick it up again would keep the hub from coming to rest.
+// hasLetters reports whether there are dead letters, and an outage that may have led to them. Others stay where they
+// are: a message that is delivered a hundred times without an outage has no worker that knows its activity, and to pick
+// it up again would keep the hub from coming to rest.
 func (s *Sweeper) hasLetters() bool {
 	if s.outage.IsZero() {
 		return false
@@ -98,7 +99,8 @@ func (s *Sweeper) hasLetters() bool {
 	return false
 }
 
-// interceptor notes which jobs are under way: each write of one is of the whole item, which has an end of its life when the job is over.
+// interceptor notes which jobs are under way: each write of one is of the whole item, which has an end of its life when
+// the job is over.
 func (s *Sweeper) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		noted := func() error {

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2 minutes.
+// SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2
+// minutes.
 const SweepInterval = 2 * time.Minute
 
 // Sweeper runs the sweeps of a hub (dispatch.Renewer.Sweep) in virtual time, at ticks of SweepInterval after the
@@ -48,7 +49,8 @@ func (s *Sweeper) putMark(table string) error {
 		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "watch#retention"},
 		"mark": &types.AttributeValueMemberS{Value: strconv.Quote(s.began.UTC().Format(time.DateOnly))},
 	}
-	if _, err := s.hub.Cloud.Table.PutItem(s.hub.life, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+	if _, err := s.hub.Cloud.Table.PutItem(s.hub.life,
+		&dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	return nil
@@ -82,7 +84,8 @@ func (s *Sweeper) Step() bool {
 	s.mu.Lock()
 	s.running, s.closed = true, now
 	s.mu.Unlock()
-	// As a client its calls are put in order, and no crash counts them: CrashAt is about the functions that run the code of users.
+	// As a client its calls are put in order, and no crash counts them: CrashAt is about the functions that run the
+	// code of users.
 	ctx := context.WithValue(s.hub.life, invocationKey{}, &invocation{name: "sweeper", client: true})
 	go s.sweep(ctx, s.hub.Timekeeper)
 	return true

@@ -45,7 +45,8 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 	}
 	for _, task := range t.Ended {
 		w.once(t, x.ended, task)
-		if begun, is := x.begun[task.ID]; is && begun.ScheduledInTurn != task.ScheduledInTurn || task.ScheduledInTurn > t.Sequence || task.Outcome == "" || task.EndedAt.Before(task.ScheduledAt) {
+		if begun, is := x.begun[task.ID]; is && begun.ScheduledInTurn != task.ScheduledInTurn ||
+			task.ScheduledInTurn > t.Sequence || task.Outcome == "" || task.EndedAt.Before(task.ScheduledAt) {
 			w.wrongf("turn %d of %s reports an invalid ended task %+v", t.Sequence, t.ExecutionID, task)
 		}
 	}
@@ -101,11 +102,13 @@ func begunIn(events []history.Event) map[int64]*history.Event {
 	return begins
 }
 
-// checkTask holds what was told of a task against the event that began it. silent: nobody tells which waits have ended with the execution.
+// checkTask holds what was told of a task against the event that began it. silent: nobody tells which waits have ended
+// with the execution.
 func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	begun, was := x.begun[e.ID]
 	ended, is := x.ended[e.ID]
-	switch endless := e.Kind == history.DetachedOrchestrationScheduled || silent && e.Kind == history.ExternalEventSubscribed; {
+	switch endless := e.Kind == history.DetachedOrchestrationScheduled ||
+		silent && e.Kind == history.ExternalEventSubscribed; {
 	case was && !isOf(e, begun), is && !isOf(e, ended):
 		return fmt.Errorf("%s was reported as scheduled with %+v, as ended with %+v", e.String(), begun, ended)
 	case w.All && !was:
@@ -119,18 +122,23 @@ func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 
 // told are the kinds of events that begin tasks, and what they begin.
 var told = map[history.Kind]perdure.TaskKind{
-	history.ActivityScheduled: perdure.TaskActivity, history.TimerCreated: perdure.TaskTimer, history.SubOrchestrationScheduled: perdure.TaskSubOrchestration,
-	history.DetachedOrchestrationScheduled: perdure.TaskDetachedOrchestration, history.ExternalEventSubscribed: perdure.TaskExternalEvent,
-	history.ExternalEventSent: perdure.TaskSentEvent, history.UpdateSent: perdure.TaskSentUpdate, history.UpdateAccepted: perdure.TaskUpdate,
+	history.ActivityScheduled: perdure.TaskActivity, history.TimerCreated: perdure.TaskTimer,
+	history.SubOrchestrationScheduled:      perdure.TaskSubOrchestration,
+	history.DetachedOrchestrationScheduled: perdure.TaskDetachedOrchestration,
+	history.ExternalEventSubscribed:        perdure.TaskExternalEvent,
+	history.ExternalEventSent:              perdure.TaskSentEvent, history.UpdateSent: perdure.TaskSentUpdate,
+	history.UpdateAccepted: perdure.TaskUpdate,
 }
 
 // isOf reports whether a task is what an event began.
 func isOf(e *history.Event, task perdure.TaskInfo) bool {
 	due := task.Kind != perdure.TaskTimer || e.FireAt.Equal(task.DueAt)
-	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.DisplayName() && task.InstanceID == e.InstanceID && task.ScheduledAt.Equal(e.Time) && due
+	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.DisplayName() &&
+		task.InstanceID == e.InstanceID && task.ScheduledAt.Equal(e.Time) && due
 }
 
-// endsWithoutCode reports whether the code of an execution may have had no part in its end, and told nothing of its waits.
+// endsWithoutCode reports whether the code of an execution may have had no part in its end, and told nothing of its
+// waits.
 func endsWithoutCode(events []history.Event) bool { return events[len(events)-1].EndsWithoutCode() }
 
 // checkEnds holds ends against the outcomes of history: the last one of a task counts.
@@ -149,7 +157,8 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 			continue
 		}
 		end, failure := endOf(e, cancelled[id])
-		if got := ended.Failure; ended.Outcome != end || (got == nil) != (failure == nil) || got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
+		if got := ended.Failure; ended.Outcome != end || (got == nil) != (failure == nil) ||
+			got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
 			errs = append(errs, fmt.Errorf("%s was reported as ended with %+v, want %s", e.String(), ended, end))
 		}
 	}
@@ -159,7 +168,8 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 // endOf is how a task has ended whose last event is e.
 func endOf(e *history.Event, cancelled bool) (perdure.TaskOutcome, *history.Failure) {
 	switch {
-	case cancelled, e.Kind == history.UpdateCompleted && e.Reason != "", e.Error != nil && e.Error.Type == history.TypeCancelled:
+	case cancelled, e.Kind == history.UpdateCompleted && e.Reason != "",
+		e.Error != nil && e.Error.Type == history.TypeCancelled:
 		return perdure.TaskCancelled, nil
 	case e.Error != nil:
 		return perdure.TaskFailed, e.Error

@@ -71,7 +71,9 @@ func (t *Trouble) unavailable(c simaws.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if bubbleTime().Before(t.until[service]) {
-		return &smithy.GenericAPIError{Code: "ServiceUnavailable", Message: service + " is not available", Fault: smithy.FaultServer}
+		return &smithy.GenericAPIError{
+			Code: "ServiceUnavailable", Message: service + " is not available", Fault: smithy.FaultServer,
+		}
 	}
 	return nil
 }

@@ -19,34 +19,46 @@ import (
 
 // Config returns a configuration for clients of a Cloud.
 func Config() aws.Config {
-	return aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("simulated", "simulated", "")}
+	return aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("simulated", "simulated", ""),
+	}
 }
 
 // Clients returns clients of the configuration whose requests c answers.
 func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	cfg = cfg.Copy()
 	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)
-	return dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Bucket: c.Bucket}
+	return dynamo.Clients{
+		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg),
+		Bucket: c.Bucket,
+	}
 }
 
 // answerer answers in the place of the network.
 type answerer struct{ cloud *simaws.Cloud }
 
 func (a answerer) add(stack *middleware.Stack) error {
-	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("simsdk.Keep", keep), middleware.After); err != nil {
+	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("simsdk.Keep", keep),
+		middleware.After); err != nil {
 		return err //nolint:wrapcheck // the SDK names the client and the call
 	}
-	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer), middleware.After) //nolint:wrapcheck // as above
+	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer),
+		middleware.After) //nolint:wrapcheck // as above
 }
 
 type inputKey struct{}
 
 // keep keeps the input: where the request is sent, only its bytes are left.
-func keep(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in) //nolint:wrapcheck // the client's own error
+func keep(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters),
+		in) //nolint:wrapcheck // the client's own error
 }
 
-func (a answerer) answer(ctx context.Context, _ middleware.FinalizeInput, _ middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
+func (a answerer) answer(
+	ctx context.Context, _ middleware.FinalizeInput, _ middleware.FinalizeHandler,
+) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
 	out.Result, err = a.ask(ctx, middleware.GetStackValue(ctx, inputKey{}))
 	return out, m, err
 }

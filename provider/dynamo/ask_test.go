@@ -20,7 +20,9 @@ type function struct {
 	answers []func() (*lambda.InvokeOutput, error)
 }
 
-func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+func (f *function) Invoke(
+	ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options),
+) (*lambda.InvokeOutput, error) {
 	f.asked = append(f.asked, in)
 	answer := f.answers[0]
 	if len(f.answers) > 1 {
@@ -48,7 +50,8 @@ func dying(payload string) func() (*lambda.InvokeOutput, error) {
 
 func asker(t *testing.T, f *function) *dynamo.Provider {
 	t.Helper()
-	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i", Orchestrator: "arn:orchestrator:live"}, dynamo.Clients{Functions: f})
+	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i", Orchestrator: "arn:orchestrator:live"},
+		dynamo.Clients{Functions: f})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +60,15 @@ func asker(t *testing.T, f *function) *dynamo.Provider {
 
 var question = provider.QueryRequest{InstanceID: "order-7", Name: "progress", Input: json.RawMessage(`{"n":1}`)}
 
-// A query is one synchronous invocation of the function behind its alias; what Lambda refuses for the moment is asked again.
+// A query is one synchronous invocation of the function behind its alias; what Lambda refuses for the moment is asked
+// again.
 func TestAskInvokesTheOrchestrator(t *testing.T) {
 	t.Parallel()
-	f := &function{answers: []func() (*lambda.InvokeOutput, error){failing(&types.TooManyRequestsException{}), answering(`{"answer":{"done":3}}`)}}
+	f := &function{
+		answers: []func() (*lambda.InvokeOutput, error){
+			failing(&types.TooManyRequestsException{}), answering(`{"answer":{"done":3}}`),
+		},
+	}
 	answer, err := asker(t, f).QueryInstance(t.Context(), question)
 	if err != nil || string(answer) != `{"done":3}` || len(f.asked) != 2 {
 		t.Fatalf("%s, %v, after %d calls", answer, err, len(f.asked))
@@ -83,34 +91,60 @@ func TestAskWithoutAnAnswer(t *testing.T) {
 		code      provider.QueryCode
 		retryable bool
 	}{
-		"of the handler":       {answer: answering(`{"error":{"instanceId":"order-7","query":"progress","code":"unknown_query","message":"m","known":["a"]}}`), code: provider.QueryHandlerNotFound},
-		"no such instance":     {answer: answering(`{"error":{"code":"not_found"}}`), is: provider.ErrNotFound},
-		"damaged":              {answer: answering(`{"error":{"code":"corrupt","message":"h#3"}}`), is: provider.ErrCorrupt},
-		"the store is away":    {answer: answering(`{"error":{"code":"unavailable"}}`), retryable: true},
-		"a release before":     {answer: answering(`{"batchItemFailures":[]}`), code: provider.QueryUnsupported},
-		"no function":          {answer: failing(&types.ResourceNotFoundException{}), is: provider.ErrQueriesUnsupported},
-		"the function is over": {answer: dying(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 30.00 seconds"}`), code: provider.QueryTimedOut},
-		"the process dies":     {answer: dying(`{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`), code: provider.QueryFunctionFailed},
+		"of the handler": {
+			answer: answering(
+				`{"error":{"instanceId":"order-7","query":"progress","code":"unknown_query","message":"m","known":["a"]}}`,
+			),
+			code: provider.QueryHandlerNotFound,
+		},
+		"no such instance": {answer: answering(`{"error":{"code":"not_found"}}`), is: provider.ErrNotFound},
+		"damaged": {
+			answer: answering(`{"error":{"code":"corrupt","message":"h#3"}}`), is: provider.ErrCorrupt,
+		},
+		"the store is away": {answer: answering(`{"error":{"code":"unavailable"}}`), retryable: true},
+		"a release before":  {answer: answering(`{"batchItemFailures":[]}`), code: provider.QueryUnsupported},
+		"no function": {
+			answer: failing(&types.ResourceNotFoundException{}), is: provider.ErrQueriesUnsupported,
+		},
+		"the function is over": {
+			answer: dying(
+				`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 30.00 seconds"}`,
+			),
+			code: provider.QueryTimedOut,
+		},
+		"the process dies": {
+			answer: dying(`{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`),
+			code:   provider.QueryFunctionFailed,
+		},
 		"throttled throughout": {answer: failing(&types.TooManyRequestsException{}), retryable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){c.answer}}).QueryInstance(t.Context(), question)
+			_, err := asker(t,
+				&function{answers: []func() (*lambda.InvokeOutput, error){c.answer}}).QueryInstance(t.Context(),
+				question)
 			told, _ := errors.AsType[*provider.QueryError](err)
 			failed, _ := errors.AsType[*provider.Error](err)
 			switch {
-			case c.is != nil && !errors.Is(err, c.is), c.code != "" && (told == nil || told.Code != c.code), c.retryable && (failed == nil || !failed.Retryable), err == nil:
+			case c.is != nil && !errors.Is(err, c.is), c.code != "" && (told == nil || told.Code != c.code),
+				c.retryable && (failed == nil || !failed.Retryable), err == nil:
 				t.Errorf("%T %v", err, err)
 			}
 		})
 	}
-	if answer, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":null}`)}}).QueryInstance(t.Context(), question); err != nil || string(answer) != "null" {
+	if answer, err := asker(t,
+		&function{answers: []func() (
+			*lambda.InvokeOutput, error,
+		){answering(`{"answer":null}`)}}).QueryInstance(t.Context(), question); err != nil || string(answer) != "null" {
 		t.Errorf("null: %s, %v", answer, err)
 	}
 	over, stop := context.WithTimeout(t.Context(), 0)
 	defer stop()
-	_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":1}`)}}).QueryInstance(over, question)
-	if told, ok := errors.AsType[*provider.QueryError](err); !ok || told.Code != provider.QueryTimedOut || !errors.Is(err, context.DeadlineExceeded) {
+	_, err := asker(t,
+		&function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":1}`)}}).QueryInstance(over,
+		question)
+	if told, ok := errors.AsType[*provider.QueryError](err); !ok || told.Code != provider.QueryTimedOut ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no time: %v", err)
 	}
 	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i"}, dynamo.Clients{})

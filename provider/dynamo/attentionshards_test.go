@@ -31,7 +31,9 @@ type blockedHub struct {
 func newBlockedHub(t *testing.T) blockedHub {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+	}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -44,12 +46,15 @@ func (h blockedHub) put(id, attention, build string, at time.Time) {
 	h.t.Helper()
 	it := map[string]types.AttributeValue{}
 	for name, v := range map[string]string{
-		"pk": "i#" + id, "sk": "i", "gs": "0", "created": formatted(at) + "#x", "updated": formatted(at), "status": "Blocked", "name": "order",
-		"startId": "s", "execution": "x", "attention": attention, "blockedBy": build, "diagnosis": `{"type":"unregistered","message":"m"}`,
+		"pk": "i#" + id, "sk": "i", "gs": "0", "created": formatted(at) + "#x", "updated": formatted(at),
+		"status": "Blocked", "name": "order",
+		"startId": "s", "execution": "x", "attention": attention, "blockedBy": build,
+		"diagnosis": `{"type":"unregistered","message":"m"}`,
 	} {
 		it[name] = &types.AttributeValueMemberS{Value: v}
 	}
-	if _, err := h.cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	if _, err := h.cloud.Table.PutItem(h.t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -83,8 +88,8 @@ func partition(n int) string {
 	return fmt.Sprint("blocked#", n)
 }
 
-// Instances of this release and of earlier ones, many of them blocked at one time, are listed once each, the latest first,
-// by pages of any size.
+// Instances of this release and of earlier ones, many of them blocked at one time, are listed once each, the latest
+// first, by pages of any size.
 func TestListBlocked_partitions_areMerged(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
@@ -119,7 +124,8 @@ func TestListBlocked_partitions_areMerged(t *testing.T) {
 	}
 }
 
-// A list that an earlier release has begun goes on with this one: its cursor has no partition, and it knew the first alone.
+// A list that an earlier release has begun goes on with this one: its cursor has no partition, and it knew the first
+// alone.
 func TestListBlocked_cursorOfAnEarlierRelease_goesOn(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
@@ -200,13 +206,14 @@ func (h blockedHub) found(ctx context.Context, pages int) (ids []string) {
 // report makes a build the last to report.
 func (h blockedHub) report(build string) {
 	h.t.Helper()
-	if err := h.PutBuild(h.t.Context(), provider.Build{ID: build, Orchestrations: map[string][]string{"order": {""}}}); err != nil {
+	if err := h.PutBuild(h.t.Context(),
+		provider.Build{ID: build, Orchestrations: map[string][]string{"order": {""}}}); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// Each blocked instance is found once in a round, in whatever partition it is and whenever a look ends, and so is what was
-// blocked since in a partition that the round has passed.
+// Each blocked instance is found once in a round, in whatever partition it is and whenever a look ends, and so is what
+// was blocked since in a partition that the round has passed.
 func TestBlockedInstances_partitions_areFoundOnceEach(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []int{1, 2, 5, 100} {
@@ -233,7 +240,8 @@ func TestBlockedInstances_partitions_areFoundOnceEach(t *testing.T) {
 			want = append(want, "since")
 			slices.Sort(want)
 			if slices.Sort(got); !slices.Equal(got, want) {
-				t.Errorf("%d are found, %d of them different, want %d", len(got), len(slices.Compact(slices.Clone(got))), len(want))
+				t.Errorf("%d are found, %d of them different, want %d", len(got),
+					len(slices.Compact(slices.Clone(got))), len(want))
 			}
 		})
 	}

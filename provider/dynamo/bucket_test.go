@@ -74,7 +74,8 @@ func configOf(region string, give answer) (aws.Config, *answers) {
 
 // again reports whether the SDK repeats a call after an error, as the provider does.
 func again(err error) bool {
-	for _, r := range append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}) {
+	for _, r := range append(retry.DefaultRetryables,
+		retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}) {
 		if is := r.IsErrorRetryable(err); is != aws.UnknownTernary {
 			return is == aws.TrueTernary
 		}
@@ -129,8 +130,10 @@ func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
 	if err := b.CopyObject(t.Context(), "bucket", "from", "to"); err == nil || !again(err) {
 		t.Errorf("a copy: %v", err)
 	}
-	b, _ = bucketOf(t, "eu-central-1", says(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
-	if err := b.DeleteObjects(t.Context(), "bucket", []string{"one", "two"}); err == nil || !again(err) || !strings.Contains(err.Error(), "one") {
+	b, _ = bucketOf(t, "eu-central-1",
+		says(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
+	if err := b.DeleteObjects(t.Context(), "bucket", []string{"one", "two"}); err == nil || !again(err) ||
+		!strings.Contains(err.Error(), "one") {
 		t.Errorf("a deletion: %v", err)
 	}
 }
@@ -140,7 +143,8 @@ func TestWhereABucketIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ region, bucket, url string }{
 		{"eu-central-1", "payloads", "https://payloads.s3.eu-central-1.amazonaws.com/hub/x/00/e/1"},
-		{"eu-central-1", "pay.loads", "https://s3.eu-central-1.amazonaws.com/pay.loads/hub/x/00/e/1"}, // its name is in no certificate
+		// its name is in no certificate
+		{"eu-central-1", "pay.loads", "https://s3.eu-central-1.amazonaws.com/pay.loads/hub/x/00/e/1"},
 		{"cn-north-1", "payloads", "https://payloads.s3.cn-north-1.amazonaws.com.cn/hub/x/00/e/1"},
 	} {
 		b, a := bucketOf(t, c.region, says(http.StatusOK, ""))
@@ -152,7 +156,8 @@ func TestWhereABucketIs(t *testing.T) {
 			t.Errorf("%s, want %s", req.URL, c.url)
 		}
 		sent, err := io.ReadAll(req.Body)
-		if signed := req.Header.Get("Authorization"); err != nil || !bytes.Equal(sent, []byte("{}")) || !strings.Contains(signed, "x-amz-content-sha256") || !strings.Contains(signed, "/"+c.region+"/s3/") {
+		if signed := req.Header.Get("Authorization"); err != nil || !bytes.Equal(sent, []byte("{}")) ||
+			!strings.Contains(signed, "x-amz-content-sha256") || !strings.Contains(signed, "/"+c.region+"/s3/") {
 			t.Errorf("%q, %v, signed %s", sent, err, signed)
 		}
 	}

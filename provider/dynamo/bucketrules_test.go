@@ -26,7 +26,12 @@ func TestTheRulesByWhichABucketForgets(t *testing.T) {
 		return got, a, err
 	}
 	got, a, err := rules(says(http.StatusOK, lifecycle))
-	want := []dynamo.ExpiryRule{{Prefix: "orders/m/", Days: 60}, {Prefix: "old/", Days: 7}, {Prefix: "tagged/", Filtered: true, Days: 1}, {Filtered: true}}
+	want := []dynamo.ExpiryRule{
+		{Prefix: "orders/m/", Days: 60},
+		{Prefix: "old/", Days: 7},
+		{Prefix: "tagged/", Filtered: true, Days: 1},
+		{Filtered: true},
+	}
 	if err != nil || !slices.Equal(got, want) || a.got[0].URL.RawQuery != "lifecycle=" {
 		t.Errorf("%+v, %v, of %s", got, err, a.got[0].URL)
 	}

@@ -30,7 +30,11 @@ func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		p := newCaller(t, func(context.Context) (string, error) { asked++; time.Sleep(time.Second); return "alice", nil })
+		p := newCaller(t, func(context.Context) (string, error) {
+			asked++
+			time.Sleep(time.Second)
+			return "alice", nil
+		})
 		var starts sync.WaitGroup
 		for range 1000 {
 			starts.Go(func() {
@@ -82,22 +86,31 @@ type answering struct {
 func (a answering) Do(r *http.Request) (*http.Response, error) {
 	b, err := io.ReadAll(r.Body)
 	*a.asked = append(*a.asked, string(b))
-	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, err
+	return &http.Response{
+		StatusCode: a.status, Header: http.Header{"Content-Type": {"text/xml"}},
+		Body: io.NopCloser(strings.NewReader(a.body)), Request: r,
+	}, err
 }
 
 func TestSTSIsAskedByTheSDK(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	cfg := func(status int, body string) aws.Config {
-		return aws.Config{Region: "eu-central-1", HTTPClient: answering{status, body, &asked}, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
-		})}
+		return aws.Config{
+			Region: "eu-central-1", HTTPClient: answering{status, body, &asked},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
+			}),
+		}
 	}
-	got, err := askSTS(cfg(http.StatusOK, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
-	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 || !strings.Contains(asked[0], "Action=GetCallerIdentity") {
+	got, err := askSTS(cfg(http.StatusOK,
+		`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
+	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 ||
+		!strings.Contains(asked[0], "Action=GetCallerIdentity") {
 		t.Errorf("%q, %v, asked %q", got, err, asked)
 	}
-	if _, err := askSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 || errors.Is(err, context.Canceled) {
+	if _, err := askSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 ||
+		errors.Is(err, context.Canceled) {
 		t.Errorf("%v, asked %q", err, asked)
 	}
 }

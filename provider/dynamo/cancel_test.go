@@ -42,7 +42,9 @@ type blinkers struct {
 	hide func(out *dynamodb.QueryOutput)
 }
 
-func (b blinkers) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (b blinkers) Query(
+	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	out, err := b.Table.Query(ctx, in, o...)
 	if err == nil && b.hide != nil {
 		b.hide(out)
@@ -54,9 +56,15 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 	t.Helper()
 	b := &bench{t: t, id: 1, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	b.cloud = simaws.New(simaws.WithTable(table()))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: b.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: b.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+		WorkQueues: map[string]string{},
+	}
 	var err error
-	b.p, err = dynamo.New(where, dynamo.Clients{Table: blinkers{b.cloud.Table, hide}, Queues: b.cloud.Queues}, dynamo.WithClock(func() time.Time { return b.now }))
+	b.p, err = dynamo.New(where, dynamo.Clients{Table: blinkers{b.cloud.Table, hide}, Queues: b.cloud.Queues},
+		dynamo.WithClock(func() time.Time {
+			return b.now
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +78,10 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 
 // turn returns the next turn, which cancels an activity for a reason; it cancels none for the id 0.
 func (b *bench) turn(id int64, reason string) *provider.Turn {
-	t := &provider.Turn{InstanceID: "a", Head: b.head, Events: []history.Event{{ID: b.id + 1, Kind: history.TurnStarted, Time: b.now, Version: "1"}}}
+	t := &provider.Turn{
+		InstanceID: "a", Head: b.head,
+		Events: []history.Event{{ID: b.id + 1, Kind: history.TurnStarted, Time: b.now, Version: "1"}},
+	}
 	if id > 0 {
 		t.Cancels = provider.Cancels{{IDs: []history.Range{{First: id, Last: id}}, Reason: reason, At: b.now}}
 		if last := b.block.Last; !b.unchained {
@@ -94,7 +105,8 @@ func (b *bench) commit(t *provider.Turn) {
 func (b *bench) put(it map[string]types.AttributeValue) {
 	b.t.Helper()
 	it["pk"] = &types.AttributeValueMemberS{Value: "x#" + b.head.ExecutionID}
-	if _, err := b.cloud.Table.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	if _, err := b.cloud.Table.PutItem(b.t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -119,7 +131,9 @@ func (b *bench) wantReasons(from int64, want ...string) provider.Cancels {
 func old(reasons ...string) string {
 	var entries []map[string]any
 	for i, reason := range reasons {
-		entries = append(entries, map[string]any{"ids": [][2]int{{i + 1, i + 1}}, "reason": reason, "at": "2026-11-22T12:00:00Z"})
+		entries = append(entries, map[string]any{
+			"ids": [][2]int{{i + 1, i + 1}}, "reason": reason, "at": "2026-11-22T12:00:00Z",
+		})
 	}
 	doc, err := json.Marshal(entries)
 	if err != nil {
@@ -129,7 +143,9 @@ func old(reasons ...string) string {
 }
 
 func mark(doc string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"sk": &types.AttributeValueMemberS{Value: "c"}, "cancels": &types.AttributeValueMemberS{Value: doc}}
+	return map[string]types.AttributeValue{
+		"sk": &types.AttributeValueMemberS{Value: "c"}, "cancels": &types.AttributeValueMemberS{Value: doc},
+	}
 }
 
 func sortKey(it map[string]types.AttributeValue) string {
@@ -158,8 +174,10 @@ func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
 	b.wantReasons(5, "first", "second", "third", "fourth", "")
 
 	// The previous release deletes: it only knows c.
-	b.put(mark(strings.TrimSuffix(old("first", "second", "third"), "]") + `,{"open":true,"reason":"instance_deleted","at":"2026-11-22T12:00:00Z"}]`))
-	if c := b.wantReasons(0, "first", "second", "third", "fourth", "instance_deleted"); !c.Of(4).Deleted || !c.Of(99).Deleted {
+	b.put(mark(strings.TrimSuffix(old("first", "second", "third"), "]") +
+		`,{"open":true,"reason":"instance_deleted","at":"2026-11-22T12:00:00Z"}]`))
+	if c := b.wantReasons(0, "first", "second", "third", "fourth", "instance_deleted"); !c.Of(4).Deleted ||
+		!c.Of(99).Deleted {
 		t.Errorf("nobody is told that the instance is deleted: %+v", c)
 	}
 }
@@ -179,9 +197,13 @@ func TestALargeRecordOfTheReleaseBeforeIsRead(t *testing.T) {
 	packed := w.EncodeAll([]byte(old(reasons...)), nil)
 	half := len(packed) / 2
 	for sk, part := range map[string][]byte{"c#000": packed[:half], "c#001": packed[half:]} {
-		b.put(map[string]types.AttributeValue{"sk": &types.AttributeValueMemberS{Value: sk}, "zstd": &types.AttributeValueMemberB{Value: part}})
+		b.put(map[string]types.AttributeValue{
+			"sk": &types.AttributeValueMemberS{Value: sk}, "zstd": &types.AttributeValueMemberB{Value: part},
+		})
 	}
-	b.put(map[string]types.AttributeValue{"sk": &types.AttributeValueMemberS{Value: "c"}, "parts": &types.AttributeValueMemberN{Value: "2"}})
+	b.put(map[string]types.AttributeValue{
+		"sk": &types.AttributeValueMemberS{Value: "c"}, "parts": &types.AttributeValueMemberN{Value: "2"},
+	})
 	b.commit(b.turn(3001, "of this release"))
 	b.wantReasons(0, append(reasons, "of this release", "")...)
 	b.wantReasons(1, append(reasons, "of this release", "")...)
@@ -198,7 +220,9 @@ func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 	t.Helper()
 	hidden := ""
 	b = newBench(t, func(out *dynamodb.QueryOutput) {
-		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == hidden })
+		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool {
+			return sortKey(it) == hidden
+		})
 	})
 	return b, func(sk string) { hidden = sk }
 }
@@ -233,9 +257,11 @@ func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
 			hide("")
 			got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 			if err != nil || got.Of(late).Reason != "late" {
-				t.Errorf("%+v, the reader's clock %v ahead: read from %d on, %v: a worker never sees it", c, ahead, from, err)
+				t.Errorf("%+v, the reader's clock %v ahead: read from %d on, %v: a worker never sees it", c, ahead,
+					from, err)
 			}
-			if got, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || len(got) > 0 || next != b.head.Segment+1 {
+			if got, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || len(got) > 0 ||
+				next != b.head.Segment+1 {
 				t.Errorf("%+v: read on from %d, %d decisions, %v: all is known", c, next, len(got), err)
 			}
 		}
@@ -248,7 +274,9 @@ func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
 	hidden := 2
 	b := newBench(t, func(out *dynamodb.QueryOutput) {
 		if hidden--; hidden >= 0 {
-			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == "b#0000000001" })
+			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool {
+				return sortKey(it) == "b#0000000001"
+			})
 		}
 	})
 	b.commit(b.turn(1, "first"))
@@ -320,7 +348,9 @@ func TestHalfATurnOfCancelsIsReadAgain(t *testing.T) {
 	})
 	turn := b.turn(1, "first")
 	for id := range int64(600) {
-		turn.Cancels = append(turn.Cancels, provider.ActivityCancel{IDs: []history.Range{{First: id + 2, Last: id + 2}}, Reason: noise(id), At: b.now})
+		turn.Cancels = append(turn.Cancels, provider.ActivityCancel{
+			IDs: []history.Range{{First: id + 2, Last: id + 2}}, Reason: noise(id), At: b.now,
+		})
 	}
 	b.commit(turn)
 	hidden = 2
@@ -356,7 +386,9 @@ func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 				b.commit(b.turn(int64(n+1), "select_loser"))
 			}
 			end := b.turn(0, "")
-			end.Events = append(end.Events, history.Event{ID: b.id + 2, Kind: history.OrchestrationCompleted, Time: b.now, Output: history.Payload("1")})
+			end.Events = append(end.Events, history.Event{
+				ID: b.id + 2, Kind: history.OrchestrationCompleted, Time: b.now, Output: history.Payload("1"),
+			})
 			end.Retention = time.Hour
 			b.commit(end)
 			b.now = b.now.Add(72 * time.Hour)
@@ -370,7 +402,9 @@ func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 			}
 			out, err := b.cloud.Table.Query(t.Context(), &dynamodb.QueryInput{
 				TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
-				ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "x#" + b.head.ExecutionID}},
+				ExpressionAttributeValues: map[string]types.AttributeValue{
+					":pk": &types.AttributeValueMemberS{Value: "x#" + b.head.ExecutionID},
+				},
 			})
 			if err != nil {
 				t.Fatal(err)

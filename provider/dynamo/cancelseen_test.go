@@ -20,7 +20,9 @@ func TestNoReaderMissesADecisionThatItDoesNotSeeYet(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		hidden := map[string]bool{}
 		b := newBench(t, func(out *dynamodb.QueryOutput) {
-			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return hidden[sortKey(it)] })
+			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool {
+				return hidden[sortKey(it)]
+			})
 		})
 		from := int64(rapid.IntRange(0, 5).Draw(r, "from"))
 		heard, decided := map[int64]bool{}, map[int64]int64{} // by activity; the segment

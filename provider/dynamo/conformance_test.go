@@ -28,14 +28,17 @@ func TestConformanceWithSchedules(t *testing.T) {
 // Where each turn but the first is rolled up, nothing is another's to see.
 func TestConformanceWithRollups(t *testing.T) {
 	t.Parallel()
-	conformance(t, func(c *dynamotest.Cloud, _ *simaws.Cloud) { c.Options = []dynamo.Option{dynamoknobs.WithRollup(1)} })
+	conformance(t, func(c *dynamotest.Cloud, _ *simaws.Cloud) {
+		c.Options = []dynamo.Option{dynamoknobs.WithRollup(1)}
+	})
 }
 
 func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 	t.Helper()
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{
-			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.VirtualTime, providertest.Polling, providertest.StrictLocks,
+			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.VirtualTime,
+			providertest.Polling, providertest.StrictLocks,
 			providertest.LargePayloads,
 		},
 		Want: providertest.Report{Ran: 447},
@@ -51,7 +54,13 @@ func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
 		Indexes: []simaws.Index{
-			{Name: "byCreation", PartitionKey: "gs", SortKey: "created", Include: []string{"status", "name", "version", "execution", "number", "updated", "tags", "parent", "startAt", "customStatus"}},
+			{
+				Name: "byCreation", PartitionKey: "gs", SortKey: "created",
+				Include: []string{
+					"status", "name", "version", "execution", "number", "updated", "tags", "parent", "startAt",
+					"customStatus",
+				},
+			},
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated", Include: []string{"blockedBy"}},
 			{Name: "byDue", PartitionKey: "due", SortKey: "created", Include: []string{}},
 		},
@@ -64,7 +73,9 @@ func inMemory(t *testing.T, c providertest.Config, with func(*dynamotest.Cloud, 
 	place := dynamotest.Cloud{
 		Table: cloud.Table, Queues: cloud.Queues, Bucket: cloud.Bucket, BucketName: "payloads",
 		CreateQueue: func(name string, visibility time.Duration) string {
-			return cloud.Queues.Create(name, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
+			return cloud.Queues.Create(name, simaws.QueueConfig{
+				VisibilityTimeout: visibility, PerGroupDeduplication: true,
+			})
 		},
 	}
 	with(&place, cloud)

@@ -19,13 +19,16 @@ import (
 func TestAPageIsOneQueryAShard(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+	}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 400 {
-		if _, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: fmt.Sprint("i", n), Name: "order", StartID: "s"}); err != nil {
+		if _, err := p.StartOrchestration(t.Context(),
+			provider.Start{InstanceID: fmt.Sprint("i", n), Name: "order", StartID: "s"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +50,9 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+	}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +61,8 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 		at := time.Unix(int64(n), 0).UTC().Format("2006-01-02T15:04:05.000Z")
 		it := map[string]types.AttributeValue{}
 		for name, v := range map[string]string{
-			"pk": fmt.Sprint("i#", n), "sk": "i", "gs": fmt.Sprint(n % 16), "created": fmt.Sprintf("%s#%08x", at, n), "updated": at, "status": "Completed", "name": "order",
+			"pk": fmt.Sprint("i#", n), "sk": "i", "gs": fmt.Sprint(n % 16), "created": fmt.Sprintf("%s#%08x", at, n),
+			"updated": at, "status": "Completed", "name": "order",
 			"startId": "s", "execution": "x",
 		} {
 			it[name] = &types.AttributeValueMemberS{Value: v}
@@ -66,7 +72,8 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 				it[name] = &types.AttributeValueMemberS{Value: v}
 			}
 		}
-		if _, err := cloud.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		if _, err := cloud.Table.PutItem(t.Context(),
+			&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +87,9 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 	t.Parallel()
 	const many = 200_000
 	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"},
-		map[string]string{"version": "1.0.0", "tags": `{"k":"v"}`, "parent": `{"instanceId":"p","executionId":"x","eventId":2}`}, map[string]string{"name": "refund"})
+		map[string]string{
+			"version": "1.0.0", "tags": `{"k":"v"}`, "parent": `{"instanceId":"p","executionId":"x","eventId":2}`,
+		}, map[string]string{"name": "refund"})
 	for name, c := range map[string]struct {
 		q    provider.ListQuery
 		want []string
@@ -92,7 +101,9 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 		"tag":             {provider.ListQuery{Tags: map[string]string{"k": "v"}}, []string{"149999"}},
 		"parent":          {provider.ListQuery{Parent: "p"}, []string{"149999"}},
 		"version":         {provider.ListQuery{Version: "1.0.0"}, []string{"149999"}},
-		"before":          {provider.ListQuery{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"}},
+		"before": {
+			provider.ListQuery{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"},
+		},
 	} {
 		var found []string
 		pages, most := 0, int64(0)
@@ -118,20 +129,33 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 	t.Parallel()
 	blocked := func(name, at string) map[string]string {
-		return map[string]string{"status": "Blocked", "attention": "blocked", "blockedBy": "b1", "updated": at, "diagnosis": `{"type":"unregistered","message":"m"}`, "name": name}
+		return map[string]string{
+			"status": "Blocked", "attention": "blocked", "blockedBy": "b1", "updated": at,
+			"diagnosis": `{"type":"unregistered","message":"m"}`, "name": name,
+		}
 	}
 	gone := blocked("order", "2026-01-05T00:00:00.000Z")
 	gone["status"] = "Running" // the index does not show it yet
-	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone, blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
-		map[string]string{"status": "Deleting", "attention": "deleting", "deleting": "x", "updated": "2026-01-02T00:00:00.000Z"})
+	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone,
+		blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
+		map[string]string{
+			"status": "Deleting", "attention": "deleting", "deleting": "x", "updated": "2026-01-02T00:00:00.000Z",
+		})
 	for name, c := range map[string]struct {
 		q    provider.ListQuery
 		want []string
 	}{
-		"blocked":         {provider.ListQuery{Status: provider.StatusBlocked}, []string{"29999", "9999", "39999"}},
-		"one by one":      {provider.ListQuery{Status: provider.StatusBlocked, Limit: 1}, []string{"29999", "9999", "39999"}},
-		"of a name":       {provider.ListQuery{Status: provider.StatusBlocked, Name: "order", Limit: 1}, []string{"9999", "39999"}},
-		"started later":   {provider.ListQuery{Status: provider.StatusBlocked, StartedAfter: time.Unix(20_000, 0)}, []string{"29999", "39999"}},
+		"blocked": {provider.ListQuery{Status: provider.StatusBlocked}, []string{"29999", "9999", "39999"}},
+		"one by one": {
+			provider.ListQuery{Status: provider.StatusBlocked, Limit: 1}, []string{"29999", "9999", "39999"},
+		},
+		"of a name": {
+			provider.ListQuery{Status: provider.StatusBlocked, Name: "order", Limit: 1}, []string{"9999", "39999"},
+		},
+		"started later": {
+			provider.ListQuery{Status: provider.StatusBlocked, StartedAfter: time.Unix(20_000, 0)},
+			[]string{"29999", "39999"},
+		},
 		"being deleted":   {provider.ListQuery{Status: provider.StatusDeleting}, []string{"49999"}},
 		"of another name": {provider.ListQuery{Status: provider.StatusDeleting, Name: "refund"}, nil},
 	} {
@@ -144,7 +168,9 @@ func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 			}
 			for _, in := range page.Instances {
 				found = append(found, in.InstanceID)
-				if in.Status == provider.StatusBlocked && (in.Diagnosis == nil || in.Diagnosis.Type != "unregistered") || in.StartID != "s" || in.CreatedAt.IsZero() {
+				if in.Status == provider.StatusBlocked &&
+					(in.Diagnosis == nil || in.Diagnosis.Type != "unregistered") || in.StartID != "s" ||
+					in.CreatedAt.IsZero() {
 					t.Errorf("%s: %+v is not complete", name, in)
 				}
 			}

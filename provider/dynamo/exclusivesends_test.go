@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
-// keyed are the entries of activities with exclusive keys, in the order of their calls, each with an input of so many bytes.
+// keyed are the entries of activities with exclusive keys, in the order of their calls, each with an input of so many
+// bytes.
 func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqueue.Entry) {
 	t.Helper()
 	for i, key := range keys {
@@ -29,8 +30,8 @@ func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqu
 	return all
 }
 
-// What is sent side by side has of a key what lies in one batch, in the order of its calls: of two batches either may be first. Ten of a key are one batch, and not ten
-// rounds, as far as SQS takes them in one.
+// What is sent side by side has of a key what lies in one batch, in the order of its calls: of two batches either may
+// be first. Ten of a key are one batch, and not ten rounds, as far as SQS takes them in one.
 func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -81,12 +82,15 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	}
 }
 
-// Dead letters of one key that are redriven are as many as there are: they are sent one batch after the other, each of what SQS takes.
+// Dead letters of one key that are redriven are as many as there are: they are sent one batch after the other, each of
+// what SQS takes.
 func TestR29ManyOfAKeyInOrder(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int][]int{10: {10, 10, 5}, 400 << 10: {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}} {
 		var got []int
-		for _, batch := range sqsqueue.Batches(keyed(t, slices.Repeat([]string{"a"}, 25), func(string) int { return bytes })) {
+		for _, batch := range sqsqueue.Batches(keyed(t, slices.Repeat([]string{"a"}, 25), func(string) int {
+			return bytes
+		})) {
 			got = append(got, len(batch))
 		}
 		if !slices.Equal(got, want) {

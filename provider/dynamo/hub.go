@@ -98,7 +98,9 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.Log = l } 
 // defaults returns the settings before options are applied.
 func defaults() settings {
 	return settings{
-		Now:          func() time.Time { return time.Now().Round(0) }, //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
+		Now: func() time.Time {
+			return time.Now().Round(0)
+		}, //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
 		Log:          slog.Default(),
 		LongestDelay: dynamoknobs.LongestDelay,
 		ScheduleLead: dynamoknobs.ScheduleLead,

@@ -12,7 +12,11 @@ func TestNewNamesWhatAHubLacks(t *testing.T) {
 	t.Parallel()
 	whole := dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "u"}
 	for field, spoil := range map[string]func(*dynamo.HubConfig){
-		"hub": func(h *dynamo.HubConfig) { h.Name = "" }, "table": func(h *dynamo.HubConfig) { h.Table = "" }, "inboxUrl": func(h *dynamo.HubConfig) { h.InboxURL = "" },
+		"hub": func(h *dynamo.HubConfig) {
+			h.Name = ""
+		}, "table": func(h *dynamo.HubConfig) {
+			h.Table = ""
+		}, "inboxUrl": func(h *dynamo.HubConfig) { h.InboxURL = "" },
 	} {
 		h := whole
 		spoil(&h)

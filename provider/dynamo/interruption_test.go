@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Interleaving: somebody stops an instance while the table takes no notes, for whatever reason. The message is sent all the same, a second later at
-// the most, however many instances it is about.
+// Interleaving: somebody stops an instance while the table takes no notes, for whatever reason. The message is sent all
+// the same, a second later at the most, however many instances it is about.
 func TestR20ANoteThatHangsHoldsUpNoMessage(t *testing.T) {
 	t.Parallel()
 	for _, instances := range []int{1, 10} {
@@ -30,14 +30,19 @@ func TestR20ANoteThatHangsHoldsUpNoMessage(t *testing.T) {
 					return next()
 				}
 				cloud := simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(hang))
-				where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
+				where := dynamo.HubConfig{
+					Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+					WorkQueues: map[string]string{},
+				}
 				p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 				if err != nil {
 					t.Fatal(err)
 				}
 				var ms []provider.Message
 				for i := range instances {
-					ms = append(ms, provider.Message{Kind: provider.MessageCancel, InstanceID: fmt.Sprint("i", i), Reason: "requested"})
+					ms = append(ms, provider.Message{
+						Kind: provider.MessageCancel, InstanceID: fmt.Sprint("i", i), Reason: "requested",
+					})
 				}
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()

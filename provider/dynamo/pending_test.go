@@ -42,7 +42,9 @@ type measured struct {
 	base uint64
 }
 
-func (m *measured) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (m *measured) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		n := 0
 		for e, err := range m.Provider.ReadHistory(ctx, instanceID, executionID, after) {
@@ -61,14 +63,17 @@ func newWaitingHub(t *testing.T) *waitingHub {
 	t.Helper()
 	h := &waitingHub{t: t, segments: 1, events: 1}
 	h.cloud = simaws.New(simaws.WithTable(simaws.TableConfig{
-		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{{Name: table.IndexByCreation, PartitionKey: table.AttrShard, SortKey: table.AttrCreated}},
+		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{
+			{Name: table.IndexByCreation, PartitionKey: table.AttrShard, SortKey: table.AttrCreated},
+		},
 	}))
 	var err error
 	where := HubConfig{Name: "h", Table: "perdure", InboxURL: h.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	if h.provider, err = New(where, Clients{Table: h.cloud.Table, Queues: h.cloud.Queues}); err != nil {
 		t.Fatal(err)
 	}
-	if h.instance, err = h.provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "i", Name: "order", StartID: "s"}); err != nil {
+	if h.instance, err = h.provider.StartOrchestration(t.Context(),
+		provider.Start{InstanceID: "i", Name: "order", StartID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -83,7 +88,8 @@ func heap() uint64 {
 
 func (h *waitingHub) put(it table.Item) {
 	h.t.Helper()
-	if _, err := h.cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: &h.provider.hub.Table, Item: it}); err != nil {
+	if _, err := h.cloud.Table.PutItem(h.t.Context(),
+		&dynamodb.PutItemInput{TableName: &h.provider.hub.Table, Item: it}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -104,7 +110,9 @@ func (h *waitingHub) commit(events ...history.Event) {
 		h.events++
 		events[i].ID, events[i].Time = h.events, time.Unix(h.segments, 0).UTC()
 	}
-	items, err := segments.Encode(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
+	items, err := segments.Encode(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{
+		Sequence: h.segments, Events: events,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -125,7 +133,8 @@ func (h *waitingHub) pending(limit int) client.Pending {
 		h.t.Fatal(err)
 	}
 	took, counts := time.Since(began), h.cloud.Counts()
-	h.t.Logf("%d pending, %d shown, of a history of %.1f MB: %v, %d queries, %d single reads, %.1f MB held at the most", p.Total, len(p.Items), float64(h.stored)/(1<<20),
+	h.t.Logf("%d pending, %d shown, of a history of %.1f MB: %v, %d queries, %d single reads, %.1f MB held at the most",
+		p.Total, len(p.Items), float64(h.stored)/(1<<20),
 		took.Round(time.Millisecond), counts["DynamoDB.Query"], counts["DynamoDB.GetItem"], float64(h.peak)/(1<<20))
 	return p
 }
@@ -138,28 +147,37 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 	scheduled[0].Kind = history.TurnStarted
 	for i := range 100_000 {
 		scheduled = append(scheduled, history.Event{
-			Kind: history.ActivityScheduled, Name: "resize", Queue: "default", Input: fmt.Appendf(nil, `{"image":"s3://bucket/image-%d.png"}`, i),
-			Retry: &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 2, Jitter: 0.2},
+			Kind: history.ActivityScheduled, Name: "resize", Queue: "default",
+			Input: fmt.Appendf(nil, `{"image":"s3://bucket/image-%d.png"}`, i),
+			Retry: &history.RetryPolicy{
+				InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 2, Jitter: 0.2,
+			},
 		})
 	}
 	h.commit(scheduled...)
-	failure, err := attempts.EncodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
+	failure, err := attempts.EncodeFailure(&history.Failure{
+		Type: "ImageError", Message: strings.Repeat("no such image ", 50),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id := int64(50_000); id < 55_000; id++ {
 		it := table.AttemptKey(h.instance.ExecutionID, id)
-		it[attempts.AttrAttempt], it[attempts.AttrAt], it[attempts.AttrFailedAt], it[attempts.AttrError] = table.Num(3), table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))), table.Str(failure)
+		it[attempts.AttrAttempt], it[attempts.AttrAt], it[attempts.AttrFailedAt], it[attempts.AttrError] = table.Num(3),
+			table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))),
+			table.Str(failure)
 		h.put(it)
 	}
 	for id := int64(50_000); id < 50_020; id++ {
 		details := []byte(`"` + strings.Repeat("x", 200<<10-2) + `"`)
-		if err := h.provider.PutActivityRecords(t.Context(), h.instance.ExecutionID, provider.ActivityRecord{ActivityID: id, LastHeartbeatAt: time.Unix(60, 0), Details: details}); err != nil {
+		if err := h.provider.PutActivityRecords(t.Context(), h.instance.ExecutionID,
+			provider.ActivityRecord{ActivityID: id, LastHeartbeatAt: time.Unix(60, 0), Details: details}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p := h.pending(0)
-	if p.Total != 100_000 || len(p.Items) != 100 || p.Items[0].ID != 50_000 || p.Items[0].LastError.Type != "ImageError" || p.Items[19].LastHeartbeatAt.IsZero() {
+	if p.Total != 100_000 || len(p.Items) != 100 || p.Items[0].ID != 50_000 ||
+		p.Items[0].LastError.Type != "ImageError" || p.Items[19].LastHeartbeatAt.IsZero() {
 		t.Errorf("%d pending, %d shown: %+v", p.Total, len(p.Items), p.Items[0])
 	}
 	if counts := h.cloud.Counts(); counts["DynamoDB.Query"] > 10 || counts["DynamoDB.GetItem"] > 101 {
@@ -178,8 +196,12 @@ func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it l
 	for range turns {
 		b := make([]byte, payload/2)
 		_, _ = noise.Read(b)
-		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "step", Input: fmt.Appendf(nil, `"%x"`, b)},
-			history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityCompleted, SourceEventID: h.events + 2, Result: history.Payload("1")})
+		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{
+			Kind: history.ActivityScheduled, Name: "step", Input: fmt.Appendf(nil, `"%x"`, b),
+		},
+			history.Event{Kind: history.TurnStarted}, history.Event{
+				Kind: history.ActivityCompleted, SourceEventID: h.events + 2, Result: history.Payload("1"),
+			})
 	}
 	for range 3 {
 		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "last"})

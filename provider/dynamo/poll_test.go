@@ -15,17 +15,25 @@ import (
 )
 
 // locking runs f on a hub whose default queue locks for the given time, in virtual time.
-func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f func(ctx context.Context, p provider.Poller, put func(delay time.Duration))) {
+func locking(
+	t *testing.T, lock time.Duration, intercept simaws.Interceptor,
+	f func(ctx context.Context, p provider.Poller, put func(delay time.Duration)),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		hub, err := simhub.New(simhub.Options{Registry: perdure.NewRegistry(), WorkVisibility: lock, Intercept: intercept})
+		hub, err := simhub.New(simhub.Options{
+			Registry: perdure.NewRegistry(), WorkVisibility: lock, Intercept: intercept,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer hub.Close()
 		f(t.Context(), hub.Provider, func(delay time.Duration) {
 			at := time.Now().Add(delay)
-			w := provider.WorkItem{V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", ActivityID: 3, Name: "n", Queue: "default", Attempt: 1, NotBefore: &at}
+			w := provider.WorkItem{
+				V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", ActivityID: 3, Name: "n", Queue: "default",
+				Attempt: 1, NotBefore: &at,
+			}
 			if err := hub.Provider.PutWorkItems(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +87,8 @@ func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 				t.Errorf("locked for %v: %v are left", lock, left)
 			}
 			began := time.Now()
-			if records, err := p.FetchRecords(ctx, "default"); err != nil || len(records) > 0 || time.Since(began) != wait {
+			if records, err := p.FetchRecords(ctx, "default"); err != nil || len(records) > 0 ||
+				time.Since(began) != wait {
 				t.Errorf("locked for %v: %d records, %v, after %v", lock, len(records), err, time.Since(began))
 			}
 		})
@@ -97,7 +106,8 @@ func TestAFetchIsOneCall(t *testing.T) {
 		case *sqs.ReceiveMessageInput:
 			fetched++
 			if in.VisibilityTimeout != 60 || in.MaxNumberOfMessages != 10 || in.WaitTimeSeconds != 20 {
-				t.Errorf("locks %d messages for %d s after %d s", in.MaxNumberOfMessages, in.VisibilityTimeout, in.WaitTimeSeconds)
+				t.Errorf("locks %d messages for %d s after %d s", in.MaxNumberOfMessages, in.VisibilityTimeout,
+					in.WaitTimeSeconds)
 			}
 		}
 		return next()

@@ -47,7 +47,9 @@ type counting struct {
 	items *int
 }
 
-func (c counting) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (c counting) Query(
+	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	out, err := c.TableAPI.Query(ctx, in, o...)
 	if err == nil {
 		*c.items += len(out.Items)
@@ -58,16 +60,21 @@ func (c counting) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(
 func newLong(tb testing.TB) *long {
 	tb.Helper()
 	l := &long{next: 2}
-	l.cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
-		if l.fault != nil {
-			return l.fault(ctx, c, next)
-		}
-		return next()
-	}))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: l.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	l.cloud = simaws.New(simaws.WithTable(table()),
+		simaws.WithInterceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if l.fault != nil {
+				return l.fault(ctx, c, next)
+			}
+			return next()
+		}))
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: l.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+	}
 	open := func(rollup int64) *dynamo.Provider {
 		p, err := dynamo.New(where, dynamo.Clients{Table: counting{l.cloud.Table, &l.queried}, Queues: l.cloud.Queues},
-			func(s *dynamoknobs.Settings) { s.Rollup = rollup }, dynamo.WithLogger(slog.New(slog.NewTextHandler(&l.log, nil))))
+			func(s *dynamoknobs.Settings) {
+				s.Rollup = rollup
+			}, dynamo.WithLogger(slog.New(slog.NewTextHandler(&l.log, nil))))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -75,7 +82,8 @@ func newLong(tb testing.TB) *long {
 	}
 	l.Provider, l.plain = open(4), open(0)
 	var err error
-	if l.in, err = l.StartOrchestration(tb.Context(), provider.Start{InstanceID: "a", Name: "order", StartID: "s"}); err != nil {
+	if l.in, err = l.StartOrchestration(tb.Context(),
+		provider.Start{InstanceID: "a", Name: "order", StartID: "s"}); err != nil {
 		tb.Fatal(err)
 	}
 	l.head = provider.Head{ExecutionID: l.in.ExecutionID}
@@ -89,7 +97,10 @@ func (l *long) turn(tb testing.TB, kind history.Kind, size int) {
 	if kind == history.SideEffectRecorded {
 		e.Value = history.Payload(`"` + incompressible(size, l.next) + strings.Repeat("x", 400) + `"`)
 	}
-	turn := &provider.Turn{InstanceID: "a", Head: l.head, Watermark: provider.Position{Inbox: "in", Sequence: fmt.Sprint(l.next)}, Events: []history.Event{e}}
+	turn := &provider.Turn{
+		InstanceID: "a", Head: l.head, Watermark: provider.Position{Inbox: "in", Sequence: fmt.Sprint(l.next)},
+		Events: []history.Event{e},
+	}
 	if _, err := l.AckOrchestrationItem(tb.Context(), turn); err != nil {
 		tb.Fatal(err)
 	}
@@ -116,7 +127,12 @@ func incompressible(size int, seed int64) string {
 // read reads the instance cold.
 func (l *long) read(tb testing.TB, p *dynamo.Provider, c provider.Consistency) *provider.Orchestration {
 	tb.Helper()
-	it := &provider.OrchestrationItem{InstanceID: "a", Messages: []provider.InboxMessage{{Message: provider.Message{InstanceID: "a", ExecutionID: l.in.ExecutionID}}}}
+	it := &provider.OrchestrationItem{
+		InstanceID: "a",
+		Messages: []provider.InboxMessage{
+			{Message: provider.Message{InstanceID: "a", ExecutionID: l.in.ExecutionID}},
+		},
+	}
 	o, err := p.ReadOrchestration(tb.Context(), it, c)
 	if err != nil {
 		tb.Fatal(err)
@@ -129,16 +145,19 @@ func (l *long) same(tb testing.TB, c provider.Consistency) {
 	tb.Helper()
 	want, got := l.read(tb, l.plain, provider.Strong), l.read(tb, l.Provider, c)
 	if want.Verified = got.Verified; !reflect.DeepEqual(want, got) { // cmp would look for what differs in MB of noise
-		tb.Errorf("with rollups the history is another: %d segments up to %+v, want %d up to %+v", len(got.Segments), got.Head, len(want.Segments), want.Head)
+		tb.Errorf("with rollups the history is another: %d segments up to %+v, want %d up to %+v", len(got.Segments),
+			got.Head, len(want.Segments), want.Head)
 	}
 }
 
 func (l *long) query(tb testing.TB, prefix string) []map[string]types.AttributeValue {
 	tb.Helper()
 	out, err := l.cloud.Table.Query(tb.Context(), &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
+		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":pk": &types.AttributeValueMemberS{Value: "x#" + l.in.ExecutionID}, ":sk": &types.AttributeValueMemberS{Value: prefix},
+			":pk": &types.AttributeValueMemberS{Value: "x#" + l.in.ExecutionID},
+			":sk": &types.AttributeValueMemberS{Value: prefix},
 		},
 	})
 	if err != nil {
@@ -160,7 +179,8 @@ func (l *long) rollups(tb testing.TB) (keys []string) {
 
 func (l *long) put(tb testing.TB, it map[string]types.AttributeValue) {
 	tb.Helper()
-	if _, err := l.cloud.Table.PutItem(tb.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	if _, err := l.cloud.Table.PutItem(tb.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -242,7 +262,10 @@ func TestARollupIsNotBelievedWithoutItsLastSegment(t *testing.T) {
 	l.same(t, provider.Eventual)
 	wantRollups(t, l, "4-10", "11-20")
 	for _, it := range l.query(t, "h#")[len(segments):] {
-		if _, err := l.cloud.Table.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": it["pk"], "sk": it["sk"]}}); err != nil {
+		if _, err := l.cloud.Table.DeleteItem(t.Context(),
+			&dynamodb.DeleteItemInput{
+				TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": it["pk"], "sk": it["sk"]},
+			}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,7 +282,9 @@ func TestADamagedRollupIsPassedOver(t *testing.T) {
 		"no zstd": func(it map[string]types.AttributeValue) {
 			it["zstd"] = &types.AttributeValueMemberB{Value: []byte("x")}
 		},
-		"another length": func(it map[string]types.AttributeValue) { it["last"] = &types.AttributeValueMemberN{Value: "9"} },
+		"another length": func(it map[string]types.AttributeValue) {
+			it["last"] = &types.AttributeValueMemberN{Value: "9"}
+		},
 		"no number": func(it map[string]types.AttributeValue) {
 			it["sk"] = &types.AttributeValueMemberS{Value: "g#0000000005x"}
 		},
@@ -283,7 +308,8 @@ func TestARollupOfADeletedInstanceIsNotWritten(t *testing.T) {
 	l := newLong(t)
 	l.turns(t, 10)
 	l.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
-		if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Put != nil && in.TransactItems[0].Put.Item["last"] != nil {
+		if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Put != nil &&
+			in.TransactItems[0].Put.Item["last"] != nil {
 			l.fault = nil
 			start := l.query(t, "h#0000000000")[0]
 			start["stub"] = &types.AttributeValueMemberS{Value: "now"}
@@ -354,7 +380,8 @@ func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
 	})
 }
 
-// Whatever is committed, and whoever reads in between, however far behind: with rollups and without, the history is one.
+// Whatever is committed, and whoever reads in between, however far behind: with rollups and without, the history is
+// one.
 func TestRollupsChangeNoHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -364,7 +391,9 @@ func TestRollupsChangeNoHistory(t *testing.T) {
 			case 0:
 				l.turn(t, history.SideEffectRecorded, rapid.SampledFrom([]int{5 << 10, 800 << 10}).Draw(rt, "size"))
 			case 1, 2, 3:
-				l.read(t, l.Provider, rapid.SampledFrom([]provider.Consistency{provider.Eventual, provider.Strong}).Draw(rt, "consistency"))
+				l.read(t, l.Provider,
+					rapid.SampledFrom([]provider.Consistency{provider.Eventual, provider.Strong}).Draw(rt,
+						"consistency"))
 			case 4:
 				l.cloud.Table.Lag(rapid.IntRange(0, 12).Draw(rt, "lag"))
 				l.read(t, l.Provider, provider.Eventual)

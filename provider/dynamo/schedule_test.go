@@ -37,7 +37,9 @@ type fakeSchedules struct {
 	deletion func(n int) error
 }
 
-func (s *fakeSchedules) DeleteSchedule(_ context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error) {
+func (s *fakeSchedules) DeleteSchedule(
+	_ context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.DeleteScheduleOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deleted = append(s.deleted, aws.ToString(in.GroupName)+"/"+aws.ToString(in.Name))
@@ -47,7 +49,9 @@ func (s *fakeSchedules) DeleteSchedule(_ context.Context, in *scheduler.DeleteSc
 	return &scheduler.DeleteScheduleOutput{}, s.deletion(len(s.deleted))
 }
 
-func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
+func (s *fakeSchedules) CreateSchedule(
+	_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.CreateScheduleOutput, error) {
 	s.created = append(s.created, in)
 	if s.answer == nil {
 		return &scheduler.CreateScheduleOutput{}, nil
@@ -61,14 +65,17 @@ func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateSc
 // emptyTable has no history, which decides nothing about a timer.
 type emptyTable struct{ TableAPI }
 
-func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (
+	*dynamodb.QueryOutput, error,
+) {
 	return &dynamodb.QueryOutput{}, nil
 }
 
 // scheduling is a hub whose timers need schedules.
 func scheduling() HubConfig {
 	return HubConfig{
-		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", TimerMode: TimersSchedules, ScheduleGroup: "perdure-h",
+		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", TimerMode: TimersSchedules,
+		ScheduleGroup:   "perdure-h",
 		ScheduleRoleARN: "arn:role", TimersARN: "arn:timers", TimersDeadLettersARN: "arn:dead",
 	}
 }
@@ -78,7 +85,10 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *sqsfake.Queues, *fakeSchedules) {
 	t.Helper()
 	q, s := &sqsfake.Queues{}, &fakeSchedules{}
-	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
+	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s},
+		append([]Option{WithClock(func() time.Time {
+			return noon
+		})}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +96,10 @@ func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *sqsfake.Qu
 }
 
 func timerIn(d time.Duration) provider.Timer {
-	return provider.Timer{V: provider.WireVersion, InstanceID: "order-1", ExecutionID: "01ARZ3", Segment: 4, TimerID: 7, FireAt: noon.Add(d)}
+	return provider.Timer{
+		V: provider.WireVersion, InstanceID: "order-1", ExecutionID: "01ARZ3", Segment: 4, TimerID: 7,
+		FireAt: noon.Add(d),
+	}
 }
 
 func TestWhatAScheduleIs(t *testing.T) {
@@ -102,7 +115,8 @@ func TestWhatAScheduleIs(t *testing.T) {
 	}
 	got := *s.created[0]
 	back, err := provider.DecodeTimer(*got.Target.Input)
-	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" || back.InstanceID != "order-1" || back.Segment != 4 {
+	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" ||
+		back.InstanceID != "order-1" || back.Segment != 4 {
 		t.Errorf("the schedule brings back %+v, %v", back, err)
 	}
 	entries, err := p.timers.Encode([]provider.Timer{timer})
@@ -117,10 +131,14 @@ func TestWhatAScheduleIs(t *testing.T) {
 		Target: &types.Target{
 			Arn: aws.String("arn:timers"), RoleArn: aws.String("arn:role"), Input: got.Target.Input,
 			DeadLetterConfig: &types.DeadLetterConfig{Arn: aws.String("arn:dead")},
-			RetryPolicy:      &types.RetryPolicy{MaximumEventAgeInSeconds: aws.Int32(86400), MaximumRetryAttempts: aws.Int32(185)},
+			RetryPolicy: &types.RetryPolicy{
+				MaximumEventAgeInSeconds: aws.Int32(86400), MaximumRetryAttempts: aws.Int32(185),
+			},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(want, *want.Target, *want.FlexibleTimeWindow, *want.Target.DeadLetterConfig, *want.Target.RetryPolicy)); diff != "" {
+	if diff := cmp.Diff(want, got,
+		cmpopts.IgnoreUnexported(want, *want.Target, *want.FlexibleTimeWindow, *want.Target.DeadLetterConfig,
+			*want.Target.RetryPolicy)); diff != "" {
 		t.Errorf("schedule (-want +got):\n%s", diff)
 	}
 }
@@ -203,7 +221,8 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 					t.Errorf("%d schedules, %d sends", len(s.created), len(q.Sent))
 				}
 				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
-				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.timers.ScheduleLead || early >= p.timers.ScheduleLead+time.Second || at.Before(noon) {
+				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.timers.ScheduleLead ||
+					early >= p.timers.ScheduleLead+time.Second || at.Before(noon) {
 					t.Errorf("fires at %v: %v before the timer is due", at, early)
 				}
 				return
@@ -220,8 +239,10 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
-	refused, err := p.outbox.SendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
-	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 || q.Sent[0].Entries[0].DelaySeconds != 900 {
+	refused, err := p.outbox.SendOutputs(t.Context(),
+		&provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
+	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 ||
+		q.Sent[0].Entries[0].DelaySeconds != 900 {
 		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.Sent, refused, err)
 	}
 }
@@ -272,7 +293,8 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 				s.answer = func(int) error { return c.err }
 				err := p.HoldTimers(t.Context(), timerIn(time.Hour), timerIn(time.Minute))
 				e, ok := errors.AsType[*provider.Error](err)
-				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" || e.Retryable != c.retryable {
+				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" ||
+					e.Retryable != c.retryable {
 					t.Errorf("error %v", err)
 				}
 				if len(q.Sent) > 0 {
@@ -360,7 +382,9 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 		}
 		p, _, s := holder(t, hub)
 		created := noon.Add(-c.age)
-		p.timers.DeleteSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
+		p.timers.DeleteSchedules(t.Context(), "01ARZ3", []history.OpenItem{
+			{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)},
+		})
 		if len(s.deleted) != c.deleted {
 			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
 		}
@@ -393,8 +417,11 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s.deletion = c.answer
 		timer := timerIn(time.Hour)
-		p.timers.DeleteSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
-		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
+		p.timers.DeleteSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{
+			{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt},
+		})
+		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls ||
+			s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}
 	}

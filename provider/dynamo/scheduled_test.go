@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A turn has scheduled more than a process keeps in mind. What is tried again of it, or completed, in the order of the calls, has the turn read a few times, and not
-// once for each.
+// A turn has scheduled more than a process keeps in mind. What is tried again of it, or completed, in the order of the
+// calls, has the turn read a few times, and not once for each.
 func TestATurnThatSchedulesVeryManyIsNotReadForEachOfThem(t *testing.T) {
 	t.Parallel()
 	const called = 200
@@ -22,7 +22,10 @@ func TestATurnThatSchedulesVeryManyIsNotReadForEachOfThem(t *testing.T) {
 	in := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
 	turn := &provider.Turn{InstanceID: "a", Head: l.head, Watermark: provider.Position{Inbox: "in", Sequence: "2"}}
 	for id := range int64(called) {
-		turn.Events = append(turn.Events, history.Event{ID: 2 + id, Kind: history.ActivityScheduled, Time: time.Unix(2, 0).UTC(), Name: "copy", Queue: "default", Input: in})
+		turn.Events = append(turn.Events, history.Event{
+			ID: 2 + id, Kind: history.ActivityScheduled, Time: time.Unix(2, 0).UTC(), Name: "copy", Queue: "default",
+			Input: in,
+		})
 	}
 	if _, err := l.AckOrchestrationItem(t.Context(), turn); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,10 @@ import (
 // Warnings of the SDK are in the log at debug level, and nowhere else.
 func TestTheSDKLogsWithTheProvider(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[slog.Level]string{slog.LevelDebug: `level=DEBUG msg="AWS SDK message" classification=WARN text="no checksum of 7"`, slog.LevelInfo: ""} {
+	for level, want := range map[slog.Level]string{
+		slog.LevelDebug: `level=DEBUG msg="AWS SDK message" classification=WARN text="no checksum of 7"`,
+		slog.LevelInfo:  "",
+	} {
 		var log bytes.Buffer
 		l := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
 		dynamo.SDKLogger(l).Logf(logging.Warn, "no checksum of %d", 7)

@@ -56,10 +56,18 @@ func TestTransact_repeats_haveOneToken(t *testing.T) {
 		"at once":                       {[]string{""}, []bool{true}, false},
 		"response lost":                 {[]string{"lost", ""}, []bool{true, true}, false},
 		"response lost again and again": {[]string{"lost", "lost", "lost", ""}, []bool{true, true, true, true}, false},
-		"first try still under way":     {[]string{"lost", "TransactionInProgressException", ""}, []bool{true, true, true}, false},
-		"throttled":                     {[]string{"ThrottlingException", ""}, []bool{true, true}, false},
-		"taken for another request":     {[]string{"lost", "IdempotentParameterMismatchException", ""}, []bool{true, true, false}, false},
-		"and refused then":              {[]string{"lost", "IdempotentParameterMismatchException", "ValidationException"}, []bool{true, true, false}, true},
+		"first try still under way": {
+			[]string{"lost", "TransactionInProgressException", ""}, []bool{true, true, true}, false,
+		},
+		"throttled": {[]string{"ThrottlingException", ""}, []bool{true, true}, false},
+		"taken for another request": {
+			[]string{"lost", "IdempotentParameterMismatchException", ""}, []bool{true, true, false}, false,
+		},
+		"and refused then": {
+			[]string{"lost", "IdempotentParameterMismatchException", "ValidationException"},
+			[]bool{true, true, false},
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,12 +79,17 @@ func TestTransact_repeats_haveOneToken(t *testing.T) {
 						return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 					}),
 				})
-				p, err := New(HubConfig{Name: "h", Table: "t", InboxURL: "u"}, Clients{Table: client}, WithLogger(slog.New(slog.DiscardHandler)))
+				p, err := New(HubConfig{Name: "h", Table: "t", InboxURL: "u"}, Clients{Table: client},
+					WithLogger(slog.New(slog.DiscardHandler)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				put := &types.Put{TableName: aws.String("t"), Item: table.Item{table.AttrPK: table.Str("a"), table.AttrSK: table.Str("b")}}
-				if err := p.table.Transact(t.Context(), "i-1", []types.TransactWriteItem{{Put: put}}); err != nil != c.fails {
+				put := &types.Put{
+					TableName: aws.String("t"),
+					Item:      table.Item{table.AttrPK: table.Str("a"), table.AttrSK: table.Str("b")},
+				}
+				if err := p.table.Transact(t.Context(), "i-1",
+					[]types.TransactWriteItem{{Put: put}}); err != nil != c.fails {
 					t.Error(err)
 				}
 				var same []bool

@@ -38,21 +38,24 @@ type keyring struct {
 func newKeyring(t *testing.T) *keyring {
 	t.Helper()
 	k := &keyring{t: t}
-	k.cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
-		k.mu.Lock()
-		fault := k.fault
-		if readsKeys(c) {
-			k.reads++
-		}
-		k.mu.Unlock()
-		if fault != nil {
-			return fault(ctx, c, next)
-		}
-		return next()
-	}))
+	k.cloud = simaws.New(simaws.WithTable(table()),
+		simaws.WithInterceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
+			k.mu.Lock()
+			fault := k.fault
+			if readsKeys(c) {
+				k.reads++
+			}
+			k.mu.Unlock()
+			if fault != nil {
+				return fault(ctx, c, next)
+			}
+			return next()
+		}))
 	k.hub = dynamo.HubConfig{
 		Name: "h", Table: "perdure", InboxURL: k.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
-		WorkQueues: map[string]string{"default": k.cloud.Queues.Create("default", simaws.QueueConfig{VisibilityTimeout: time.Minute})},
+		WorkQueues: map[string]string{
+			"default": k.cloud.Queues.Create("default", simaws.QueueConfig{VisibilityTimeout: time.Minute}),
+		},
 	}
 	return k
 }
@@ -83,14 +86,17 @@ func (k *keyring) looks() int {
 // process returns a process that has just started.
 func (k *keyring) process() *dynamo.Provider {
 	k.t.Helper()
-	p, err := dynamo.New(k.hub, dynamo.Clients{Table: k.cloud.Table, Queues: k.cloud.Queues}, dynamo.WithLogger(slog.New(slog.NewTextHandler(&k.log, nil))))
+	p, err := dynamo.New(k.hub, dynamo.Clients{Table: k.cloud.Table, Queues: k.cloud.Queues},
+		dynamo.WithLogger(slog.New(slog.NewTextHandler(&k.log, nil))))
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	return p
 }
 
-var work = provider.WorkItem{V: 1, InstanceID: "i", ExecutionID: "x", Segment: 1, ActivityID: 3, Name: "n", Queue: "default", Attempt: 1}
+var work = provider.WorkItem{
+	V: 1, InstanceID: "i", ExecutionID: "x", Segment: 1, ActivityID: 3, Name: "n", Queue: "default", Attempt: 1,
+}
 
 // token returns the token of a work item that a process sends.
 func (k *keyring) token(p *dynamo.Provider) string {
@@ -103,7 +109,8 @@ func (k *keyring) token(p *dynamo.Provider) string {
 	if err != nil || len(out.Messages) != 1 {
 		k.t.Fatalf("%d messages, %v", len(out.Messages), err)
 	}
-	if err := p.DeleteRecords(k.t.Context(), "default", provider.Record{ReceiptHandle: *out.Messages[0].ReceiptHandle}); err != nil {
+	if err := p.DeleteRecords(k.t.Context(), "default",
+		provider.Record{ReceiptHandle: *out.Messages[0].ReceiptHandle}); err != nil {
 		k.t.Fatal(err)
 	}
 	var body struct {
@@ -128,16 +135,23 @@ func (k *keyring) opens(p *dynamo.Provider, token string) bool {
 // put writes a key into the table, as an operator does who follows the manual.
 func (k *keyring) put(sk, secret string) {
 	k.t.Helper()
-	it := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: sk}, "secret": &types.AttributeValueMemberS{Value: secret}}
-	if _, err := k.cloud.Table.PutItem(k.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	it := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: sk},
+		"secret": &types.AttributeValueMemberS{Value: secret},
+	}
+	if _, err := k.cloud.Table.PutItem(k.t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 		k.t.Fatal(err)
 	}
 }
 
 func (k *keyring) remove(sk string) {
 	k.t.Helper()
-	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: sk}}
-	if _, err := k.cloud.Table.DeleteItem(k.t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: key}); err != nil {
+	key := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: sk},
+	}
+	if _, err := k.cloud.Table.DeleteItem(k.t.Context(),
+		&dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: key}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -154,7 +168,8 @@ func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
 		first, second := k.process(), k.process()
 		var rival string
 		k.set(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && rival == "" && strings.HasPrefix(in.Item["sk"].(*types.AttributeValueMemberS).Value, "key#") {
+			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && rival == "" &&
+				strings.HasPrefix(in.Item["sk"].(*types.AttributeValueMemberS).Value, "key#") {
 				k.set(nil)
 				rival = k.token(second) // between the first one's look and its write
 			}

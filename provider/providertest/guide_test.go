@@ -35,7 +35,8 @@ func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 		names = append(names, g.Name)
 		for _, c := range g.Cases {
 			for _, need := range c.Needs {
-				names = append(names, strings.ReplaceAll(string(need), " ", "")) // as its constant is called, but for capitals
+				// as its constant is called, but for capitals
+				names = append(names, strings.ReplaceAll(string(need), " ", ""))
 			}
 		}
 	}

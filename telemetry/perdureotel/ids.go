@@ -42,7 +42,9 @@ func taskIDs(executionID string, id int64) ids { return idsOf("task", executionI
 
 // linked is the context of a span that other spans link to.
 func (d ids) linked() trace.SpanContext {
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace, SpanID: d.span, TraceFlags: trace.FlagsSampled, Remote: true})
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: d.trace, SpanID: d.span, TraceFlags: trace.FlagsSampled, Remote: true,
+	})
 }
 
 type idsKey struct{}

@@ -31,6 +31,7 @@ func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != want.String() {
-		t.Errorf("docs/operate/telemetry.md is not what the code says (go test ./... -update in telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
+		t.Errorf("docs/operate/telemetry.md is not what the code says (go test ./... -update in "+
+			"telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
 	}
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // NewTracerProvider returns a tracer provider that exports with OTLP over HTTP to OTEL_EXPORTER_OTLP_ENDPOINT, by
-// default localhost:4318. It uses IDGenerator, NewIDSpanProcessor and NewEmptyTurnFilter. OTEL_SERVICE_NAME is the name of
-// the service. opts are applied after its own options. NewTracerProvider makes no calls. Shutdown of the provider
+// default localhost:4318. It uses IDGenerator, NewIDSpanProcessor and NewEmptyTurnFilter. OTEL_SERVICE_NAME is the name
+// of the service. opts are applied after its own options. NewTracerProvider makes no calls. Shutdown of the provider
 // exports the remaining spans.
 func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
 	var where []otlptracehttp.Option
@@ -32,7 +32,8 @@ func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOptio
 		return nil, fmt.Errorf("perdureotel: %w", err)
 	}
 	own := []sdktrace.TracerProviderOption{
-		sdktrace.WithIDGenerator(IDGenerator()), sdktrace.WithSpanProcessor(NewIDSpanProcessor()), sdktrace.WithSpanProcessor(NewEmptyTurnFilter(sdktrace.NewBatchSpanProcessor(exporter))),
+		sdktrace.WithIDGenerator(IDGenerator()), sdktrace.WithSpanProcessor(NewIDSpanProcessor()),
+		sdktrace.WithSpanProcessor(NewEmptyTurnFilter(sdktrace.NewBatchSpanProcessor(exporter))),
 	}
 	return sdktrace.NewTracerProvider(append(own, opts...)...), nil
 }
@@ -115,8 +116,8 @@ func (p withoutEmpty) OnEnd(s sdktrace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// NewLogHandler returns a slog.Handler that adds trace_id and span_id to records whose context has a span. Use it in the
-// logger of lambdahandler.WithLogger.
+// NewLogHandler returns a slog.Handler that adds trace_id and span_id to records whose context has a span. Use it in
+// the logger of lambdahandler.WithLogger.
 func NewLogHandler(inner slog.Handler) slog.Handler { return handler{inner} }
 
 type handler struct{ slog.Handler }

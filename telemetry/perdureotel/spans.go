@@ -90,5 +90,8 @@ const (
 
 // messaging are the attributes of a span that is about messages of SQS.
 func messaging(kind, name string) []attribute.KeyValue {
-	return []attribute.KeyValue{attrMessagingSystem.String("aws_sqs"), attrMessagingOperation.String(kind), attrMessagingOperationName.String(name)}
+	return []attribute.KeyValue{
+		attrMessagingSystem.String("aws_sqs"), attrMessagingOperation.String(kind),
+		attrMessagingOperationName.String(name),
+	}
 }

@@ -22,13 +22,18 @@ import (
 // waiting is a registry whose orchestration waits for one of each.
 func waiting() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "ship", func(*perdure.OrchestrationContext, int) (int, error) { return 0, errors.New("no truck") })
+	perdure.AddOrchestration(r, "ship", func(*perdure.OrchestrationContext, int) (int, error) {
+		return 0, errors.New("no truck")
+	})
 	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			return n, nil
+		})
 		_ = perdure.WhenAll(ctx,
 			perdure.CallSubOrchestrationByName[int](ctx, "ship", 1, perdure.WithInstanceID("shipment")),
 			perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "order-7", "set", 7))
-		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"), perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithTimerName("payment window"))
+		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"),
+			perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithTimerName("payment window"))
 		_, err := perdure.Select(ctx, paid, window)
 		return 0, err
 	})
@@ -39,7 +44,8 @@ func waiting() *perdure.Registry {
 func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	t.Helper()
 	tp, spans := recording()
-	env := perduretest.New(t, waiting(), append(opts, perduretest.WithInterceptors(perdureotel.New(tp).Interceptor()))...)
+	env := perduretest.New(t, waiting(),
+		append(opts, perduretest.WithInterceptors(perdureotel.New(tp).Interceptor()))...)
 	id, err := env.Client().Start(t.Context(), "wait", 1, client.WithInstanceID("order-7"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +56,8 @@ func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	return spans.GetSpans()
 }
 
-// What an instance waits for has a span, from its begin to its end as history has them, in the trace of the turn that began it; the turn that took the end links to it.
+// What an instance waits for has a span, from its begin to its end as history has them, in the trace of the turn that
+// began it; the turn that took the end links to it.
 func TestWhatIsWaitedForIsTraced(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
@@ -73,26 +80,33 @@ func TestWhatIsWaitedForIsTraced(t *testing.T) {
 			"timer payment window":   {took: 3 * time.Minute, end: "completed"},
 			"external event paid":    {took: 3 * time.Minute, end: "cancelled", reason: "select_loser"},
 			"sub-orchestration ship": {begun: "1", end: "failed", instance: "shipment", fails: "no truck"},
-			"sent event hear":        {begun: "1", end: "failed", instance: "nobody", fails: `instance "nobody" not found`},
-			"sent update set":        {begun: "1", end: "completed", instance: "order-7"},
+			"sent event hear": {
+				begun: "1", end: "failed", instance: "nobody", fails: `instance "nobody" not found`,
+			},
+			"sent update set": {begun: "1", end: "completed", instance: "order-7"},
 		} {
 			s := named(t, all, span, 1)[0]
 			a := attrs(s)
 			parent := sequenceOf(turns, s.Parent.SpanID())
-			if parent == "" || want.begun != "" && parent != want.begun || s.SpanContext.TraceID() != turns[parent].SpanContext.TraceID() {
+			if parent == "" || want.begun != "" && parent != want.begun ||
+				s.SpanContext.TraceID() != turns[parent].SpanContext.TraceID() {
 				t.Errorf("%s: %s is a child of turn %q, want %s", name, span, parent, want.begun)
 			}
 			if got := s.EndTime.Sub(s.StartTime); want.took > 0 && got.Round(time.Second) != want.took {
 				t.Errorf("%s: %s took %v", name, span, got)
 			}
-			if a["perdure.task.end"] != want.end || a["perdure.task.instance.id"] != want.instance || a["perdure.task.reason"] != want.reason || a["perdure.instance.id"] != "order-7" || a["perdure.task.id"] == "" {
+			if a["perdure.task.end"] != want.end || a["perdure.task.instance.id"] != want.instance ||
+				a["perdure.task.reason"] != want.reason || a["perdure.instance.id"] != "order-7" ||
+				a["perdure.task.id"] == "" {
 				t.Errorf("%s: %s has %v", name, span, a)
 			}
-			if failed := s.Status.Code == codes.Error; failed != (want.fails != "") || s.Status.Description != want.fails || s.SpanKind != trace.SpanKindInternal {
+			if failed := s.Status.Code == codes.Error; failed != (want.fails != "") ||
+				s.Status.Description != want.fails || s.SpanKind != trace.SpanKindInternal {
 				t.Errorf("%s: %s is %+v", name, span, s.Status)
 			}
 			if ended[s.SpanContext.SpanID()] != a["perdure.task.ended_in"] {
-				t.Errorf("%s: %s ended in turn %s, and turn %q links to it", name, span, a["perdure.task.ended_in"], ended[s.SpanContext.SpanID()])
+				t.Errorf("%s: %s ended in turn %s, and turn %q links to it", name, span, a["perdure.task.ended_in"],
+					ended[s.SpanContext.SpanID()])
 			}
 		}
 		for _, s := range all {
@@ -118,21 +132,26 @@ func ended(n int, traceParent string) perdure.TurnTasks {
 	t := perdure.TurnTasks{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}
 	for i := range n {
 		t.Ended = append(t.Ended, perdure.TaskInfo{
-			ID: int64(i + 3), Kind: perdure.TaskTimer, ScheduledAt: at, ScheduledInTurn: 1, TraceParent: traceParent, EndedAt: at.Add(3 * time.Minute), Outcome: perdure.TaskCompleted,
+			ID: int64(i + 3), Kind: perdure.TaskTimer, ScheduledAt: at, ScheduledInTurn: 1, TraceParent: traceParent,
+			EndedAt: at.Add(3 * time.Minute), Outcome: perdure.TaskCompleted,
 		})
 	}
 	return t
 }
 
-// Interleaving: what is told is told again, by whichever process. The spans are the same spans. A viewer shows one of each.
+// Interleaving: what is told is told again, by whichever process. The spans are the same spans. A viewer shows one of
+// each.
 func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var ids []trace.SpanContext
 	for range 2 {
 		tp, spans := recording()
-		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(2, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+		perdureotel.New(tp).Interceptor().OnTasks(t.Context(),
+			ended(2, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
 		for _, s := range spans.GetSpans() {
-			if s.Parent.SpanID().String() != "00f067aa0ba902b7" || s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" || s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
+			if s.Parent.SpanID().String() != "00f067aa0ba902b7" ||
+				s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" ||
+				s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
 				t.Errorf("%+v", s)
 			}
 			ids = append(ids, s.SpanContext)
@@ -147,10 +166,12 @@ func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
 	t.Parallel()
 	for parent, want := range map[string]int{
-		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00": 0, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": 1, "": 1,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00": 0,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": 1, "": 1,
 	} {
 		spans := tracetest.NewInMemoryExporter()
-		tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
+		tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()),
+			sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
 		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(1, parent))
 		all := spans.GetSpans()
 		if len(all) != want || want == 1 && all[0].Parent.IsValid() != (parent != "") {
@@ -164,13 +185,15 @@ func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
 	i := perdureotel.New(tp).Interceptor()
-	i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}, func(ctx context.Context) perdure.TurnResult {
-		i.OnTasks(ctx, ended(100_000, ""))
-		return perdure.TurnResult{Committed: true, Status: history.StatusRunning}
-	})
+	i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9},
+		func(ctx context.Context) perdure.TurnResult {
+			i.OnTasks(ctx, ended(100_000, ""))
+			return perdure.TurnResult{Committed: true, Status: history.StatusRunning}
+		})
 	all := spans.GetSpans()
 	turn := named(t, all, "turn wait", 1)[0]
-	if n := len(named(t, all, "timer", 1000)); attrs(turn)["perdure.turn.waits_omitted"] != fmt.Sprint(100_000-n) || len(links(turn)["ended"]) != 32 {
+	if n := len(named(t, all, "timer", 1000)); attrs(turn)["perdure.turn.waits_omitted"] != fmt.Sprint(100_000-n) ||
+		len(links(turn)["ended"]) != 32 {
 		t.Errorf("%d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
 	}
 }

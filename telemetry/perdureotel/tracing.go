@@ -34,8 +34,8 @@ type Option func(*Tracing)
 // WithoutErrorTexts excludes the messages of failures and errors from spans. Spans then have only the error's type.
 func WithoutErrorTexts() Option { return func(t *Tracing) { t.errorTexts = false } }
 
-// WithoutTaskSpans disables the spans of waits. It also saves memory, because the engine then does not keep the waits of
-// each instance.
+// WithoutTaskSpans disables the spans of waits. It also saves memory, because the engine then does not keep the waits
+// of each instance.
 func WithoutTaskSpans() Option { return func(t *Tracing) { t.waits = false } }
 
 // New returns a Tracing that creates spans with tp. tp must use IDGenerator, like the provider of NewTracerProvider.
@@ -59,12 +59,14 @@ func (t *Tracing) Interceptor() perdure.Interceptor {
 func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 	about := []attribute.KeyValue{AttrInstance.String(info.InstanceID), AttrExecution.String(info.ExecutionID)}
 	attrs := append(messaging("process", "turn"),
-		AttrName.String(info.Name), AttrSequence.Int64(info.Sequence), AttrReplayed.Bool(info.Replayed), attrMessagingCount.Int(info.MessageCount))
+		AttrName.String(info.Name), AttrSequence.Int64(info.Sequence), AttrReplayed.Bool(info.Replayed),
+		attrMessagingCount.Int(info.MessageCount))
 	if info.Version != "" {
 		attrs = append(attrs, AttrVersion.String(info.Version))
 	}
 	ctx, span := t.start(ctx, turnIDs(info.ExecutionID, info.Sequence), about, "turn "+info.Name,
-		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attrs, invocationOf(ctx)...)...), trace.WithLinks(linksOf(ctx, &info)...))
+		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(append(attrs, invocationOf(ctx)...)...), trace.WithLinks(linksOf(ctx, &info)...))
 	defer span.End()
 
 	r := next(travelling(ctx, span))
@@ -76,11 +78,17 @@ func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(con
 	t.failed(span, r.Err)
 }
 
-func (t *Tracing) activity(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
-	about := []attribute.KeyValue{AttrInstance.String(a.InstanceID), AttrExecution.String(a.ExecutionID), AttrActivity.Int64(a.ActivityID)}
+func (t *Tracing) activity(
+	ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
+) {
+	about := []attribute.KeyValue{
+		AttrInstance.String(a.InstanceID), AttrExecution.String(a.ExecutionID), AttrActivity.Int64(a.ActivityID),
+	}
 	attrs := append(messaging("process", "activity"),
-		AttrActivityName.String(a.Name), AttrAttempt.Int(a.Attempt), AttrDelivery.Int(a.DeliveryCount), attrMessagingDestination.String(a.Queue))
-	ctx, span := t.start(inTraceParent(ctx), activityIDs(a.ExecutionID, a.ActivityID, a.Attempt, a.DeliveryCount), about, "activity "+a.Name,
+		AttrActivityName.String(a.Name), AttrAttempt.Int(a.Attempt), AttrDelivery.Int(a.DeliveryCount),
+		attrMessagingDestination.String(a.Queue))
+	ctx, span := t.start(inTraceParent(ctx), activityIDs(a.ExecutionID, a.ActivityID, a.Attempt, a.DeliveryCount),
+		about, "activity "+a.Name,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attrs, invocationOf(ctx)...)...))
 	defer span.End()
 	t.fail(span, next(travelling(ctx, span)).Failure)
@@ -100,16 +108,20 @@ func (t *Tracing) call(ctx context.Context, c perdure.ClientCall, next func(cont
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		ctx = inTraceParent(ctx)
 	}
-	ctx, span := t.tracer.Start(ctx, strings.TrimSpace(c.Operation+" "+c.Name), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
+	ctx, span := t.tracer.Start(ctx, strings.TrimSpace(c.Operation+" "+c.Name),
+		trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
 	defer span.End()
 	t.failed(span, next(travelling(ctx, span)))
 }
 
 // start begins a span with ids. What is started within it has ids of its own, and the attributes about.
-func (t *Tracing) start(ctx context.Context, d ids, about []attribute.KeyValue, name string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t *Tracing) start(
+	ctx context.Context, d ids, about []attribute.KeyValue, name string, opts ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	ctx = context.WithValue(ctx, aboutKey{}, about)
-	_, span := t.tracer.Start(withIDs(ctx, d), name, append(opts, trace.WithAttributes(about...))...) //nolint:spancheck // whoever starts it ends it
-	return trace.ContextWithSpan(ctx, span), span                                                     //nolint:spancheck // the same
+	_, span := t.tracer.Start(withIDs(ctx, d), name,
+		append(opts, trace.WithAttributes(about...))...) //nolint:spancheck // whoever starts it ends it
+	return trace.ContextWithSpan(ctx, span), span //nolint:spancheck // the same
 }
 
 // fail records a failure that is history.
@@ -176,7 +188,9 @@ func parse(traceparent string) trace.SpanContext {
 	if errors.Join(err, err2, err3) != nil || len(flags) != 1 {
 		return trace.SpanContext{}
 	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]), Remote: true})
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]), Remote: true,
+	})
 }
 
 // inTraceParent has the next span be a child of the context that has travelled here, if there is one.

@@ -30,7 +30,8 @@ import (
 // recording is a tracer provider that keeps its spans.
 func recording() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSpanProcessor(perdureotel.NewIDSpanProcessor()),
+	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()),
+		sdktrace.WithSpanProcessor(perdureotel.NewIDSpanProcessor()),
 		sdktrace.WithSpanProcessor(perdureotel.NewEmptyTurnFilter(sdktrace.NewSimpleSpanProcessor(spans)))), spans
 }
 
@@ -46,7 +47,8 @@ func orders(inner trace.Tracer) *perdure.Registry {
 		return 1, nil
 	})
 	perdure.AddOrchestration(r, "fulfil", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		charged := perdure.CallActivityByName[int](ctx, "charge", 1, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute}))
+		charged := perdure.CallActivityByName[int](ctx, "charge", 1,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute}))
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "packed").Await(ctx); err != nil {
 			return 0, err
 		}
@@ -89,7 +91,8 @@ func named(t *testing.T, all tracetest.SpanStubs, name string, n int) []tracetes
 func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	t.Helper()
 	tp, spans := recording()
-	env := perduretest.New(t, orders(tp.Tracer("inner")), append(opts, perduretest.WithInterceptors(perdureotel.New(tp).Interceptor()))...)
+	env := perduretest.New(t, orders(tp.Tracer("inner")),
+		append(opts, perduretest.WithInterceptors(perdureotel.New(tp).Interceptor()))...)
 	ctx := t.Context()
 	id, err := env.Client().Start(ctx, "fulfil", 1, client.WithInstanceID("order-7"))
 	if err != nil {
@@ -106,7 +109,8 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	return spans.GetSpans()
 }
 
-// Each turn is a trace of its own, linked to what led to it; attempts are in the trace of the turn that scheduled them; all have the ids.
+// Each turn is a trace of its own, linked to what led to it; attempts are in the trace of the turn that scheduled them;
+// all have the ids.
 func TestAnOrderIsTraced(t *testing.T) {
 	t.Parallel()
 	all := fulfilled(t)
@@ -118,17 +122,22 @@ func TestAnOrderIsTraced(t *testing.T) {
 			t.Errorf("turn %d is no trace of its own", i+1)
 		}
 		seen[turn.SpanContext.TraceID()] = true
-		if a := attrs(turn); a["perdure.turn.sequence"] != fmt.Sprint(i+1) || a["perdure.turn.committed"] != "true" || a["messaging.system"] != "aws_sqs" || a["perdure.orchestration.name"] != "fulfil" {
+		if a := attrs(turn); a["perdure.turn.sequence"] != fmt.Sprint(i+1) || a["perdure.turn.committed"] != "true" ||
+			a["messaging.system"] != "aws_sqs" || a["perdure.orchestration.name"] != "fulfil" {
 			t.Errorf("turn %d has %v", i+1, a)
 		}
 	}
 	began, packed := start.SpanContext.SpanID(), named(t, all, "external event packed", 1)[0]
-	if packed.Parent.SpanID() != turns[0].SpanContext.SpanID() || packed.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
+	if packed.Parent.SpanID() != turns[0].SpanContext.SpanID() ||
+		packed.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
 		t.Errorf("the wait is a child of %s", packed.Parent.SpanID())
 	}
 	for i, want := range []map[string][]trace.SpanID{
 		{"start": {began}},
-		{"start": {began}, "message": {raise.SpanContext.SpanID()}, "previous": {turns[0].SpanContext.SpanID()}, "ended": {packed.SpanContext.SpanID()}},
+		{
+			"start": {began}, "message": {raise.SpanContext.SpanID()}, "previous": {turns[0].SpanContext.SpanID()},
+			"ended": {packed.SpanContext.SpanID()},
+		},
 		{"start": {began}, "previous": {turns[1].SpanContext.SpanID()}, "awaited": {turns[0].SpanContext.SpanID()}},
 	} {
 		if got := links(turns[i]); !maps.EqualFunc(got, want, slices.Equal) {
@@ -136,25 +145,31 @@ func TestAnOrderIsTraced(t *testing.T) {
 		}
 	}
 	for i, a := range attempts {
-		if a.Parent.SpanID() != turns[0].SpanContext.SpanID() || a.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
+		if a.Parent.SpanID() != turns[0].SpanContext.SpanID() ||
+			a.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
 			t.Errorf("attempt %d is a child of %s", i+1, a.Parent.SpanID())
 		}
-		if got := attrs(a); got["perdure.activity.attempt"] != fmt.Sprint(i+1) || got["messaging.destination.name"] != "default" {
+		if got := attrs(a); got["perdure.activity.attempt"] != fmt.Sprint(i+1) ||
+			got["messaging.destination.name"] != "default" {
 			t.Errorf("attempt %d has %v", i+1, got)
 		}
 	}
-	if first := attempts[0]; first.Status.Code != codes.Error || first.Status.Description != "declined" || attrs(first)["error.type"] != "error" || attempts[1].Status.Code == codes.Error {
+	if first := attempts[0]; first.Status.Code != codes.Error || first.Status.Description != "declined" ||
+		attrs(first)["error.type"] != "error" || attempts[1].Status.Code == codes.Error {
 		t.Errorf("attempts ended %+v, %+v", first.Status, attempts[1].Status)
 	}
 	execution := attrs(turns[0])["perdure.execution.id"]
 	for _, s := range all {
 		a := attrs(s)
-		if client := s.SpanKind == trace.SpanKindProducer; a["perdure.instance.id"] != "order-7" || !client && (a["perdure.execution.id"] != execution || execution == "") {
+		if client := s.SpanKind == trace.SpanKindProducer; a["perdure.instance.id"] != "order-7" ||
+			!client && (a["perdure.execution.id"] != execution || execution == "") {
 			t.Errorf("%s has %v", s.Name, a)
 		}
 	}
 	for i, s := range named(t, all, "HTTP POST", 2) {
-		if s.Parent.SpanID() != attempts[i].SpanContext.SpanID() || s.SpanContext.SpanID() == attempts[i].SpanContext.SpanID() || attrs(s)["perdure.activity.id"] != attrs(attempts[i])["perdure.activity.id"] {
+		if s.Parent.SpanID() != attempts[i].SpanContext.SpanID() ||
+			s.SpanContext.SpanID() == attempts[i].SpanContext.SpanID() ||
+			attrs(s)["perdure.activity.id"] != attrs(attempts[i])["perdure.activity.id"] {
 			t.Errorf("what an attempt calls is a child of %s, with %v", s.Parent.SpanID(), attrs(s))
 		}
 	}
@@ -163,7 +178,8 @@ func TestAnOrderIsTraced(t *testing.T) {
 // Every attribute that a span has is documented, and every one that is documented is had.
 func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 	t.Parallel()
-	had := map[attribute.Key]bool{"faas.invocation_id": true, perdureotel.AttrTasksOmitted: true} // there is no Lambda here; the other has its own test
+	// there is no Lambda here; the other has its own test
+	had := map[attribute.Key]bool{"faas.invocation_id": true, perdureotel.AttrTasksOmitted: true}
 	for _, s := range append(fulfilled(t), waited(t)...) {
 		for _, a := range s.Attributes {
 			had[a.Key] = true
@@ -179,30 +195,38 @@ func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 		documented[a.Key] = true
 	}
 	if !maps.Equal(had, documented) {
-		t.Errorf("spans have %v, documented are %v", slices.Sorted(maps.Keys(had)), slices.Sorted(maps.Keys(documented)))
+		t.Errorf("spans have %v, documented are %v", slices.Sorted(maps.Keys(had)),
+			slices.Sorted(maps.Keys(documented)))
 	}
 }
 
-// Interleaving: a turn is redone, by another process. Its span and those of what it schedules have the ids that they had.
+// Interleaving: a turn is redone, by another process. Its span and those of what it schedules have the ids that they
+// had.
 func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var traceparents []string
 	for range 2 {
 		tp, spans := recording()
 		i := perdureotel.New(tp).Interceptor()
-		i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "fulfil", Sequence: 3}, func(ctx context.Context) perdure.TurnResult {
-			traceparents = append(traceparents, perdure.TraceParentFrom(ctx))
-			i.Activity(ctx, perdure.ActivityInfo{InstanceID: "order-7", ExecutionID: "01J", ActivityID: 4, Attempt: 1, DeliveryCount: 1}, func(ctx context.Context) perdure.ActivityResult {
+		i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "fulfil", Sequence: 3},
+			func(ctx context.Context) perdure.TurnResult {
 				traceparents = append(traceparents, perdure.TraceParentFrom(ctx))
-				return perdure.ActivityResult{}
+				i.Activity(ctx,
+					perdure.ActivityInfo{
+						InstanceID: "order-7", ExecutionID: "01J", ActivityID: 4, Attempt: 1, DeliveryCount: 1,
+					}, func(ctx context.Context) perdure.ActivityResult {
+						traceparents = append(traceparents, perdure.TraceParentFrom(ctx))
+						return perdure.ActivityResult{}
+					})
+				return perdure.TurnResult{Err: errors.New("a conflict")}
 			})
-			return perdure.TurnResult{Err: errors.New("a conflict")}
-		})
-		if s := named(t, spans.GetSpans(), "turn fulfil", 1)[0]; s.Status.Code != codes.Error || attrs(s)["perdure.turn.committed"] != "false" {
+		if s := named(t, spans.GetSpans(), "turn fulfil", 1)[0]; s.Status.Code != codes.Error ||
+			attrs(s)["perdure.turn.committed"] != "false" {
 			t.Errorf("%+v of %v", s.Status, attrs(s))
 		}
 	}
-	if traceparents[0] != traceparents[2] || traceparents[1] != traceparents[3] || traceparents[0] == traceparents[1] || traceparents[0] == "" {
+	if traceparents[0] != traceparents[2] || traceparents[1] != traceparents[3] || traceparents[0] == traceparents[1] ||
+		traceparents[0] == "" {
 		t.Errorf("ids %q", traceparents)
 	}
 }
@@ -211,25 +235,28 @@ func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 func TestErrorTextsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
-	perdureotel.New(tp, perdureotel.WithoutErrorTexts()).Interceptor().ClientCall(t.Context(), perdure.ClientCall{Operation: "Purge"}, func(context.Context) error {
-		return errors.New("secret")
-	})
+	perdureotel.New(tp, perdureotel.WithoutErrorTexts()).Interceptor().ClientCall(t.Context(),
+		perdure.ClientCall{Operation: "Purge"}, func(context.Context) error {
+			return errors.New("secret")
+		})
 	if s := spans.GetSpans()[0]; s.Status.Code != codes.Error || strings.Contains(fmt.Sprint(s), "secret") {
 		t.Errorf("%+v", s)
 	}
 }
 
-// What a client call is made in is its parent: the span of its context, or else the context that has travelled with its request.
+// What a client call is made in is its parent: the span of its context, or else the context that has travelled with its
+// request.
 func TestACallIsAChildOfItsRequest(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	tp, spans := recording()
 	i := perdureotel.New(tp).Interceptor()
 	var sent string
-	i.ClientCall(perdure.WithTraceParent(t.Context(), traced), perdure.ClientCall{Operation: "Cancel", InstanceID: "order-7"}, func(ctx context.Context) error {
-		sent = perdure.TraceParentFrom(ctx)
-		return nil
-	})
+	i.ClientCall(perdure.WithTraceParent(t.Context(), traced),
+		perdure.ClientCall{Operation: "Cancel", InstanceID: "order-7"}, func(ctx context.Context) error {
+			sent = perdure.TraceParentFrom(ctx)
+			return nil
+		})
 	s := spans.GetSpans()[0]
 	if s.Parent.SpanID().String() != "00f067aa0ba902b7" || !strings.Contains(sent, s.SpanContext.SpanID().String()) {
 		t.Errorf("a child of %s, and %s travels", s.Parent.SpanID(), sent)
@@ -252,10 +279,13 @@ func TestSpansAreExportedBeforeAnInvocationEnds(t *testing.T) {
 	}
 	tracing := perdureotel.New(tp)
 	handler := tracing.Middleware(invoked(func(ctx context.Context, payload []byte) ([]byte, error) {
-		tracing.Interceptor().ClientCall(ctx, perdure.ClientCall{Operation: "Cancel"}, func(context.Context) error { return nil })
+		tracing.Interceptor().ClientCall(ctx, perdure.ClientCall{Operation: "Cancel"}, func(context.Context) error {
+			return nil
+		})
 		return payload, nil
 	}))
-	if answer, err := handler.Invoke(t.Context(), []byte("it")); err != nil || string(answer) != "it" || exported.Load() != 1 {
+	if answer, err := handler.Invoke(t.Context(), []byte("it")); err != nil || string(answer) != "it" ||
+		exported.Load() != 1 {
 		t.Errorf("answered %s, %v, after %d exports", answer, err, exported.Load())
 	}
 
@@ -269,7 +299,9 @@ func TestSpansAreExportedBeforeAnInvocationEnds(t *testing.T) {
 	}
 	tracing = perdureotel.New(tp)
 	handler = tracing.Middleware(invoked(func(ctx context.Context, payload []byte) ([]byte, error) {
-		tracing.Interceptor().ClientCall(ctx, perdure.ClientCall{Operation: "Cancel"}, func(context.Context) error { return nil })
+		tracing.Interceptor().ClientCall(ctx, perdure.ClientCall{Operation: "Cancel"}, func(context.Context) error {
+			return nil
+		})
 		return payload, nil
 	}))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -295,7 +327,9 @@ func TestLinesHaveTheIDsOfTheirSpan(t *testing.T) {
 	log.InfoContext(ctx, "within")
 	log.InfoContext(t.Context(), "without")
 	lines := strings.Split(b.String(), "\n")
-	if !strings.Contains(lines[0], `"trace_id":"`+span.SpanContext().TraceID().String()+`","span_id":"`+span.SpanContext().SpanID().String()+`"`) || strings.Contains(lines[1], "trace_id") {
+	if !strings.Contains(lines[0],
+		`"trace_id":"`+span.SpanContext().TraceID().String()+`","span_id":"`+span.SpanContext().SpanID().String()+
+			`"`) || strings.Contains(lines[1], "trace_id") {
 		t.Errorf("lines %q", lines)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// bounds are what the stripped binaries may have, in bytes, for Lambda's arm64. They are read and mapped at each cold start.
+// bounds are what the stripped binaries may have, in bytes, for Lambda's arm64. They are read and mapped at each cold
+// start.
 var bounds = map[string]int64{
 	"orchestrator": 14_000_000,
 	"worker":       14_000_000,
@@ -33,7 +34,8 @@ func TestTheBinariesAreSmall(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes", name, file.Size())
 		if file.Size() > most {
-			t.Errorf("%s has %d bytes, at most %d are asked for: `go tool nm -size` of an unstripped one says what they are", name, file.Size(), most)
+			t.Errorf("%s has %d bytes, at most %d are asked for: `go tool nm -size` of an unstripped one says what "+
+				"they are", name, file.Size(), most)
 		}
 	}
 }
@@ -46,9 +48,20 @@ func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"a hub by its name": {[]string{"PERDURE_HUB=orders"}, "PERDURE_HUB names a hub that cannot be opened: dynamo: open hub \"orders\": this binary was built for Lambda, with the tag perdure_lambda"},
-		"no credentials":    {append(slices.Clone(configuration), "AWS_REGION=us-east-1"), "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda"},
-		"a CA of one's own": {append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"), "AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda"},
+		"a hub by its name": {
+			[]string{"PERDURE_HUB=orders"},
+			"PERDURE_HUB names a hub that cannot be opened: dynamo: open hub \"orders\": this binary was built for " +
+				"Lambda, with the tag perdure_lambda",
+		},
+		"no credentials": {
+			append(slices.Clone(configuration), "AWS_REGION=us-east-1"),
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda",
+		},
+		"a CA of one's own": {
+			append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a",
+				"AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"),
+			"AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,8 +75,8 @@ func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// BenchmarkColdStart is the time from the start of a process to its first "next": what a function does at init, two calls of DynamoDB among it, which
-// are answered at once.
+// BenchmarkColdStart is the time from the start of a process to its first "next": what a function does at init, two
+// calls of DynamoDB among it, which are answered at once.
 func BenchmarkColdStart(b *testing.B) {
 	dir := build(b, runtime.GOOS, runtime.GOARCH)
 	for _, name := range []string{"orchestrator", "worker", "renewer", "api"} {
@@ -85,13 +98,17 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // configuration is what the stack gives a function, with addresses that nobody is asked at.
 var configuration = []string{
-	"PERDURE_HUB=orders", "PERDURE_TABLE=orders", "PERDURE_INBOX_URL=http://127.0.0.1/inbox", "PERDURE_TIMERS_URL=http://127.0.0.1/timers",
-	`PERDURE_WORK_QUEUES={"default":"http://127.0.0.1/work"}`, `PERDURE_DEAD_LETTERS={"default":"http://127.0.0.1/dead"}`, "PERDURE_BUILD_ID=1",
-	"PERDURE_SCHEDULE_GROUP=orders", "PERDURE_SCHEDULE_ROLE_ARN=arn:aws:iam::123456789012:role/orders", "PERDURE_TIMERS_ARN=arn:aws:sqs:us-east-1:123456789012:timers",
+	"PERDURE_HUB=orders", "PERDURE_TABLE=orders", "PERDURE_INBOX_URL=http://127.0.0.1/inbox",
+	"PERDURE_TIMERS_URL=http://127.0.0.1/timers",
+	`PERDURE_WORK_QUEUES={"default":"http://127.0.0.1/work"}`,
+	`PERDURE_DEAD_LETTERS={"default":"http://127.0.0.1/dead"}`, "PERDURE_BUILD_ID=1",
+	"PERDURE_SCHEDULE_GROUP=orders", "PERDURE_SCHEDULE_ROLE_ARN=arn:aws:iam::123456789012:role/orders",
+	"PERDURE_TIMERS_ARN=arn:aws:sqs:us-east-1:123456789012:timers",
 	"PERDURE_TIMERS_DEAD_LETTERS_ARN=arn:aws:sqs:us-east-1:123456789012:dead", "PERDURE_QUEUE=default",
 }
 
-// start starts a function in front of a Lambda that has no work for it, and returns the time until the function asks for some.
+// start starts a function in front of a Lambda that has no work for it, and returns the time until the function asks
+// for some.
 func start(tb testing.TB, binary string) time.Duration {
 	tb.Helper()
 	asked := make(chan time.Time, 1)
@@ -112,7 +129,8 @@ func start(tb testing.TB, binary string) time.Duration {
 	ctx, end := context.WithTimeout(tb.Context(), time.Minute)
 	defer end()
 	cmd := exec.CommandContext(ctx, binary)
-	cmd.Env = append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_SESSION_TOKEN=c",
+	cmd.Env = append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a",
+		"AWS_SECRET_ACCESS_KEY=b", "AWS_SESSION_TOKEN=c",
 		"AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(lambda.URL, "http://"), "AWS_ENDPOINT_URL="+lambda.URL)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -133,7 +151,8 @@ func start(tb testing.TB, binary string) time.Duration {
 func build(tb testing.TB, system, arch string) (dir string) {
 	tb.Helper()
 	dir = tb.TempDir()
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-tags", "lambda.norpc,perdure_lambda", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-tags", "lambda.norpc,perdure_lambda", "-trimpath",
+		"-buildvcs=false", "-ldflags=-s -w",
 		"-o", dir+string(filepath.Separator), "./functions/...")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")

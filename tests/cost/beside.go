@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Beside is what no instance causes, or only what it is not billed with. No emulator bills it, so it is reckoned: by what the row says.
+// Beside is what no instance causes, or only what it is not billed with. No emulator bills it, so it is reckoned: by
+// what the row says.
 type Beside struct {
 	What    string  `json:"what"`
 	Per     string  `json:"per"`
@@ -19,7 +20,8 @@ type Beside struct {
 
 // What the rows are reckoned from.
 const (
-	// A mapping that has nothing to do asks its queue with five pollers, each for 20 s, and with up to five times as many after it was busy.
+	// A mapping that has nothing to do asks its queue with five pollers, each for 20 s, and with up to five times as
+	// many after it was busy.
 	leastReceives, mostReceives = 15, 75
 	minutesAMonth               = 30 * 24 * 60
 	// SweepReads are the read units of a sweep that finds no work.

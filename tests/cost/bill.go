@@ -39,7 +39,8 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 		lambda[pricing.Invocations] += float64(f.Invocations)
 		lambda[pricing.GBSeconds] += f.Duration.Seconds() * Memory[name]
 	}
-	fired := pricing.Usage{pricing.ScheduleInvocations: m.Fired, pricing.StandardRequests: m.Fired} // each sends a message
+	// each sends a message
+	fired := pricing.Usage{pricing.ScheduleInvocations: m.Fired, pricing.StandardRequests: m.Fired}
 	each := 1 / float64(m.Instances*m.Shape.Count)
 	dollars := func(u pricing.Usage, items ...pricing.Item) (sum float64) {
 		for _, i := range items {
@@ -50,7 +51,8 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 	queues := []pricing.Item{pricing.StandardRequests, pricing.FIFORequests}
 	b := Bill{
 		Name: m.Shape.Name, Of: m.Shape.Of, Asked: m.Shape.Asked,
-		Writes: dollars(own, pricing.WriteUnits), Reads: dollars(own, pricing.ReadUnits), Sends: dollars(own, queues...),
+		Writes: dollars(own, pricing.WriteUnits), Reads: dollars(own, pricing.ReadUnits),
+		Sends:    dollars(own, queues...),
 		Receives: dollars(m.Received, queues...), Deletes: dollars(m.Deleted, queues...),
 		Requests: dollars(lambda, pricing.Invocations), Durations: dollars(lambda, pricing.GBSeconds),
 		Schedules:  dollars(fired, pricing.ScheduleInvocations, pricing.StandardRequests),

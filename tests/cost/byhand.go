@@ -21,12 +21,16 @@ import (
 
 // Queues is what a mapping asks of SQS.
 type Queues interface {
-	ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ReceiveMessage(
+		ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options),
+	) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(
+		ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options),
+	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// ByHand is a hub on any cloud whose functions are called one after the other, as its mappings would call them: the same shape makes the same calls on
-// each cloud, whatever the time.
+// ByHand is a hub on any cloud whose functions are called one after the other, as its mappings would call them: the
+// same shape makes the same calls on each cloud, whatever the time.
 type ByHand struct {
 	// Metered are the clients that the functions call the cloud with, and Meter counts them.
 	Metered dynamo.Clients
@@ -44,7 +48,8 @@ type handler interface {
 // most bounds how often the functions are called for one instance.
 const most = 5000
 
-// Counts runs an instance of a shape to its end, and returns what was called for it. A shape whose activities wait for something does not end.
+// Counts runs an instance of a shape to its end, and returns what was called for it. A shape whose activities wait for
+// something does not end.
 func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	p, err := dynamo.New(b.Hub, b.Metered, dynamo.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -54,7 +59,9 @@ func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	if s.Cold {
 		cache = -1
 	}
-	turns, err := dispatch.NewOrchestrator(Registry(), p, &dispatch.OrchestratorOptions{BuildID: "cost", Logger: slog.New(slog.DiscardHandler), CacheBytes: cache})
+	turns, err := dispatch.NewOrchestrator(Registry(), p, &dispatch.OrchestratorOptions{
+		BuildID: "cost", Logger: slog.New(slog.DiscardHandler), CacheBytes: cache,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
@@ -96,10 +103,12 @@ func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler,
 	return errors.New("cost: it does not end")
 }
 
-// pass hands a message of a queue to a function, as its mapping does: with more at once it would be a matter of time which of them end together.
+// pass hands a message of a queue to a function, as its mapping does: with more at once it would be a matter of time
+// which of them end together.
 func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err error) {
 	out, err := b.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: 1, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+		QueueUrl: &url, MaxNumberOfMessages: 1,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
 	})
 	if err != nil || len(out.Messages) == 0 {
 		return 0, err
@@ -108,7 +117,9 @@ func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err e
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
 	for i := range out.Messages {
 		if m := &out.Messages[i]; !slices.Contains(failed, *m.MessageId) {
-			in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: m.MessageId, ReceiptHandle: m.ReceiptHandle})
+			in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
+				Id: m.MessageId, ReceiptHandle: m.ReceiptHandle,
+			})
 		}
 	}
 	if len(in.Entries) == 0 {

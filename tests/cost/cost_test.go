@@ -24,15 +24,17 @@ var (
 // The pages with the price list and with the workloads.
 const page, workloads = "../../docs/operate/cost.md", "../../docs/operate/scale.md"
 
-// A shape of orchestration may cost so much more or less than docs/operate/scale.md says. How messages come together in batches is a matter of chance, and so
-// is how long before its time a timer's last message comes, and which outcomes of children a turn takes together.
+// A shape of orchestration may cost so much more or less than docs/operate/scale.md says. How messages come together in
+// batches is a matter of chance, and so is how long before its time a timer's last message comes, and which outcomes of
+// children a turn takes together.
 const (
 	bound        = 0.05
 	batchesBound = 0.1
 	chanceBound  = 0.25
 )
 
-// What orchestrations cost is in docs/operate/scale.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
+// What orchestrations cost is in docs/operate/scale.md: who makes them dearer notices it here, and who makes them
+// cheaper writes it there, with -update.
 func TestCostOfShapes(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)
@@ -66,7 +68,8 @@ func TestCostOfShapes(t *testing.T) {
 			within = batchesBound
 		}
 		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/scale.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
+			t.Errorf("%s: %.2f dollars a million, docs/operate/scale.md says %.2f: run go test ./tests/cost "+
+				"-update, and see why", b.Name, b.Total, want)
 		}
 	}
 	for i, b := range bills {
@@ -127,7 +130,9 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 	if *show == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		if err := e.Encode(map[string]any{"region": l.Region, "asOf": l.AsOf, "shapes": bills, "beside": cost.AllBeside(l)}); err != nil {
+		if err := e.Encode(map[string]any{
+			"region": l.Region, "asOf": l.AsOf, "shapes": bills, "beside": cost.AllBeside(l),
+		}); err != nil {
 			t.Error(err)
 		}
 		return

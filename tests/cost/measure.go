@@ -59,9 +59,12 @@ const (
 // Memory of the functions in GB, as the stack sets it.
 var Memory = map[string]float64{Orchestrator: 0.5, Worker: 0.25, Renewer: 0.25}
 
-// OwnTime is the processor's time of an invocation, beside the calls that it waits for. It is assumed, not measured on Lambda: a turn takes some 0.1 ms
-// of a whole processor (docs/reference/benchmarks.md), of which a function of 512 MB has a third and one of 256 MB a seventh.
-var OwnTime = map[string]time.Duration{Orchestrator: time.Millisecond, Worker: 2 * time.Millisecond, Renewer: 2 * time.Millisecond}
+// OwnTime is the processor's time of an invocation, beside the calls that it waits for. It is assumed, not measured on
+// Lambda: a turn takes some 0.1 ms of a whole processor (docs/reference/benchmarks.md), of which a function of 512 MB
+// has a third and one of 256 MB a seventh.
+var OwnTime = map[string]time.Duration{
+	Orchestrator: time.Millisecond, Worker: 2 * time.Millisecond, Renewer: 2 * time.Millisecond,
+}
 
 // longest is after how much virtual time every shape is over, with all that it has left in queues.
 const longest = 27 * time.Hour
@@ -132,8 +135,8 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	return m, nil
 }
 
-// begin runs one instance before anything is counted: what a process reads once, such as the builds and the key of tokens, is none of an instance's
-// cost.
+// begin runs one instance before anything is counted: what a process reads once, such as the builds and the key of
+// tokens, is none of an instance's cost.
 func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
 	if _, err := c.Start(ctx, chainName, 1, client.WithInstanceID("before")); err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -151,7 +154,8 @@ func run(ctx context.Context, h *simhub.Hub, s *Shape, instances int, w *watcher
 	for i := range instances {
 		started.Go(func() {
 			id := instanceID(i)
-			if _, errs[i] = c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); errs[i] == nil && s.Drive != nil {
+			if _, errs[i] = c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); errs[i] == nil &&
+				s.Drive != nil {
 				errs[i] = s.Drive(ctx, c, id)
 			}
 		})

@@ -70,7 +70,8 @@ func TestLargePayloadsAreReckoned(t *testing.T) {
 		for _, line := range reckoned.Lines {
 			of[line.Item] = line.Quantity
 		}
-		if got, want := of[string(pricing.ObjectWrites)], float64(calls["S3.PutObject"]+calls["S3.CopyObject"]); got != want || want == 0 {
+		if got, want := of[string(pricing.ObjectWrites)],
+			float64(calls["S3.PutObject"]+calls["S3.CopyObject"]); got != want || want == 0 {
 			t.Errorf("%v writes by its history, %v were made", got, want)
 		}
 		if got, want := of[string(pricing.ObjectReads)], float64(calls["S3.GetObject"]); got != want || want == 0 {

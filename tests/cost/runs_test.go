@@ -16,10 +16,15 @@ import (
 func TestRunsAreReckoned(t *testing.T) {
 	t.Parallel()
 	plainCalls, plain := costOfChain(t)
-	for name, opt := range map[string]perdure.ActivityCallOption{"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
+	for name, opt := range map[string]perdure.ActivityCallOption{
+		"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce(),
+	} {
 		calls, reckoned := costOfChain(t, opt)
-		for item, op := range map[pricing.Item]string{pricing.WriteUnits: "DynamoDB.UpdateItem", pricing.ReadUnits: "DynamoDB.GetItem"} {
-			if got, want := reckoned[string(item)]-plain[string(item)], float64(calls[op]-plainCalls[op]); got != want || want == 0 {
+		for item, op := range map[pricing.Item]string{
+			pricing.WriteUnits: "DynamoDB.UpdateItem", pricing.ReadUnits: "DynamoDB.GetItem",
+		} {
+			if got, want := reckoned[string(item)]-plain[string(item)],
+				float64(calls[op]-plainCalls[op]); got != want || want == 0 {
 				t.Errorf("%s: %v more %s by its history, %v more calls of %s were made", name, got, item, want, op)
 			}
 		}

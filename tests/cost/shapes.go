@@ -19,8 +19,8 @@ type Shape struct {
 	Count int
 	// Cold is that no process keeps an instance: each turn reads the whole history.
 	Cold bool
-	// AtOnce is how many instances are started together, and Concurrency how many invocations of a function there are then at once; 0 is one instance,
-	// with nobody beside it.
+	// AtOnce is how many instances are started together, and Concurrency how many invocations of a function there are
+	// then at once; 0 is one instance, with nobody beside it.
 	AtOnce, Concurrency int
 	// Drive is what a client does once the instance is started; nil is nothing.
 	Drive func(ctx context.Context, c *client.Client, id string) error
@@ -44,7 +44,8 @@ const (
 // OfActivities reports whether a shape is reckoned by its activities.
 func (s *Shape) OfActivities() bool { return s.Of == activities }
 
-// InBatches reports whether many activities of a shape run side by side: chance has a say in how their messages come together.
+// InBatches reports whether many activities of a shape run side by side: chance has a say in how their messages come
+// together.
 func (s *Shape) InBatches() bool {
 	return s.Count >= manyAtOnce && s.Orchestration != chainName && s.Orchestration != inlineName
 }
@@ -64,18 +65,30 @@ func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},
 		{Name: "chain of 10, worker, cold", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Cold: true},
-		{Name: "chain of 10, worker, 100 at once", Orchestration: chainName, Input: 10, Of: activities, Count: 10, AtOnce: 100, Concurrency: 5},
+		{
+			Name: "chain of 10, worker, 100 at once", Orchestration: chainName, Input: 10, Of: activities, Count: 10,
+			AtOnce: 100, Concurrency: 5,
+		},
 		{Name: "chain of 1,600, worker", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600},
-		{Name: "chain of 1,600, worker, cold", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600, Cold: true, Long: true},
+		{
+			Name: "chain of 1,600, worker, cold", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600,
+			Cold: true, Long: true,
+		},
 		{Name: "chain of 10, inline", Orchestration: inlineName, Input: 10, Of: activities, Count: 10, Asked: 1.2},
 		{Name: "chain of 1,600, inline", Orchestration: inlineName, Input: 1600, Of: activities, Count: 1600},
 		{Name: "fan-out of 5", Orchestration: fanName, Input: 5, Of: activities, Count: 5},
 		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
 		{Name: "fan-out of 1,000, cold", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Cold: true},
-		{Name: "activity that wins a race with a timer", Orchestration: "Race", Input: time.Hour, Of: activities, Count: 1},
+		{
+			Name: "activity that wins a race with a timer", Orchestration: "Race", Input: time.Hour, Of: activities,
+			Count: 1,
+		},
 		{Name: "timer of a day", Orchestration: "Sleep", Input: 24 * time.Hour, Of: timers, Count: 1},
 		{Name: "10 sub-orchestrations of an activity", Orchestration: "Family", Input: 10, Of: children, Count: 10},
-		{Name: "cancel of 2,000 running activities", Orchestration: "Crowd", Input: 2000, Of: activities, Count: 2000, Drive: callOff},
+		{
+			Name: "cancel of 2,000 running activities", Orchestration: "Crowd", Input: 2000, Of: activities,
+			Count: 2000, Drive: callOff,
+		},
 	}
 }
 

@@ -25,8 +25,12 @@ import (
 type tableAPI interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.UpdateItemOutput, error,
+	)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.DeleteItemOutput, error,
+	)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	TransactWriteItems(
 		context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
@@ -36,7 +40,9 @@ type tableAPI interface {
 // queueAPI is what both kinds of queues can do.
 type queueAPI interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
-	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (
+		*sqs.SendMessageBatchOutput, error,
+	)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
 	ChangeMessageVisibility(
@@ -84,7 +90,9 @@ var realTable = sync.OnceValue(func() string { //nolint:gochecknoglobals // one 
 	}
 	keys := func(partition, sort string) []ddbtypes.KeySchemaElement {
 		return []ddbtypes.KeySchemaElement{
-			{AttributeName: &partition, KeyType: ddbtypes.KeyTypeHash}, {AttributeName: &sort, KeyType: ddbtypes.KeyTypeRange},
+			{AttributeName: &partition, KeyType: ddbtypes.KeyTypeHash}, {
+				AttributeName: &sort, KeyType: ddbtypes.KeyTypeRange,
+			},
 		}
 	}
 
@@ -152,7 +160,9 @@ func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int
 			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:%s","maxReceiveCount":"%d"}`, dead, maxReceive)
 	}
 
-	return queue{cloud.Queues, cloud.Queues.Create(base+suffix, simulated)}, queue{client, create(base+suffix, attributes)}
+	return queue{cloud.Queues, cloud.Queues.Create(base+suffix, simulated)}, queue{
+		client, create(base+suffix, attributes),
+	}
 }
 
 // dead is the dead-letter queue of a queue.

@@ -39,10 +39,10 @@ var (
 	number     = regexp.MustCompile(`#[-+0-9.eE]+`)
 )
 
-// blurred takes out what DynamoDB Local gets wrong. A transaction costs 4 units whatever is in it, and a page of nothing
-// costs none: AWS charges 2 for each KB written, and the least read that there is. A transaction with an update that cannot
-// be computed is refused without saying which it was. A page whose limit ends it at the last sort key there can be has no
-// empty one after it, as a limit has elsewhere. Numbers keep trailing zeros and exponents.
+// blurred takes out what DynamoDB Local gets wrong. A transaction costs 4 units whatever is in it, and a page of
+// nothing costs none: AWS charges 2 for each KB written, and the least read that there is. A transaction with an update
+// that cannot be computed is refused without saying which it was. A page whose limit ends it at the last sort key there
+// can be has no empty one after it, as a limit has elsewhere. Numbers keep trailing zeros and exponents.
 func blurred(answer string) string {
 	answer = uncounted.ReplaceAllString(answer, "$1")
 	answer = impossible.ReplaceAllString(answer, "ValidationException")

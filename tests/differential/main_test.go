@@ -9,7 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	name := flag.String("against", ministack, "the emulator: "+ministack+", or "+dynamoDBLocal+" for the tests of tables")
+	name := flag.String("against", ministack,
+		"the emulator: "+ministack+", or "+dynamoDBLocal+" for the tests of tables")
 	flag.Parse()
 
 	i := slices.IndexFunc(emulators(), func(e emulator) bool { return e.name == *name })

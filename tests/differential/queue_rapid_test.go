@@ -25,7 +25,9 @@ func TestQueueSequences(t *testing.T) {
 				simulated, actual := queues(t, fmt.Sprint("sequence", runs.Add(1), "-", suffix), long, 0)
 				s := &sequence{
 					rt: rt, fifo: suffix != "",
-					sim: &counter{queue: simulated, ctx: t.Context()}, genuine: &counter{queue: actual, ctx: t.Context()},
+					sim: &counter{queue: simulated, ctx: t.Context()}, genuine: &counter{
+						queue: actual, ctx: t.Context(),
+					},
 				}
 
 				for range rapid.IntRange(5, 30).Draw(rt, "calls") {

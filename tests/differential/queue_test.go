@@ -104,7 +104,9 @@ func short(body string) string { return body[:min(20, len(body))] }
 // remove deletes by the n-th receipt there was.
 func remove(n int) queueCall {
 	return queueCall{fmt.Sprint("delete ", n), func(c *counter) string {
-		_, err := c.DeleteMessage(c.ctx, &sqs.DeleteMessageInput{QueueUrl: &c.url, ReceiptHandle: c.received[n].ReceiptHandle})
+		_, err := c.DeleteMessage(c.ctx, &sqs.DeleteMessageInput{
+			QueueUrl: &c.url, ReceiptHandle: c.received[n].ReceiptHandle,
+		})
 
 		return code(err)
 	}}

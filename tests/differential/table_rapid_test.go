@@ -77,7 +77,8 @@ func drawOperation(rt *rapid.T, sk string, actions ...string) operation {
 func drawCondition(rt *rapid.T, o *operation) {
 	conditions := []string{
 		"attribute_exists(pk)", "attribute_not_exists(pk)", "attribute_exists(b) OR n > :c", "n BETWEEN :c AND :d",
-		"NOT n = :c", "n <> :c", "begins_with(a, :s)", "a IN (:s, :u)", "(n < :c OR a >= :s) AND attribute_not_exists(b)",
+		"NOT n = :c", "n <> :c", "begins_with(a, :s)", "a IN (:s, :u)",
+		"(n < :c OR a >= :s) AND attribute_not_exists(b)",
 	}
 	if o.action != "check" {
 		conditions = append(conditions, "", "", "")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// script is a sequence of calls. differs maps the names of calls at which ministack is known to differ from AWS to what AWS
-// answers.
+// script is a sequence of calls. differs maps the names of calls at which ministack is known to differ from AWS to what
+// AWS answers.
 type script struct {
 	name    string
 	calls   []tableCall
@@ -99,7 +99,9 @@ func conditionCalls() []tableCall {
 	}
 
 	for _, operator := range []string{"=", "<>", "<", "<=", ">", ">="} {
-		for _, v := range []item{{":v": num("10.0")}, {":v": num("9")}, {":v": num("11")}, {":v": str("m")}, {":v": str("n")}} {
+		for _, v := range []item{
+			{":v": num("10.0")}, {":v": num("9")}, {":v": num("11")}, {":v": str("m")}, {":v": str("n")},
+		} {
 			for _, attribute := range []string{"a", "n", "gone"} {
 				ask(attribute+" "+operator+" :v", v)
 			}
@@ -186,7 +188,9 @@ func refusalCalls() []tableCall {
 		operation{action: "put", sk: "1", values: item{":v": num("1")}}.alone(),
 		operation{action: "put", sk: "1", condition: "a ="}.alone(),
 		operation{action: "put", sk: "1", condition: "status = :v", values: item{":v": num("1")}}.alone(),
-		operation{action: "update", sk: "9", update: "SET v = :v", values: item{":v": str(strings.Repeat("x", 409600))}}.alone(),
+		operation{
+			action: "update", sk: "9", update: "SET v = :v", values: item{":v": str(strings.Repeat("x", 409600))},
+		}.alone(),
 	}
 }
 

@@ -212,8 +212,9 @@ func (q question) call() tableCall {
 
 		in := &dynamodb.QueryInput{
 			TableName: aws.String(realTable()), KeyConditionExpression: optional(q.condition),
-			FilterExpression: optional(q.filter), ExpressionAttributeValues: values, ScanIndexForward: aws.Bool(!q.backward),
-			ConsistentRead: &q.strong, ReturnConsumedCapacity: capacity,
+			FilterExpression: optional(q.filter), ExpressionAttributeValues: values,
+			ScanIndexForward: aws.Bool(!q.backward),
+			ConsistentRead:   &q.strong, ReturnConsumedCapacity: capacity,
 		}
 		if q.index {
 			in.IndexName = aws.String(index)

@@ -25,8 +25,10 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	e := &emulator{tables: dynamodb.NewFromConfig(localcloud.Config(os.Getenv(dynamodblocal.EndpointVariable)))}
 	providertest.Run(t, providertest.Harness{
-		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling, providertest.StrictLocks},
-		Want:         providertest.Report{Ran: ran, NotApplicable: notApplicable},
+		Capabilities: []providertest.Capability{
+			providertest.Faults, providertest.Corruption, providertest.Polling, providertest.StrictLocks,
+		},
+		Want: providertest.Report{Ran: ran, NotApplicable: notApplicable},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			test(t, e.hub(t, c))
@@ -41,15 +43,21 @@ const ran = 413
 var notApplicable = []string{
 	"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 	"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
-	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "executions/WhatOutlivesAnExecutionIsSentAgainSinceATime", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",
+	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "executions/WhatOutlivesAnExecutionIsSentAgainSinceATime",
+	"children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing",
+	"cancelflags/AReadOfTheRecordIsNeverBehind",
 	"activity records/RecordsAreReadStrongly",
 	"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
-	"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
+	"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver",
+	"retention/PastExecutionsAreErasedOldestFirst",
 	"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
 	"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
-	"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", "management/WhatNeedsAttentionIsCounted",
-	"large payloads/WhatIsStoredIsReadAndListed", "large payloads/WhatIsDeletedIsGone", "large payloads/ACopyIsOnItsOwn", "large payloads/APageHasAThousand",
-	"large payloads/ADeletionTakesThem", "large payloads/APastExecutionStaysWhileItsPayloadsAreReferredTo", "large payloads/ASweepTakesWhatNobodyRefersTo",
+	"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen",
+	"management/WhatNeedsAttentionIsCounted",
+	"large payloads/WhatIsStoredIsReadAndListed", "large payloads/WhatIsDeletedIsGone",
+	"large payloads/ACopyIsOnItsOwn", "large payloads/APageHasAThousand",
+	"large payloads/ADeletionTakesThem", "large payloads/APastExecutionStaysWhileItsPayloadsAreReferredTo",
+	"large payloads/ASweepTakesWhatNobodyRefersTo",
 	"errors/ACallEndsWithItsContext", "locking/AFetchIsOverWhenItsWaitIs",
 	"lock expiry/LocksEndAfterTwelveHours",
 }

@@ -45,12 +45,13 @@ const whileInput = `exec 3<&0; "$@" </dev/null & server=$!
 
 var errEnded = errors.New("dynamodblocal: it ended before it answered")
 
-// Start starts a server of its own, empty and in memory, and returns when it answers. It listens on every interface, since
-// DynamoDB Local has no option for another address. ctx bounds the start alone. The error of a server that does not start
-// ends with what it wrote to standard error. The caller calls Stop.
+// Start starts a server of its own, empty and in memory, and returns when it answers. It listens on every interface,
+// since DynamoDB Local has no option for another address. ctx bounds the start alone. The error of a server that does
+// not start ends with what it wrote to standard error. The caller calls Stop.
 func Start(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(jars); err != nil {
-		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w", err)
+		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w",
+			err)
 	}
 	var err error
 	for range starts {

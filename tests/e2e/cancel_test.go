@@ -24,12 +24,15 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of 250 ms, and a moment.
+// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of 250 ms, and a
+// moment.
 func TestACancelReachesRunningActivities(t *testing.T) {
 	shortrun.Skip(t)
-	const limit = 700 * time.Millisecond // on a busy machine; polls every second take 1,000, and BenchmarkCancel has the figure
+	// on a busy machine; polls every second take 1,000, and BenchmarkCancel has the figure
+	const limit = 700 * time.Millisecond
 	p50, p99, n := latencies(t)
-	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th percentile", n, p50, p99)
+	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+
+		"percentile", n, p50, p99)
 	if p99 > limit {
 		t.Errorf("99%% of activities saw their cancellation within %v, want %v", p99, limit)
 	}
@@ -87,12 +90,14 @@ func patient(tb testing.TB) *client.Client {
 // aWhile is what activities get to start. Those that the local cloud does not run by then are cancelled before they do.
 const aWhile = 3 * time.Second
 
-// relieve starts instances with so many activities each, cancels them all when those run, and tells how long each took to see it.
+// relieve starts instances with so many activities each, cancels them all when those run, and tells how long each took
+// to see it.
 func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()
 	for _, instance := range ids {
-		if _, err := c.Start(tb.Context(), "all-stand-by", app.Watches{Count: each, Folder: folder}, client.WithInstanceID(instance)); err != nil {
+		if _, err := c.Start(tb.Context(), "all-stand-by", app.Watches{Count: each, Folder: folder},
+			client.WithInstanceID(instance)); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -139,12 +144,14 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 		tb.Fatalf("%d things were cancelled, the first %+v", len(found), found)
 	}
 	for _, x := range found[1:] {
-		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() || x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted {
+		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() ||
+			x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted {
 			tb.Errorf("%+v", x)
 		}
 	}
 	out, exit := perdure(tb, "why", instance)
-	if exit != 0 || strings.Count(out, "\n") != 5+1+each || !strings.Contains(out, "\nstarted by ") || !strings.Contains(out, `requested "that will do"`) {
+	if exit != 0 || strings.Count(out, "\n") != 5+1+each || !strings.Contains(out, "\nstarted by ") ||
+		!strings.Contains(out, `requested "that will do"`) {
 		tb.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 }
@@ -171,8 +178,8 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 	return took
 }
 
-// An activity is cancelled through API Gateway, while it runs, and while it waits for its next attempt. The orchestration goes on,
-// and the next cancel of it is refused.
+// An activity is cancelled through API Gateway, while it runs, and while it waits for its next attempt. The
+// orchestration goes on, and the next cancel of it is refused.
 func TestCancelActivityByAPI(t *testing.T) {
 	for name, n := range map[string]int{"running": 0, "pending": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +190,8 @@ func TestCancelActivityByAPI(t *testing.T) {
 			}
 			await(t, instance, history.ActivityScheduled)
 			path := "/instances/" + instance + "/activities/3/cancel"
-			if status, _, told := request(t, "POST", path, `{"message":"that will do"}`); status != http.StatusAccepted {
+			if status, _, told := request(t, "POST", path,
+				`{"message":"that will do"}`); status != http.StatusAccepted {
 				t.Fatalf("HTTP %d %v", status, told)
 			}
 			s, err := hub.client.Wait(t.Context(), instance)
@@ -193,18 +201,20 @@ func TestCancelActivityByAPI(t *testing.T) {
 			if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
 				t.Errorf("%q, %v", got, err)
 			}
-			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict || problem["code"] != "not_cancellable" {
+			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict ||
+				problem["code"] != "not_cancellable" {
 				t.Errorf("again: HTTP %d %v", status, problem)
 			}
-			if status, _, problem := request(t, "POST", strings.Replace(path, "/3/", "/4711/", 1), ""); status != http.StatusNotFound || problem["code"] != "activity_not_found" {
+			if status, _, problem := request(t, "POST", strings.Replace(path, "/3/", "/4711/", 1),
+				""); status != http.StatusNotFound || problem["code"] != "activity_not_found" {
 				t.Errorf("another: HTTP %d %v", status, problem)
 			}
 		})
 	}
 }
 
-// An activity is cancelled while it lies in its queue: no worker is there. The orchestration goes on at once; a worker that comes later
-// finds it cancelled, does not run it, and leaves nothing in the queue.
+// An activity is cancelled while it lies in its queue: no worker is there. The orchestration goes on at once; a worker
+// that comes later finds it cancelled, does not run it, and leaves nothing in the queue.
 func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "queued")
@@ -276,7 +286,8 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	x := became(t, hub.client, instance)
-	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" || x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
+	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" ||
+		x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
 		t.Errorf("the activity, after %v: %+v", took, x)
 	}
 	valid(t, hub.client, instance)
@@ -329,8 +340,13 @@ func left(t *testing.T, url string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages, sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
-	out, err := sqs.NewFromConfig(cfg).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+	names := []sqstypes.QueueAttributeName{
+		sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+		sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	}
+	out, err := sqs.NewFromConfig(cfg).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl: &url, AttributeNames: names,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

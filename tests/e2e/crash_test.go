@@ -13,14 +13,16 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// Every function process is killed in the middle of an order: an activity is scheduled, and not yet answered. The order ends.
+// Every function process is killed in the middle of an order: an activity is scheduled, and not yet answered. The order
+// ends.
 func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	o := firstOrder(t)
 	instance, err := hub.client.Start(t.Context(), "fulfil-order", o, client.WithInstanceID(id(t, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hub.client.RaiseEvent(t.Context(), instance, orders.EventPacked, nil); err != nil { // it is kept until the order waits for it
+	// it is kept until the order waits for it
+	if err := hub.client.RaiseEvent(t.Context(), instance, orders.EventPacked, nil); err != nil {
 		t.Fatal(err)
 	}
 	await(t, instance, history.ActivityScheduled)
@@ -48,7 +50,8 @@ func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
 		}
 	}
 	killed := 0
-	for round := 0; round < deaths || killed < deaths && round < 4*deaths; round++ { // fewer processes at a time on LocalStack
+	// fewer processes at a time on LocalStack
+	for round := 0; round < deaths || killed < deaths && round < 4*deaths; round++ {
 		<-time.After(400 * time.Millisecond) // the moment does not matter: any will do
 		killed += killFunctions(t)
 	}
@@ -96,8 +99,8 @@ func await(t *testing.T, instance string, kind history.Kind) {
 	}
 }
 
-// valid checks that a history is a log: gapless, one end, each id settled at most once. The outcome of what was cancelled
-// stands beside the request.
+// valid checks that a history is a log: gapless, one end, each id settled at most once. The outcome of what was
+// cancelled stands beside the request.
 func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 	t.Helper()
 	var events []history.Event

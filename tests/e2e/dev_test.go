@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// The loop of a developer, from a module of one's own: perdure init writes it, perdure dev runs it and shows its logs; a change is
-// deployed onto the running hub, and an instance that waits there goes on with the new code.
+// The loop of a developer, from a module of one's own: perdure init writes it, perdure dev runs it and shows its logs;
+// a change is deployed onto the running hub, and an instance that waits there goes on with the new code.
 func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "guests")
 	if out, exit := perdure(t, "init", dir, "--replace", "../.."); exit != 0 {
@@ -40,7 +40,8 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := d.await(t, "the mail server is down"); !strings.Contains(line, " ada ") || !strings.Contains(line, "worker-default") {
+	if line := d.await(t, "the mail server is down"); !strings.Contains(line, " ada ") ||
+		!strings.Contains(line, "worker-default") {
 		t.Errorf("the log does not name the instance and the function: %q", line)
 	}
 

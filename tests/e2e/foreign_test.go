@@ -32,12 +32,14 @@ func lambda(t *testing.T, method, path, body string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("AWS_ENDPOINT_URL")+"/2015-03-31"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("AWS_ENDPOINT_URL")+"/2015-03-31"+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte(body))
-	if err := v4.NewSigner().SignHTTP(t.Context(), who, r, hex.EncodeToString(sum[:]), "lambda", cfg.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(t.Context(), who, r, hex.EncodeToString(sum[:]), "lambda", cfg.Region,
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.DefaultClient.Do(r)
@@ -113,7 +115,9 @@ const visible = 3
 // receive takes a message of the queue.
 func (s *stranger) receive(wait int32) (token, handle string) {
 	s.t.Helper()
-	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.url, VisibilityTimeout: visible, WaitTimeSeconds: wait})
+	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &s.url, VisibilityTimeout: visible, WaitTimeSeconds: wait,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -159,7 +163,8 @@ func (s *stranger) hold() {
 	s.t.Helper()
 	for began := time.Now(); time.Since(began) < 4*visible*time.Second; {
 		l := s.renew()
-		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second || left > visible*time.Second {
+		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second ||
+			left > visible*time.Second {
 			s.t.Fatalf("renewal %d: %+v, in %v", s.asked, l, left)
 		}
 		if other, _ := s.receive(1); other != "" {
@@ -168,8 +173,9 @@ func (s *stranger) hold() {
 	}
 }
 
-// A worker that is neither a function of the hub nor Go holds a message for several times as long as SQS would leave it to him, by API Gateway and by
-// invoking the renewer, which may do that and no more; and it hears that its activity is cancelled, and why.
+// A worker that is neither a function of the hub nor Go holds a message for several times as long as SQS would leave it
+// to him, by API Gateway and by invoking the renewer, which may do that and no more; and it hears that its activity is
+// cancelled, and why.
 func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	shortrun.Skip(t)
 	c := patient(t)
@@ -203,10 +209,12 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	if l.Cancel == nil || l.Cancel.Reason != "requested" || l.Cancel.Message != "that will do" || l.Cancel.RequestedAt.IsZero() || l.Error != nil {
+	if l.Cancel == nil || l.Cancel.Reason != "requested" || l.Cancel.Message != "that will do" ||
+		l.Cancel.RequestedAt.IsZero() || l.Error != nil {
 		t.Fatalf("after the cancel: %+v", l)
 	}
-	if _, err := s.queues.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: &handle}); err != nil {
+	if _, err := s.queues.DeleteMessage(t.Context(),
+		&sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: &handle}); err != nil {
 		t.Fatal(err)
 	}
 	end, err := c.Wait(t.Context(), "foreign")

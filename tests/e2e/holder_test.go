@@ -32,7 +32,9 @@ func (httpHolder) FailActivity(ctx context.Context, token string, err error) err
 	return post(ctx, "/activities/fail", map[string]any{"token": token, "error": reported}, nil)
 }
 
-func (httpHolder) HeartbeatActivity(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
+func (httpHolder) HeartbeatActivity(ctx context.Context, token string, details any) (
+	cancel provider.CancelInfo, err error,
+) {
 	var answer struct {
 		Cancel *struct {
 			Reason  string `json:"reason"`

@@ -61,7 +61,8 @@ func TestAFailureComesBackWithItsType(t *testing.T) {
 	instance, _ := started["instanceId"].(string)
 	status, _, result := request(t, "GET", "/instances/"+instance+"/result?wait=20s", "")
 	failure, _ := json.Marshal(result["failure"])
-	if status != http.StatusOK || result["status"] != "Failed" || !bytes.Contains(failure, []byte("quantity -1: must be positive")) {
+	if status != http.StatusOK || result["status"] != "Failed" ||
+		!bytes.Contains(failure, []byte("quantity -1: must be positive")) {
 		t.Errorf("HTTP %d %v", status, result)
 	}
 }
@@ -77,13 +78,17 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 		"unknown field":         {"POST", "/orchestrations/hello", `{"inptu":1}`, 400, "invalid_request"},
 		"unknown orchestration": {"POST", "/orchestrations/helo", `{"input":"x"}`, 404, "unknown_orchestration"},
 		"unknown instance":      {"GET", "/instances/nobody", "", 404, "instance_not_found"},
-		"too large":             {"POST", "/orchestrations/hello", `{"input":"` + strings.Repeat("x", 300<<10) + `"}`, 413, "payload_too_large"},
-		"huge page":             {"GET", "/instances?limit=100000", "", 400, "invalid_request"},
-		"foreign cursor":        {"GET", "/instances?cursor=bm90IG91cnM", "", 400, "invalid_request"},
+		"too large": {
+			"POST", "/orchestrations/hello", `{"input":"` + strings.Repeat("x", 300<<10) + `"}`, 413,
+			"payload_too_large",
+		},
+		"huge page":      {"GET", "/instances?limit=100000", "", 400, "invalid_request"},
+		"foreign cursor": {"GET", "/instances?cursor=bm90IG91cnM", "", 400, "invalid_request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, header, problem := request(t, c.method, c.path, c.body)
-			if status != c.status || problem["code"] != c.code || header.Get("Content-Type") != "application/problem+json" {
+			if status != c.status || problem["code"] != c.code ||
+				header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("HTTP %d %s %v", status, header.Get("Content-Type"), problem)
 			}
 		})
@@ -94,7 +99,8 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
 	for _, path := range []string{"/instances/a%2Fb", "/instances/a%2Fb/history"} {
 		status, _, problem := request(t, "GET", path, "")
-		if detail, _ := problem["detail"].(string); status != http.StatusBadRequest || !strings.Contains(detail, "base64url without padding: ~YS9i") {
+		if detail, _ := problem["detail"].(string); status != http.StatusBadRequest ||
+			!strings.Contains(detail, "base64url without padding: ~YS9i") {
 			t.Errorf("%s: HTTP %d %v", path, status, problem)
 		}
 	}
@@ -107,7 +113,8 @@ func TestEventsRetriesAndTerminate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, _, told := request(t, "POST", "/instances/"+id(t, 0)+"/events/word", `"hello"`); status != http.StatusAccepted {
+	if status, _, told := request(t, "POST", "/instances/"+id(t, 0)+"/events/word",
+		`"hello"`); status != http.StatusAccepted {
 		t.Errorf("raise: HTTP %d %v", status, told)
 	}
 	if out, exit := perdure(t, "raise", id(t, 1), "word", "--data", `"hello"`); exit != 0 {
@@ -118,7 +125,8 @@ func TestEventsRetriesAndTerminate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := client.Result[string](s); err != nil || got != "hello at last" || string(s.CustomStatus) != `"waiting"` {
+		if got, err := client.Result[string](s); err != nil || got != "hello at last" ||
+			string(s.CustomStatus) != `"waiting"` {
 			t.Errorf("got %q, custom status %s, %v", got, s.CustomStatus, err)
 		}
 	}
@@ -135,7 +143,8 @@ func TestEventsRetriesAndTerminate(t *testing.T) {
 
 func TestTheCommandLine(t *testing.T) {
 	instance := id(t, 1)
-	if out, exit := perdure(t, "start", "hello", "--input", `"world"`, "--id", instance, "--wait"); exit != 0 || !strings.Contains(out, "hello, world") {
+	if out, exit := perdure(t, "start", "hello", "--input", `"world"`, "--id", instance, "--wait"); exit != 0 ||
+		!strings.Contains(out, "hello, world") {
 		t.Errorf("start --wait: exit %d, %s", exit, out)
 	}
 	if out, exit := perdure(t, "status", instance); exit != 0 || !strings.Contains(out, "Completed") {
@@ -147,7 +156,8 @@ func TestTheCommandLine(t *testing.T) {
 	if out, exit := perdure(t, "history", instance); exit != 0 || !strings.Contains(out, "OrchestrationCompleted") {
 		t.Errorf("history: exit %d, %s", exit, out)
 	}
-	if out, exit := perdure(t, "history", "--json", instance); exit != 0 || !strings.Contains(out, "perdure.history/1") {
+	if out, exit := perdure(t, "history", "--json", instance); exit != 0 ||
+		!strings.Contains(out, "perdure.history/1") {
 		t.Errorf("history --json: exit %d, %s", exit, out)
 	}
 	if _, exit := perdure(t, "start", "fails", "--input", "{}", "--id", id(t, 2)); exit != 0 {

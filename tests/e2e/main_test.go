@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onLocalStack is whether the local cloud is LocalStack: `make test-localstack` runs there what applies to it. Its timers hop, since its
-// schedules do not fire, and its roles do not bind.
+// onLocalStack is whether the local cloud is LocalStack: `make test-localstack` runs there what applies to it. Its
+// timers hop, since its schedules do not fire, and its roles do not bind.
 var onLocalStack = strings.HasPrefix(os.Getenv("CLOUD"), "localstack")
 
 // up deploys the tests' application as a hub, on a local cloud of its own.
@@ -50,13 +50,14 @@ func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud,
 	return localcloud.Start(ctx, "up", append(args, options...)...)
 }
 
-// withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility ends, so
-// that is short here; and so is the delay beyond which a timer needs a schedule.
+// withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility
+// ends, so that is short here; and so is the delay beyond which a timer needs a schedule.
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()
 	cloud, err := up(ctx, "e2e",
-		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2",
+		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param",
+		"LockTimeout=5", "--param", "LockRenewalBuffer=2",
 		"--param", "TimerLongestDelay=2", "--param", "ScheduleLead=1", "--param", "MaxAttempts=1")
 	if err != nil {
 		return 1, err
@@ -75,7 +76,8 @@ func withHub(f func() int) (code int, err error) {
 	}
 	defer os.RemoveAll(bin)
 	hub.admin = admin.New(p)
-	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p), client.New(p, client.WithCodec(app.Codec())), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
+	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p),
+		client.New(p, client.WithCodec(app.Codec())), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
 	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
 		return 1, err
 	}

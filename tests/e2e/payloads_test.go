@@ -67,7 +67,8 @@ func ofExecutions(keys []string) []string {
 // bulkyTag tells which instance it is.
 const bulkyTag = "bulky"
 
-// bulkyInstance runs a scenario with large payloads, and returns the keys of what its executions have in the bucket. No test beside it may store any.
+// bulkyInstance runs a scenario with large payloads, and returns the keys of what its executions have in the bucket. No
+// test beside it may store any.
 func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instance string) []string {
 	t.Helper()
 	before := b.keys(t)
@@ -101,7 +102,8 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 	}
 }
 
-// What an instance has in the bucket goes with it: purged through the API, on the command line, and by a job, each with the rights that it has.
+// What an instance has in the bucket goes with it: purged through the API, on the command line, and by a job, each with
+// the rights that it has.
 func TestPurgeTakesLargePayloads(t *testing.T) {
 	b := openBucket(t)
 	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))
@@ -119,7 +121,9 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 	b.wantGone(t, id(t, 2), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeActivities", id(t, 3))
-	job, err := hub.admin.StartJob(t.Context(), admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
+	job, err := hub.admin.StartJob(t.Context(), admin.JobRequest{
+		Operation: admin.OperationPurge, Filter: admin.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,8 @@ func look(t *testing.T) {
 		`{"version":"0","id":"test","detail-type":"Scheduled Event","source":"aws.events","time":%q,"resources":[],"detail":{}}`, time.Now().UTC().Format(time.RFC3339)))
 }
 
-// The API reads what is in the bucket, with the rights of its function; what is encrypted, of which it has no codec, it tells of.
+// The API reads what is in the bucket, with the rights of its function; what is encrypted, of which it has no codec, it
+// tells of.
 func TestALargeOutputThroughTheAPI(t *testing.T) {
 	for n, prefix := range []string{"", app.SealedPrefix} {
 		c := []*client.Client{hub.client, hub.sealing}[n]
@@ -183,7 +188,8 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 	}
 }
 
-// The command line reads by which rules the bucket expires what messages have brought, and finds nothing wrong with them.
+// The command line reads by which rules the bucket expires what messages have brought, and finds nothing wrong with
+// them.
 func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
 		t.Errorf("exit %d: %s", exit, out)

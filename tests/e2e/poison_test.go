@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// An activity that ends its process, and a turn that does, take down a function process in every delivery. Here the limit is one
-// death alone, after two without a mark and one beside others, and then neither runs any more: the activity has failed, and the instance is blocked. Another
-// instance goes on beside them.
+// An activity that ends its process, and a turn that does, take down a function process in every delivery. Here the
+// limit is one death alone, after two without a mark and one beside others, and then neither runs any more: the
+// activity has failed, and the instance is blocked. Another instance goes on beside them.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	shortrun.Skip(t)
 	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}

@@ -23,8 +23,8 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// The very binaries that are deployed as functions serve a hub from outside Lambda: found by its name, on queues that no
-// function is mapped to. Told to stop, they end well.
+// The very binaries that are deployed as functions serve a hub from outside Lambda: found by its name, on queues that
+// no function is mapped to. Told to stop, they end well.
 func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")
@@ -33,7 +33,8 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 		t.Fatal(err)
 	}
 	functions := "./app/functions/"
-	processes := exec.CommandContext(t.Context(), hub.perdure, "worker", "--hub", "laptop", functions+"orchestrator", functions+"worker", functions+"renewer")
+	processes := exec.CommandContext(t.Context(), hub.perdure, "worker", "--hub", "laptop", functions+"orchestrator",
+		functions+"worker", functions+"renewer")
 	printed := &strings.Builder{}
 	processes.Stdout, processes.Stderr = printed, printed
 	if err := processes.Start(); err != nil {
@@ -43,12 +44,19 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	for n, start := range []struct {
 		name  string
 		input any
-	}{{"naps", app.Naps{Count: 5, Each: 100 * time.Millisecond}}, {"hello", "world"}, {"timer", 2 * time.Second}, {"fails", struct{}{}}} {
+	}{
+		{"naps", app.Naps{Count: 5, Each: 100 * time.Millisecond}},
+		{"hello", "world"},
+		{"timer", 2 * time.Second},
+		{"fails", struct{}{}},
+	} {
 		if _, err := laptop.Start(t.Context(), start.name, start.input, client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n, want := range []client.RuntimeStatus{client.StatusCompleted, client.StatusCompleted, client.StatusCompleted, client.StatusFailed} {
+	for n, want := range []client.RuntimeStatus{
+		client.StatusCompleted, client.StatusCompleted, client.StatusCompleted, client.StatusFailed,
+	} {
 		s, err := laptop.Wait(t.Context(), id(t, n))
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +73,10 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	if err := processes.Wait(); err != nil {
 		t.Errorf("the processes ended with %v", err)
 	}
-	for _, line := range []string{"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "event=renewer.serving", "event=process.stopped"} {
+	for _, line := range []string{
+		"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "event=renewer.serving",
+		"event=process.stopped",
+	} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q was not printed", line)
 		}
@@ -88,7 +99,9 @@ func pollOnlyHub(t *testing.T, name string) {
 	}
 	queues := sqs.NewFromConfig(cfg)
 	create := func(queue string, attributes map[string]string) string {
-		out, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-" + queue), Attributes: attributes})
+		out, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{
+			QueueName: aws.String(name + "-" + queue), Attributes: attributes,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,9 +110,11 @@ func pollOnlyHub(t *testing.T, name string) {
 	fifo := map[string]string{"FifoQueue": "true"}
 	h := dynamo.HubConfig{
 		Name: name, Table: deployed.Config().Table, TimerMode: dynamo.TimersRequeue,
-		InboxURL: create("inbox.fifo", fifo), TimersURL: create("timers", nil), WorkQueues: map[string]string{"default": create("default", nil)},
+		InboxURL: create("inbox.fifo", fifo), TimersURL: create("timers", nil),
+		WorkQueues: map[string]string{"default": create("default", nil)},
 		DeadLetters: map[string]string{
-			provider.QueueInbox: create("inbox-dead.fifo", fifo), provider.QueueTimers: create("timers-dead", nil), "default": create("default-dead", nil),
+			provider.QueueInbox: create("inbox-dead.fifo", fifo), provider.QueueTimers: create("timers-dead", nil),
+			"default": create("default-dead", nil),
 		},
 	}
 	b, err := json.Marshal(h)
@@ -117,12 +132,13 @@ func pollOnlyHub(t *testing.T, name string) {
 // ownOrchestrator is the code of the application in this process, which asks for no messages.
 func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	t.Helper()
-	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(nil), lambdahandler.WithEnvironment(func(variable string) string {
-		if variable == "PERDURE_HUB" {
-			return name
-		}
-		return ""
-	}))
+	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(nil),
+		lambdahandler.WithEnvironment(func(variable string) string {
+			if variable == "PERDURE_HUB" {
+				return name
+			}
+			return ""
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}

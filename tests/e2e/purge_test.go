@@ -16,7 +16,8 @@ func remove(t *testing.T, instance, query string) (status int, body string) {
 	return status, string(answer)
 }
 
-// What is over is deleted, through the API and on the command line, with the rights that the functions have; its id is free then.
+// What is over is deleted, through the API and on the command line, with the rights that the functions have; its id is
+// free then.
 func TestPurgeWhatIsOver(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "hello", "world", client.WithInstanceID(id(t, n))); err != nil {
@@ -36,7 +37,8 @@ func TestPurgeWhatIsOver(t *testing.T) {
 		if status, _, problem := request(t, http.MethodGet, "/instances/"+id(t, n), ""); status != http.StatusNotFound {
 			t.Errorf("purged: HTTP %d %v", status, problem)
 		}
-		if status, body := remove(t, id(t, n), ""); status != http.StatusNotFound || !strings.Contains(body, "instance_not_found") {
+		if status, body := remove(t, id(t, n), ""); status != http.StatusNotFound ||
+			!strings.Contains(body, "instance_not_found") {
 			t.Errorf("purged again: HTTP %d: %s", status, body)
 		}
 		if _, err := hub.client.Start(t.Context(), "hello", "again", client.WithInstanceID(id(t, n))); err != nil {
@@ -55,7 +57,8 @@ func TestPurgeWhatRunsTakesForce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, body := remove(t, id(t, 0), ""); status != http.StatusConflict || !strings.Contains(body, "instance_not_over") {
+	if status, body := remove(t, id(t, 0), ""); status != http.StatusConflict ||
+		!strings.Contains(body, "instance_not_over") {
 		t.Errorf("without force: HTTP %d: %s", status, body)
 	}
 	if _, exit := perdure(t, "purge", id(t, 1)); exit != 1 {

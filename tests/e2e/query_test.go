@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An instance is asked over HTTP, by the command and by a client in Go: each invokes the orchestrator function, with the rights that the stack
-// gives. The instance goes on as if it had not been asked.
+// An instance is asked over HTTP, by the command and by a client in Go: each invokes the orchestrator function, with
+// the rights that the stack gives. The instance goes on as if it had not been asked.
 func TestAnInstanceIsAsked(t *testing.T) {
 	instance := id(t, 0)
 	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
@@ -33,14 +33,18 @@ func TestAnInstanceIsAsked(t *testing.T) {
 		t.Fatalf("over HTTP: %d %v", status, answer)
 	}
 
-	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps", "30").Output()
+	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps",
+		"30").Output()
 	if err != nil || string(printed) != "30\n" {
 		t.Errorf("the command printed %q, %v", printed, err)
 	}
-	if status, _, answer := request(t, "POST", "/instances/"+instance+"/query", `{"query":"pace"}`); status != http.StatusNotFound || answer["code"] != "unknown_query" || !strings.Contains(answer["detail"].(string), "steps") {
+	if status, _, answer := request(t, "POST", "/instances/"+instance+"/query",
+		`{"query":"pace"}`); status != http.StatusNotFound || answer["code"] != "unknown_query" ||
+		!strings.Contains(answer["detail"].(string), "steps") {
 		t.Errorf("an unknown query: %d %v", status, answer)
 	}
-	if status, _, answer := request(t, "POST", "/instances/nobody/query", `{"query":"steps"}`); status != http.StatusNotFound || answer["code"] != "instance_not_found" {
+	if status, _, answer := request(t, "POST", "/instances/nobody/query",
+		`{"query":"steps"}`); status != http.StatusNotFound || answer["code"] != "instance_not_found" {
 		t.Errorf("no instance: %d %v", status, answer)
 	}
 	_, err = hub.client.Query(t.Context(), instance, "steps", "many")

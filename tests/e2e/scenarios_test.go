@@ -17,7 +17,8 @@ import (
 // scenarioTick is several times what a turn takes, with others under way.
 const scenarioTick = 250 * time.Millisecond
 
-// sideBySide is how many scenarios are under way at once: enough to wait for many timers together, few enough for a machine of two cores.
+// sideBySide is how many scenarios are under way at once: enough to wait for many timers together, few enough for a
+// machine of two cores.
 const sideBySide = 8
 
 // someScenarios is for who works on some: -run 'TestScenarios$' -scenario=Name,Another.
@@ -28,9 +29,11 @@ func TestScenarios(t *testing.T) {
 	runScenarios(t, hub.client, "", func(s *scenarios.Scenario) bool { return !s.Virtual })
 }
 
-// encrypted are the scenarios that run on encrypted payloads too, beside those with large ones: each kind of payload is in one of them.
+// encrypted are the scenarios that run on encrypted payloads too, beside those with large ones: each kind of payload is
+// in one of them.
 var encrypted = []string{
-	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus", "InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
+	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus",
+	"InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
 }
 
 // TestScenariosEncrypted runs some of them with payloads that the functions encrypt.
@@ -102,7 +105,10 @@ func carry(ctx context.Context, c *client.Client, s scenarios.Scenario, id strin
 	defer cancel()
 	_, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(id))...)
 	if err == nil && s.Drive != nil {
-		err = s.Drive(ctx, scenarios.World{Client: c, Holder: httpHolder{}, Tick: scenarioTick, Pass: func(d time.Duration) { <-time.After(d) }}, id)
+		err = s.Drive(ctx,
+			scenarios.World{Client: c, Holder: httpHolder{}, Tick: scenarioTick, Pass: func(d time.Duration) {
+				<-time.After(d)
+			}}, id)
 	}
 	if err != nil {
 		return result{err: err}

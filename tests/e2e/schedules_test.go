@@ -19,17 +19,20 @@ func runsWhilePaused(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	s := client.ScheduleStatus{}
-	for started := time.Now(); (s.LastRun == nil || s.LastRun.InstanceID != run) && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
+	for started := time.Now(); (s.LastRun == nil || s.LastRun.InstanceID != run) &&
+		time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
 		if s, err = hub.client.Schedule(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s.LastRun == nil || s.LastRun.InstanceID != run || s.LastRun.Outcome != schedule.OutcomeCompleted || s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
+	if s.LastRun == nil || s.LastRun.InstanceID != run || s.LastRun.Outcome != schedule.OutcomeCompleted ||
+		s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
 		t.Errorf("%+v", s)
 	}
 }
 
-// An instance that nobody has started is started over HTTP by an update, and answers it. Once it is over it takes no other.
+// An instance that nobody has started is started over HTTP by an update, and answers it. Once it is over it takes no
+// other.
 func TestAPutWithAnUpdate(t *testing.T) {
 	to := strings.ReplaceAll(id(t, 0), "/", "-")
 	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
@@ -40,17 +43,20 @@ func TestAPutWithAnUpdate(t *testing.T) {
 	if s, err := hub.client.Wait(t.Context(), to); err != nil || string(s.Output) != "1" {
 		t.Errorf("it is %s, %s, %v", s.Status, s.Output, err)
 	}
-	if status, _, answer := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone || answer["code"] != "instance_over" {
+	if status, _, answer := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone ||
+		answer["code"] != "instance_over" {
 		t.Errorf("once it is over: %d %v", status, answer)
 	}
 	valid(t, hub.client, to)
 }
 
-// A schedule is put over HTTP, run by the command, paused and deleted; the functions know schedules without a word of the application's.
+// A schedule is put over HTTP, run by the command, paused and deleted; the functions know schedules without a word of
+// the application's.
 func TestASchedule(t *testing.T) {
 	name := strings.ReplaceAll(id(t, 0), "/", "-")
 	path := "/schedules/" + name
-	status, _, answer := request(t, "PUT", path, `{"orchestration":"hello","input":"world","when":"@yearly","timeZone":"Europe/Berlin"}`)
+	status, _, answer := request(t, "PUT", path,
+		`{"orchestration":"hello","input":"world","when":"@yearly","timeZone":"Europe/Berlin"}`)
 	if status != http.StatusAccepted || answer["instanceId"] != schedule.InstanceID(name) {
 		t.Fatalf("put: %d %v", status, answer)
 	}
@@ -65,7 +71,8 @@ func TestASchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ended.LastRun == nil || ended.LastRun.InstanceID != run || ended.LastRun.Outcome != schedule.OutcomeCompleted || ended.Started != 1 || ended.NextDue.IsZero() {
+	if ended.LastRun == nil || ended.LastRun.InstanceID != run || ended.LastRun.Outcome != schedule.OutcomeCompleted ||
+		ended.Started != 1 || ended.NextDue.IsZero() {
 		t.Errorf("%+v", ended)
 	}
 	valid(t, hub.client, run)
@@ -87,7 +94,8 @@ func TestASchedule(t *testing.T) {
 	if err := hub.client.Cancel(t.Context(), schedule.InstanceID(name), "it need not linger"); err != nil {
 		t.Error(err)
 	}
-	if s, err := hub.client.Wait(t.Context(), schedule.InstanceID(name)); err != nil || s.Status != client.StatusCancelled {
+	if s, err := hub.client.Wait(t.Context(), schedule.InstanceID(name)); err != nil ||
+		s.Status != client.StatusCancelled {
 		t.Errorf("it is %s, %v", s.Status, err)
 	}
 	valid(t, hub.client, schedule.InstanceID(name))

@@ -32,8 +32,10 @@ func openOrders(t *testing.T) orderTable {
 	o := orderTable{t, dynamodb.NewFromConfig(cfg), t.Name()}
 	_, err = o.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &o.table, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,8 @@ func openOrders(t *testing.T) orderTable {
 // prepare prepares the start of an order's orchestration.
 func (o orderTable) prepare(instance string, opts ...client.StartOption) provider.PreparedStart {
 	o.Helper()
-	start, err := hub.client.PrepareStart(o.Context(), "hello", instance, append(opts, client.WithInstanceID(instance))...)
+	start, err := hub.client.PrepareStart(o.Context(), "hello", instance,
+		append(opts, client.WithInstanceID(instance))...)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -57,15 +60,21 @@ func orderKey(order string) map[string]types.AttributeValue {
 
 // save saves an order that is not there yet and a start, or neither.
 func (o orderTable) save(order string, start provider.PreparedStart) error {
-	put := types.Put{TableName: &o.table, Item: orderKey(order), ConditionExpression: aws.String("attribute_not_exists(id)")}
-	_, err := o.TransactWriteItems(o.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put})})
+	put := types.Put{
+		TableName: &o.table, Item: orderKey(order), ConditionExpression: aws.String("attribute_not_exists(id)"),
+	}
+	_, err := o.TransactWriteItems(o.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put}),
+	})
 	return err
 }
 
 // wantOrder wants an order to be in the table, or not.
 func (o orderTable) wantOrder(order string, want bool) {
 	o.Helper()
-	out, err := o.GetItem(o.Context(), &dynamodb.GetItemInput{TableName: &o.table, Key: orderKey(order), ConsistentRead: aws.Bool(true)})
+	out, err := o.GetItem(o.Context(), &dynamodb.GetItemInput{
+		TableName: &o.table, Key: orderKey(order), ConsistentRead: aws.Bool(true),
+	})
 	if err != nil || (len(out.Item) > 0) != want {
 		o.Errorf("order %s: %v, %v, want it there: %v", order, out, err, want)
 	}
@@ -84,8 +93,8 @@ func (o orderTable) wantGreeting(instance string) {
 	valid(o.T, hub.client, instance)
 }
 
-// An order is saved in the caller's table and its orchestration is started, in one transaction, and the functions run it. An order that is refused
-// starts nothing, and a start that is refused saves no order.
+// An order is saved in the caller's table and its orchestration is started, in one transaction, and the functions run
+// it. An order that is refused starts nothing, and a start that is refused saves no order.
 func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	o := openOrders(t)
 	mine := client.WithIdempotencyKey("key-1")

@@ -11,10 +11,11 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-var kills = flag.Int("kills", 1, "how often TestTimers_renewerIsKilledAtAnyMoment kills the renewer, with 20 timers each")
+var kills = flag.Int("kills", 1,
+	"how often TestTimers_renewerIsKilledAtAnyMoment kills the renewer, with 20 timers each")
 
-// timersAKill are those that are nearly due when the renewer is killed. Queues delay by whole seconds, so the renewer waits
-// for the rest of their time.
+// timersAKill are those that are nearly due when the renewer is killed. Queues delay by whole seconds, so the renewer
+// waits for the rest of their time.
 const (
 	timersAKill = 20
 	nearly      = 3950 * time.Millisecond
@@ -25,7 +26,8 @@ func killRenewer(t *testing.T, round int, before time.Duration) (late []time.Dur
 	t.Helper()
 	var instances []string
 	for n := range timersAKill {
-		instance, err := hub.client.Start(t.Context(), "timer", nearly, client.WithInstanceID(id(t, round*timersAKill+n)))
+		instance, err := hub.client.Start(t.Context(), "timer", nearly,
+			client.WithInstanceID(id(t, round*timersAKill+n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,8 @@ func TestTimers_renewerIsKilledWhileItWaits_areLateByTenSecondsAtMost(t *testing
 	shortrun.Skip(t)
 	late, killed := killRenewer(t, 0, 300*time.Millisecond)
 	slices.Sort(late)
-	t.Logf("killed %d processes; lateness of %d timers: p50 %v, max %v", killed, len(late), late[len(late)/2], late[len(late)-1])
+	t.Logf("killed %d processes; lateness of %d timers: p50 %v, max %v", killed, len(late), late[len(late)/2],
+		late[len(late)-1])
 	if killed == 0 || late[0] < 0 || late[len(late)-1] > 10*time.Second {
 		t.Errorf("killed %d processes; timers are late by %v to %v", killed, late[0], late[len(late)-1])
 	}
@@ -67,7 +70,8 @@ func TestTimers_renewerIsKilledAtAnyMoment_fire(t *testing.T) {
 	}
 	slices.Sort(all)
 	n := len(all)
-	t.Logf("killed %d processes; lateness of %d timers: p50 %v, p99 %v, max %v", processes, n, all[n/2], all[n*99/100], all[n-1])
+	t.Logf("killed %d processes; lateness of %d timers: p50 %v, p99 %v, max %v", processes, n, all[n/2], all[n*99/100],
+		all[n-1])
 	if all[0] < 0 {
 		t.Errorf("a timer was early by %v", -all[0])
 	}

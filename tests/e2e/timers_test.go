@@ -20,7 +20,8 @@ func TestTimersAreNeverEarly(t *testing.T) {
 	exact(t, hub.client, startTimers(t, hub.client, 20, 300*time.Millisecond, 130*time.Millisecond))
 }
 
-// The same of timers that the queue's longest delay (2 s here) does not reach: each is brought back by a schedule of its own.
+// The same of timers that the queue's longest delay (2 s here) does not reach: each is brought back by a schedule of
+// its own.
 func TestTimersThatNeedASchedule(t *testing.T) {
 	shortrun.Skip(t)
 	const timers = 100
@@ -120,7 +121,8 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	}
 	limit := 1500 * time.Millisecond
 	if onLocalStack {
-		limit = 30 * time.Second // it looks for delayed messages once a second, and runs one batch of a queue at a time: how late is not ours
+		// it looks for delayed messages once a second, and runs one batch of a queue at a time: how late is not ours
+		limit = 30 * time.Second
 	}
 	if p99 > limit {
 		t.Errorf("one timer of a hundred was late by %v", p99)

@@ -46,8 +46,10 @@ func buildBinaries(t *testing.T, buildID string) (dir string) {
 func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provider {
 	t.Helper()
 	args := append([]string{
-		filepath.Join("localstack", "deploy.py"), "--endpoint", hub.cloud.Env["AWS_ENDPOINT_URL"], "--hub", upgradeHub, "--binaries", binaries,
-		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5",
+		filepath.Join("localstack", "deploy.py"), "--endpoint", hub.cloud.Env["AWS_ENDPOINT_URL"], "--hub", upgradeHub,
+		"--binaries", binaries,
+		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param",
+		"LockTimeout=5",
 		"--param", "LockRenewalBuffer=2", "--param", "TimerLongestDelay=2", "--param", "ScheduleLead=1",
 	}, options...)
 	cmd := exec.CommandContext(t.Context(), "python3", args...)
@@ -82,7 +84,8 @@ func startAll(t *testing.T, c *client.Client) (waiting, others []started) {
 			{"timer", "", 8 * time.Second},
 			{"naps", "6", app.Naps{Count: 6, Each: time.Second}},
 		} {
-			instance, err := c.Start(t.Context(), s.orchestration, s.input, client.WithInstanceID(s.orchestration+"-"+n))
+			instance, err := c.Start(t.Context(), s.orchestration, s.input,
+				client.WithInstanceID(s.orchestration+"-"+n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +117,8 @@ func keepStarting(ctx context.Context, c *client.Client) (all []started, err err
 	}
 }
 
-// A stack in use is updated to today's template and to new code: instances that wait, sleep, work or start meanwhile complete.
+// A stack in use is updated to today's template and to new code: instances that wait, sleep, work or start meanwhile
+// complete.
 func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	old, renewed := buildBinaries(t, "old"), buildBinaries(t, "new")
 	before := deployStack(t, old, "--template", stackInUse)
@@ -167,7 +171,8 @@ func variableOf(t *testing.T, function, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := lambdaservice.NewFromConfig(cfg).GetFunctionConfiguration(t.Context(), &lambdaservice.GetFunctionConfigurationInput{FunctionName: &function})
+	out, err := lambdaservice.NewFromConfig(cfg).GetFunctionConfiguration(t.Context(),
+		&lambdaservice.GetFunctionConfigurationInput{FunctionName: &function})
 	if err == nil && out.Environment == nil {
 		err = errors.New("it has no environment")
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// The worker of an activity whose end is waited for is killed with -9 in its grace: it has seen the cancel, and has not ended. Nothing is undone
-// until its lease has told that it is gone; and it is known when it saw the cancel.
+// The worker of an activity whose end is waited for is killed with -9 in its grace: it has seen the cancel, and has not
+// ended. Nothing is undone until its lease has told that it is gone; and it is known when it saw the cancel.
 func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
@@ -128,8 +128,8 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
-// wantUndoneAfter fails unless history has, in this order: that the activity was cancelled, that its worker is gone, which nobody has told before it was
-// killed, and the call that undoes it.
+// wantUndoneAfter fails unless history has, in this order: that the activity was cancelled, that its worker is gone,
+// which nobody has told before it was killed, and the call that undoes it.
 func (h *holding) wantUndoneAfter(killed time.Time) {
 	h.t.Helper()
 	s, err := hub.client.Wait(h.t.Context(), h.instance)
@@ -169,7 +169,8 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 func (h *holding) why() client.Cancellation {
 	h.t.Helper()
 	out, exit := perdure(h.t, "why", h.instance)
-	if exit != 0 || !strings.Contains(out, `requested "that will do"`) || !strings.Contains(out, "worker lost, reported after ") {
+	if exit != 0 || !strings.Contains(out, `requested "that will do"`) ||
+		!strings.Contains(out, "worker lost, reported after ") {
 		h.t.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 	x := h.cancelled()

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// generations is a build of the orchestration "Generation" in these versions. Each says in each of its turns which it is, and waits
-// for an event in between; with n it does so in n more executions.
+// generations is a build of the orchestration "Generation" in these versions. Each says in each of its turns which it
+// is, and waits for an event in between; with n it does so in n more executions.
 func generations(versions ...string) *perdure.Registry {
 	return build(func(r *perdure.Registry) {
 		for _, v := range versions {
@@ -40,8 +40,9 @@ func generations(versions ...string) *perdure.Registry {
 	})
 }
 
-// TestTwoGenerationsOnOneQueue has environments of an old build and of a new one take turns at the same inbox, as in a rollout: what
-// began as version 1 stays so, in whichever of them; what begins in the new build is version 2, which the old one leaves alone.
+// TestTwoGenerationsOnOneQueue has environments of an old build and of a new one take turns at the same inbox, as in a
+// rollout: what began as version 1 stays so, in whichever of them; what begins in the new build is version 2, which the
+// old one leaves alone.
 func TestTwoGenerationsOnOneQueue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
@@ -92,7 +93,8 @@ func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
 	})
 }
 
-// A name or a version that the deployed build does not have waits for the build that has it, and is listed with what is missing.
+// A name or a version that the deployed build does not have waits for the build that has it, and is listed with what is
+// missing.
 func TestUnregisteredOrchestrationWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -135,7 +137,8 @@ func TestUnregisteredChildWaits(t *testing.T) {
 	t.Parallel()
 	parent := func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "Parent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-			return perdure.CallSubOrchestrationByName[string](ctx, "Later", nil, perdure.WithInstanceID("child")).Await(ctx)
+			return perdure.CallSubOrchestrationByName[string](ctx, "Later", nil,
+				perdure.WithInstanceID("child")).Await(ctx)
 		})
 	}
 	inBubble(t, build(parent), func(_ context.Context, h *hub) {
@@ -147,7 +150,9 @@ func TestUnregisteredChildWaits(t *testing.T) {
 		}
 		h.deploy(build(func(r *perdure.Registry) {
 			parent(r)
-			perdure.AddOrchestration(r, "Later", func(*perdure.OrchestrationContext, any) (string, error) { return "here", nil })
+			perdure.AddOrchestration(r, "Later", func(*perdure.OrchestrationContext, any) (string, error) {
+				return "here", nil
+			})
 		}), "with the child")
 		h.serve(time.Hour)
 		h.completed("i", `"here"`)
@@ -200,7 +205,9 @@ func TestCodeThatCannotGoOnIsReported(t *testing.T) {
 			}()
 			<-done
 			return nil
-		}, history.TypeForeignGoroutine, []string{`instance "i"`, "a goroutine that does not belong to the orchestration"}},
+		}, history.TypeForeignGoroutine, []string{
+			`instance "i"`, "a goroutine that does not belong to the orchestration",
+		}},
 		"a call of a closure": {func(ctx *perdure.OrchestrationContext) error {
 			name := "x"
 			perdure.CallActivity(ctx, func(context.Context, int) (string, error) { return name, nil }, 1)

@@ -26,9 +26,9 @@ const (
 	strideShortRun = 17
 )
 
-// TestEngineCrash kills a function's process before and after its n-th AWS call, for every n there is (of long scenarios, as their
-// names say, every 41st): the instance ends as without a crash, the histories of all executions of all instances are valid logs, all
-// instances are over, and no message or schedule is left.
+// TestEngineCrash kills a function's process before and after its n-th AWS call, for every n there is (of long
+// scenarios, as their names say, every 41st): the instance ends as without a crash, the histories of all executions of
+// all instances are valid logs, all instances are over, and no message or schedule is left.
 func TestEngineCrash(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, simhub.CrashAt)
@@ -70,7 +70,11 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
 		scenarios.Register(r, s)
-		o := simhub.Options{Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large, Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour} // else most calls were polls
+		// else most calls were polls
+		o := simhub.Options{
+			Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large,
+			Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour,
+		}
 		if testing.Verbose() {
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 		}
@@ -111,7 +115,8 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.deploy(code([]step{inc(), event("go"), inc()}), "changed")
 		h.tell("i", 1)
 		h.serve(time.Hour)
-		bothSides(t, h.blocked("i"), `ActivityScheduled "Echo"`, `nothing more: it waits for ActivityScheduled "Inc" #3`)
+		bothSides(t, h.blocked("i"), `ActivityScheduled "Echo"`,
+			`nothing more: it waits for ActivityScheduled "Inc" #3`)
 		h.deploy(code(before), "as before")
 		h.serve(4 * time.Hour)
 		h.completed("i", `"done"`)
@@ -122,7 +127,8 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 	return calls.Load() >= n
 }
 
-// longest is what a scenario may take; toRest is how long the hub is given then to come to rest: more than any visibility, delay or timer.
+// longest is what a scenario may take; toRest is how long the hub is given then to come to rest: more than any
+// visibility, delay or timer.
 const longest, toRest = 7 * 24 * time.Hour, 6 * time.Hour
 
 // stale is by how many writes an eventually consistent read may be behind.
@@ -131,10 +137,11 @@ const stale = 3
 // onHub carries a scenario to its end, and the hub to rest.
 func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 	// A look costs as much as a turn, and there is time.
-	c := client.New(h.Provider, client.WithQuerier(h), client.WithSleep(func(ctx context.Context, _ time.Duration) error {
-		time.Sleep(10 * tick)
-		return ctx.Err()
-	}))
+	c := client.New(h.Provider, client.WithQuerier(h),
+		client.WithSleep(func(ctx context.Context, _ time.Duration) error {
+			time.Sleep(10 * tick)
+			return ctx.Err()
+		}))
 	scenarios.Hold(c, s)
 	h.Cloud.Table.Lag(stale)
 	ended := make(chan error, 1)

@@ -123,7 +123,8 @@ func (m *meter) begins(input any) {
 	for i := range in.TransactItems {
 		if put := in.TransactItems[i].Put; put != nil {
 			sk, _ := put.Item["sk"].(*types.AttributeValueMemberS)
-			if packed, ok := put.Item["zstd"].(*types.AttributeValueMemberB); ok && sk != nil && strings.HasPrefix(sk.Value, "h#0000000000") {
+			if packed, ok := put.Item["zstd"].(*types.AttributeValueMemberB); ok && sk != nil &&
+				strings.HasPrefix(sk.Value, "h#0000000000") {
 				m.start = max(m.start, len(packed.Value))
 			}
 		}
@@ -152,7 +153,8 @@ func (m *meter) bounded(t *testing.T, what string) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t.Logf("%s: %d invocations, the longest %v, the largest %d MiB of heap more than before it", what, m.invocations, m.longest, m.most>>20)
+	t.Logf("%s: %d invocations, the longest %v, the largest %d MiB of heap more than before it", what, m.invocations,
+		m.longest, m.most>>20)
 	if m.longest > 30*time.Second || m.most > 160<<20 {
 		t.Errorf("%s: an invocation took %v, and one %d MiB", what, m.longest, m.most>>20)
 	}
@@ -171,7 +173,9 @@ func deaths(before, after map[string][]int) simaws.Interceptor {
 }
 
 // metered is a hub whose invocations are measured.
-func metered(t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func(ctx context.Context, h *hub, m *meter)) {
+func metered(
+	t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func(ctx context.Context, h *hub, m *meter),
+) {
 	t.Helper()
 	percent := debug.SetGCPercent(25) // so that what is live is known
 	defer debug.SetGCPercent(percent)
@@ -180,11 +184,13 @@ func metered(t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func
 	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
 }
 
-// pour raises events, so many bytes each, ten a message batch, and lets the functions take them now and then: the queue needs not hold all.
+// pour raises events, so many bytes each, ten a message batch, and lets the functions take them now and then: the queue
+// needs not hold all.
 func (h *hub) pour(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {
-		if err := h.client.RaiseEvent(ctx, id, "go", newPiece(n, size), client.WithEventID(fmt.Sprint("e-", n))); err != nil {
+		if err := h.client.RaiseEvent(ctx, id, "go", newPiece(n, size),
+			client.WithEventID(fmt.Sprint("e-", n))); err != nil {
 			h.t.Fatal(err)
 		}
 		if n%100 == 99 {
@@ -204,8 +210,8 @@ func (h *hub) collected(ctx context.Context, id string, all int) {
 	}
 }
 
-// An eternal orchestration takes a few events an execution, while a thousand of 190 KB come at once: they are neither lost nor copied
-// from execution to execution, and functions that die meanwhile change nothing.
+// An eternal orchestration takes a few events an execution, while a thousand of 190 KB come at once: they are neither
+// lost nor copied from execution to execution, and functions that die meanwhile change nothing.
 func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
@@ -227,7 +233,8 @@ func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
 	})
 }
 
-// A thousand events as large as they may be come to a blocked instance and lie there for a day; then its code is mended.
+// A thousand events as large as they may be come to a blocked instance and lie there for a day; then its code is
+// mended.
 func TestAThousandLargeEventsParkedForADay(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured

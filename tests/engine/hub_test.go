@@ -35,7 +35,9 @@ func inBubble(t *testing.T, r *perdure.Registry, f func(ctx context.Context, h *
 func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, f func(ctx context.Context, h *hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := simhub.New(simhub.Options{Registry: r, Exclusive: true, TurnLimit: time.Second, Intercept: intercept})
+		sim, err := simhub.New(simhub.Options{
+			Registry: r, Exclusive: true, TurnLimit: time.Second, Intercept: intercept,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,8 @@ func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, 
 	})
 }
 
-// leave unwinds what is warm: all goroutines of the bubble must end. A body that blocks outside of perdure is waited for.
+// leave unwinds what is warm: all goroutines of the bubble must end. A body that blocks outside of perdure is waited
+// for.
 func (h *hub) leave() {
 	for _, o := range h.gone {
 		o.Close()
@@ -68,7 +71,9 @@ func build(add func(r *perdure.Registry)) *perdure.Registry {
 func (h *hub) environment(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
 	time.Sleep(time.Second) // builds that report at the same moment are not told apart
-	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}))
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
+		BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+	}))
 	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A job purges a hundred thousand of two hundred thousand instances, while the function that works on it dies at random calls, before them or
-// after them. It ends with exact counts, and what it was not for is there.
+// A job purges a hundred thousand of two hundred thousand instances, while the function that works on it dies at random
+// calls, before them or after them. It ends with exact counts, and what it was not for is there.
 func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -49,18 +49,23 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 			}
 		})
 		time.Sleep(24 * time.Hour)
-		b := admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "nothing", StartedBefore: time.Now()}}
+		b := admin.JobRequest{
+			Operation: admin.OperationPurge, Filter: admin.Filter{Orchestration: "nothing", StartedBefore: time.Now()},
+		}
 		before := h.Cloud.Capacity().Write
 		ops := admin.New(h.Provider)
 		p, err := ops.PreviewJob(ctx, b)
-		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 || h.Cloud.Capacity().Write != before {
+		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 ||
+			h.Cloud.Capacity().Write != before {
 			t.Fatalf("a dry run: %+v, %v, and it wrote %v units", p, err, h.Cloud.Capacity().Write-before)
 		}
 		j, err := ops.StartJob(ctx, b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		late, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "late", Name: "nothing", Input: []byte("1"), StartID: "late"})
+		late, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "late", Name: "nothing", Input: []byte("1"), StartID: "late",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +84,10 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 				t.Fatal(err)
 			}
 		}
-		if j.State != provider.JobCompleted || j.Matched != instances+1 || j.Done != j.Matched || j.Skipped+j.Failed != 0 {
-			t.Errorf("it ended %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done, j.Skipped, j.Failed, j.Errors)
+		if j.State != provider.JobCompleted || j.Matched != instances+1 || j.Done != j.Matched ||
+			j.Skipped+j.Failed != 0 {
+			t.Errorf("it ended %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done,
+				j.Skipped, j.Failed, j.Errors)
 		}
 		t.Logf("%d of %d instances, in %d looks of which nearly all died", j.Done, instances+instances/10+1, looks)
 		for i := 0; i < instances+instances/10; i += 97 {

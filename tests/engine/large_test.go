@@ -32,13 +32,14 @@ type process struct{ dead atomic.Bool }
 
 type processKey struct{}
 
-// busy is a cloud in a busy hour: calls take their time, a tenth of the sends are throttled, and some lose their responses. It counts
-// how often SQS has taken each output.
+// busy is a cloud in a busy hour: calls take their time, a tenth of the sends are throttled, and some lose their
+// responses. It counts how often SQS has taken each output.
 type busy struct {
-	mu   sync.Mutex
-	rng  *rand.Rand
-	of   map[string]int // by queue and event
-	lost map[string]int // of those the ones whose response was lost: that is no less sent, and whoever has sent it cannot know
+	mu  sync.Mutex
+	rng *rand.Rand
+	of  map[string]int // by queue and event
+	// of those the ones whose response was lost: that is no less sent, and whoever has sent it cannot know
+	lost map[string]int
 	all  int
 	// throttle is the share of the sends that are.
 	throttle float64
@@ -47,7 +48,9 @@ type busy struct {
 }
 
 func newBusy(seed uint64, dies ...int) *busy {
-	return &busy{rng: rand.New(rand.NewPCG(seed, 1)), of: map[string]int{}, lost: map[string]int{}, throttle: 0.1, dies: dies}
+	return &busy{
+		rng: rand.New(rand.NewPCG(seed, 1)), of: map[string]int{}, lost: map[string]int{}, throttle: 0.1, dies: dies,
+	}
 }
 
 var errThrottled = &smithy.GenericAPIError{Code: "RequestThrottled", Message: "slow down", Fault: smithy.FaultServer}
@@ -107,7 +110,8 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless are the outputs that were sent again though their response was not lost, and how often that happened to one of them at the most.
+// needless are the outputs that were sent again though their response was not lost, and how often that happened to one
+// of them at the most.
 func (b *busy) needless() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {
@@ -128,13 +132,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// invoke gives what is in the inbox to the orchestrator alone, in invocations as the function's are, until nothing has come for an hour.
+// invoke gives what is in the inbox to the orchestrator alone, in invocations as the function's are, until nothing has
+// come for an hour.
 func (h *hub) invoke() (invocations int) {
 	h.t.Helper()
 	inbox := h.Provider.Config().InboxURL
 	for last := time.Now(); time.Since(last) < time.Hour; time.Sleep(time.Second) {
 		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
-			QueueUrl: &inbox, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+			QueueUrl: &inbox, MaxNumberOfMessages: 10,
+			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
 		})
 		if err != nil {
 			h.t.Fatal(err)
@@ -158,16 +164,20 @@ func (h *hub) invoke() (invocations int) {
 	return invocations
 }
 
-// A turn that schedules 100,000 activities is sent by as many invocations as it takes, each of which goes on where the one before has
-// stopped, was throttled or died. An activity is sent again where SQS has taken it and the response was lost, and once where the process died before it
-// wrote down that it was sent: no more of them than there are between two writes of the cursor.
+// A turn that schedules 100,000 activities is sent by as many invocations as it takes, each of which goes on where the
+// one before has stopped, was throttled or died. An activity is sent again where SQS has taken it and the response was
+// lost, and once where the process died before it wrote down that it was sent: no more of them than there are between
+// two writes of the cursor.
 func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	most := map[string]int{"without keys": 6, "of one key": 60, "a key each": 6} // invocations; an inbox message is a dead letter after 100 deliveries
+	// invocations; an inbox message is a dead letter after 100 deliveries
+	most := map[string]int{"without keys": 6, "of one key": 60, "a key each": 6}
 	for name, opts := range map[string]func(n int) []perdure.ActivityCallOption{
 		"without keys": func(int) []perdure.ActivityCallOption { return nil },
-		"of one key":   func(int) []perdure.ActivityCallOption { return []perdure.ActivityCallOption{perdure.Exclusive("a")} },
+		"of one key": func(int) []perdure.ActivityCallOption {
+			return []perdure.ActivityCallOption{perdure.Exclusive("a")}
+		},
 		"a key each": func(n int) []perdure.ActivityCallOption {
 			return []perdure.ActivityCallOption{perdure.Exclusive(strconv.Itoa(n))}
 		},
@@ -200,10 +210,12 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 		invocations := h.invoke()
 		took := (time.Since(began) - time.Hour).Round(time.Second)
 		again, most := b.needless()
-		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again since a response was lost: %d, since a process died: %d, none of them more than %d time",
+		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again since a response was lost: "+
+			"%d, since a process died: %d, none of them more than %d time",
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
 		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.dies)*betweenCursors {
-			t.Errorf("%d of %d were sent, each %.3f times, %d of them needlessly, one %d times", len(b.of), n, float64(b.all)/n, again, most)
+			t.Errorf("%d of %d were sent, each %.3f times, %d of them needlessly, one %d times", len(b.of), n,
+				float64(b.all)/n, again, most)
 		}
 		if invocations > mostInvocations {
 			t.Errorf("it took %d invocations, want %d at the most", invocations, mostInvocations)
@@ -234,7 +246,8 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 		b.throttle = 0.5
 		invocations := h.invoke()
 		again, _ := b.needless()
-		t.Logf("%d activities and as many time limits, half of the sends throttled: sent %.4f times each, by %d invocations; %d whose response was lost, %d others again",
+		t.Logf("%d activities and as many time limits, half of the sends throttled: sent %.4f times each, by %d "+
+			"invocations; %d whose response was lost, %d others again",
 			n, float64(b.all)/(2*n), invocations, len(b.lost), again)
 		if len(b.of) != 2*n || again > 0 || invocations < 2 {
 			t.Errorf("%d of %d were sent, %d of them needlessly", len(b.of), 2*n, again)
@@ -242,8 +255,8 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 	})
 }
 
-// A turn that cancels 10,000 long timers, of which each has a schedule, is done within one invocation; the schedules that it has no time
-// to delete fire for nothing.
+// A turn that cancels 10,000 long timers, of which each has a schedule, is done within one invocation; the schedules
+// that it has no time to delete fire for nothing.
 func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -279,7 +292,8 @@ func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
 		began := time.Now()
 		invocations := h.invoke()
 		left := h.Cloud.Schedules.Count()
-		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations, (time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
+		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations,
+			(time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
 		if invocations != 1 || left == n || time.Since(began)-time.Hour > 5*time.Second {
 			t.Errorf("%d invocations, %d schedules are left", invocations, left)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Ten thousand activities of one instance are at work, or lie in their queue, when it is cancelled: each is told within the poll's second, and
-// then the hub is as it was. Orchestrations take the processor and the calls that they took before, nothing is polled, renewed or sent for
-// what is over, and no message is left.
+// Ten thousand activities of one instance are at work, or lie in their queue, when it is cancelled: each is told within
+// the poll's second, and then the hub is as it was. Orchestrations take the processor and the calls that they took
+// before, nothing is polled, renewed or sent for what is over, and no message is left.
 func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 	shortrun.Skip(t)
 	const many, concurrency = 10_000, 900 // batches of ten: the last thousand have no invocation yet
@@ -33,7 +33,8 @@ func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 	perdure.AddOrchestration(r, "fan", fanOut("inc"))
 	perdure.AddOrchestration(r, "stand-by", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		n, err := fanOut("stand-by")(ctx, n)
-		return n, errors.Join(err, perdure.Sleep(perdure.WithoutCancel(ctx), 30*time.Second)) // so that what they have to say is taken by it
+		// so that what they have to say is taken by it
+		return n, errors.Join(err, perdure.Sleep(perdure.WithoutCancel(ctx), 30*time.Second))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		h, err := simhub.New(simhub.Options{Registry: r, Concurrency: concurrency})
@@ -74,10 +75,14 @@ func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 			t.Errorf("in the hour after it %v were called", rest)
 		}
 		cpuAfter, callsAfter := burst(t, h, c, "after")
-		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for each: %.1f, %.1f",
-			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(), bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
+		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d "+
+			"calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for "+
+			"each: %.1f, %.1f",
+			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
+			bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
 		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
-			t.Errorf("%d activities were told, the last after %v; %d have stopped and %d never begun, want %d, and each told within a second", told, last, stopped, never, many)
+			t.Errorf("%d activities were told, the last after %v; %d have stopped and %d never begun, want %d, and "+
+				"each told within a second", told, last, stopped, never, many)
 		}
 		if callsAfter > calls*101/100 {
 			t.Errorf("%d calls for %d orchestrations, before it were %d", callsAfter, bursts, calls)
@@ -131,11 +136,13 @@ func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time
 		if _, err := c.Start(t.Context(), "fan", 5, client.WithInstanceID(fmt.Sprintf("%s-%d", name, n))); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // one after the other, so that how they meet in batches is not left to chance
+		// one after the other, so that how they meet in batches is not left to chance
+		time.Sleep(100 * time.Millisecond)
 	}
 	cpu, calls = processorTime(t)-used, sum(h.Cloud.Counts())
 	for n := range bursts {
-		if s, err := c.Status(t.Context(), fmt.Sprintf("%s-%d", name, n)); err != nil || s.Status != client.StatusCompleted {
+		if s, err := c.Status(t.Context(), fmt.Sprintf("%s-%d", name, n)); err != nil ||
+			s.Status != client.StatusCompleted {
 			t.Fatalf("%s: %s, %v", name, s.Status, err)
 		}
 	}

@@ -143,50 +143,157 @@ func changes() []change {
 	wait := event("go")
 	const waits = `ExternalEventSubscribed "go"`
 	return []change{
-		{"activity name", []step{call("Inc"), wait}, []step{call("Echo"), wait}, `ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`},
-		{"activity became timer", []step{call("Inc"), wait}, []step{timer, wait}, `ActivityScheduled "Inc"`, "TimerCreated"},
-		{"timer became activity", []step{timer, wait}, []step{call("Inc"), wait}, "TimerCreated", `ActivityScheduled "Inc"`},
-		{"activity became child", []step{call("Inc"), wait}, []step{child("Counts", "c"), wait}, `ActivityScheduled "Inc"`, `SubOrchestrationScheduled "Counts" as instance "c"`},
-		{"activity became event", []step{call("Inc"), wait}, []step{event("x"), wait}, `ActivityScheduled "Inc"`, `ExternalEventSubscribed "x"`},
-		{"order swapped", []step{call("Inc"), timer, wait}, []step{timer, call("Inc"), wait}, `ActivityScheduled "Inc"`, "TimerCreated"},
-		{"coroutines swapped", []step{spawn("Inc", "Echo"), wait}, []step{spawn("Echo", "Inc"), wait}, `ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`},
+		{
+			"activity name",
+			[]step{call("Inc"), wait},
+			[]step{call("Echo"), wait},
+			`ActivityScheduled "Inc"`,
+			`ActivityScheduled "Echo"`,
+		},
+		{
+			"activity became timer",
+			[]step{call("Inc"), wait},
+			[]step{timer, wait},
+			`ActivityScheduled "Inc"`,
+			"TimerCreated",
+		},
+		{
+			"timer became activity",
+			[]step{timer, wait},
+			[]step{call("Inc"), wait},
+			"TimerCreated",
+			`ActivityScheduled "Inc"`,
+		},
+		{
+			"activity became child",
+			[]step{call("Inc"), wait},
+			[]step{child("Counts", "c"), wait},
+			`ActivityScheduled "Inc"`, `SubOrchestrationScheduled "Counts" as instance "c"`,
+		},
+		{
+			"activity became event",
+			[]step{call("Inc"), wait},
+			[]step{event("x"), wait},
+			`ActivityScheduled "Inc"`,
+			`ExternalEventSubscribed "x"`,
+		},
+		{
+			"order swapped",
+			[]step{call("Inc"), timer, wait},
+			[]step{timer, call("Inc"), wait},
+			`ActivityScheduled "Inc"`, "TimerCreated",
+		},
+		{
+			"coroutines swapped",
+			[]step{spawn("Inc", "Echo"), wait},
+			[]step{spawn("Echo", "Inc"), wait},
+			`ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`,
+		},
 		{"one more", []step{call("Inc"), wait}, []step{call("Inc"), timer, wait}, waits, "TimerCreated"},
-		{"one more at the end of a turn", []step{inc(), wait}, []step{inc("Echo"), wait}, "nothing more before TurnStarted", `ActivityScheduled "Echo"`},
-		{"one more at the end of history", []step{wait}, []step{event("go", "Inc")}, "nothing more: it ends here", `ActivityScheduled "Inc"`},
+		{
+			"one more at the end of a turn",
+			[]step{inc(), wait},
+			[]step{inc("Echo"), wait},
+			"nothing more before TurnStarted", `ActivityScheduled "Echo"`,
+		},
+		{
+			"one more at the end of history",
+			[]step{wait},
+			[]step{event("go", "Inc")},
+			"nothing more: it ends here",
+			`ActivityScheduled "Inc"`,
+		},
 		{"one less", []step{call("Inc"), timer, wait}, []step{call("Inc"), wait}, "TimerCreated", waits},
-		{"one less at the end of a turn", []step{inc("Echo"), wait}, []step{inc(), wait}, `ActivityScheduled "Echo"`, `nothing more: it waits for ActivityScheduled "Inc" #3`},
+		{
+			"one less at the end of a turn",
+			[]step{inc("Echo"), wait},
+			[]step{inc(), wait},
+			`ActivityScheduled "Echo"`,
+			`nothing more: it waits for ActivityScheduled "Inc" #3`,
+		},
 		{"event name", []step{wait}, []step{event("gone")}, waits, `ExternalEventSubscribed "gone"`},
-		{"child name", []step{child("Counts", "c"), wait}, []step{child("Hello-detached", "c"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `SubOrchestrationScheduled "Hello-detached" as instance "c"`},
-		{"child id", []step{child("Counts", "c"), wait}, []step{child("Counts", "d"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `SubOrchestrationScheduled "Counts" as instance "d"`},
-		{"child became detached", []step{child("Counts", "c"), wait}, []step{detach("Counts", "c"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `DetachedOrchestrationScheduled "Counts" as instance "c"`},
-		{"detached name", []step{detach("Counts", "c"), wait}, []step{detach("Reserves", "c"), wait}, `DetachedOrchestrationScheduled "Counts" as instance "c"`, `DetachedOrchestrationScheduled "Reserves" as instance "c"`},
-		{"child no more cancelled", []step{cancelledChild, wait}, []step{child("Counts", "c"), wait}, `SubOrchestrationCancelRequested as instance "c" of #3 (requested)`, waits},
+		{
+			"child name",
+			[]step{child("Counts", "c"), wait},
+			[]step{child("Hello-detached", "c"), wait},
+			`SubOrchestrationScheduled "Counts" as instance "c"`,
+			`SubOrchestrationScheduled "Hello-detached" as instance "c"`,
+		},
+		{
+			"child id",
+			[]step{child("Counts", "c"), wait},
+			[]step{child("Counts", "d"), wait},
+			`SubOrchestrationScheduled "Counts" as instance "c"`, `SubOrchestrationScheduled "Counts" as instance "d"`,
+		},
+		{
+			"child became detached",
+			[]step{child("Counts", "c"), wait},
+			[]step{detach("Counts", "c"), wait},
+			`SubOrchestrationScheduled "Counts" as instance "c"`,
+			`DetachedOrchestrationScheduled "Counts" as instance "c"`,
+		},
+		{
+			"detached name",
+			[]step{detach("Counts", "c"), wait},
+			[]step{detach("Reserves", "c"), wait},
+			`DetachedOrchestrationScheduled "Counts" as instance "c"`,
+			`DetachedOrchestrationScheduled "Reserves" as instance "c"`,
+		},
+		{
+			"child no more cancelled",
+			[]step{cancelledChild, wait},
+			[]step{child("Counts", "c"), wait},
+			`SubOrchestrationCancelRequested as instance "c" of #3 (requested)`, waits,
+		},
 		{"end instead of a wait", []step{wait}, nil, waits, "OrchestrationCompleted"},
 		{"continue instead of a wait", []step{wait}, []step{continues}, waits, "OrchestrationContinuedAsNew"},
 		{"failure instead of a wait", []step{wait}, []step{fails}, waits, "OrchestrationFailed"},
 		{"panic instead of a wait", []step{wait}, []step{panics}, waits, "OrchestrationFailed"},
 		{"side effect removed", []step{effect(7), wait}, []step{wait}, "SideEffectRecorded", waits},
 		{"side effect added", []step{wait}, []step{effect(7), wait}, waits, "SideEffectRecorded"},
-		{"side effect of another type", []step{effect(7), wait}, []step{effect("seven"), wait}, "SideEffectRecorded", "SideEffectRecorded of another type: *"},
+		{
+			"side effect of another type",
+			[]step{effect(7), wait},
+			[]step{effect("seven"), wait},
+			"SideEffectRecorded",
+			"SideEffectRecorded of another type: *",
+		},
 		{"custom status removed", []step{setStatus, wait}, []step{wait}, "CustomStatusSet", waits},
 		{"custom status added", []step{wait}, []step{setStatus, wait}, waits, "CustomStatusSet"},
-		{"losers kept", []step{race(selects), wait}, []step{race(func(*perdure.OrchestrationContext, perdure.Awaitable, perdure.Awaitable, perdure.Awaitable) error {
-			return nil
-		}), wait}, "TimerCancelled of #4 (select_loser)", waits},
-		{"another loser", []step{race(selects), wait}, []step{race(func(_ *perdure.OrchestrationContext, _, _, slow perdure.Awaitable) error {
-			slow.Cancel("")
-			return nil
-		}), wait}, "TimerCancelled of #4 (select_loser)", "ActivityCancelRequested of #5 (requested)"},
-		{"another reason", []step{race(selects), wait}, []step{race(func(_ *perdure.OrchestrationContext, _, timer, _ perdure.Awaitable) error {
-			timer.Cancel("")
-			return nil
-		}), wait}, "TimerCancelled of #4 (select_loser)", "TimerCancelled of #4 (requested)"},
+		{
+			"losers kept",
+			[]step{race(selects), wait},
+			[]step{race(func(
+				*perdure.OrchestrationContext, perdure.Awaitable, perdure.Awaitable, perdure.Awaitable,
+			) error {
+				return nil
+			}), wait},
+			"TimerCancelled of #4 (select_loser)", waits,
+		},
+		{
+			"another loser",
+			[]step{race(selects), wait},
+			[]step{race(func(_ *perdure.OrchestrationContext, _, _, slow perdure.Awaitable) error {
+				slow.Cancel("")
+				return nil
+			}), wait},
+			"TimerCancelled of #4 (select_loser)", "ActivityCancelRequested of #5 (requested)",
+		},
+		{
+			"another reason",
+			[]step{race(selects), wait},
+			[]step{race(func(_ *perdure.OrchestrationContext, _, timer, _ perdure.Awaitable) error {
+				timer.Cancel("")
+				return nil
+			}), wait},
+			"TimerCancelled of #4 (select_loser)", "TimerCancelled of #4 (requested)",
+		},
 	}
 }
 
-// TestNondeterminism has every way in which deployed code can part from the history of an instance that is under way. The instance is
-// listed as blocked, with what history has and what the code asked for. It goes on, with the event that came meanwhile, when the
-// old code is back.
+// TestNondeterminism has every way in which deployed code can part from the history of an instance that is under way.
+// The instance is listed as blocked, with what history has and what the code asked for. It goes on, with the event that
+// came meanwhile, when the old code is back.
 func TestNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {
@@ -199,7 +306,8 @@ func TestNondeterminism(t *testing.T) {
 				h.tell("i", 1)
 				h.ServeFor(ctx, time.Second)
 				if s := h.status("i"); s.Status != client.StatusRunning {
-					t.Errorf("after the first failure, when an environment of another build may yet take it, it is %s", s.Status)
+					t.Errorf("after the first failure, when an environment of another build may yet take it, it is %s",
+						s.Status)
 				}
 				h.serve(30 * time.Minute)
 				bothSides(t, h.blocked("i"), c.expected, c.got)
@@ -215,15 +323,18 @@ func TestNondeterminism(t *testing.T) {
 func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 	t.Helper()
 	head, open := strings.CutSuffix(got, "*")
-	if d.Type != history.TypeNondeterminism || d.Expected != expected || d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
+	if d.Type != history.TypeNondeterminism || d.Expected != expected ||
+		d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
 		t.Errorf("%s: history has %q, the code %q\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
 	}
-	if message := fmt.Sprintf("history has %s, the code asked for %s", d.Expected, d.Got); !strings.Contains(d.Message, message) || d.EventID < 2 {
+	if message := fmt.Sprintf("history has %s, the code asked for %s", d.Expected, d.Got); !strings.Contains(d.Message,
+		message) || d.EventID < 2 {
 		t.Errorf("event #%d, message %q, want %q in it", d.EventID, d.Message, message)
 	}
 }
 
-// What the code says about its decisions is not compared: such a change is no other decision, and what is under way goes on as it began.
+// What the code says about its decisions is not compared: such a change is no other decision, and what is under way
+// goes on as it began.
 func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
 	t.Parallel()
 	arguments := func(n int, d time.Duration, p perdure.RetryPolicy) []step {
@@ -255,7 +366,8 @@ func TestFailOnNondeterminism(t *testing.T) {
 		h.deploy(code([]step{event("gone")}, perdure.FailOnNondeterminism()), "strict")
 		h.tell("i", 1)
 		h.serve(10 * time.Minute)
-		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil || s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {
+		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil ||
+			s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {
 			t.Errorf("%s, %+v", s.Status, s.Failure)
 		}
 	})

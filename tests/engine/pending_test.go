@@ -32,20 +32,24 @@ type countingQueues struct {
 }
 
 // SendMessageBatch implements what the provider asks of queues.
-func (q *countingQueues) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+func (q *countingQueues) SendMessageBatch(
+	_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
 	time.Sleep(15 * time.Millisecond)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := &sqs.SendMessageBatchOutput{}
 	for i := range in.Entries {
 		q.groups[aws.ToString(in.Entries[i].MessageGroupId)]++
-		out.Successful = append(out.Successful, sqstypes.SendMessageBatchResultEntry{Id: in.Entries[i].Id, SequenceNumber: aws.String("1")})
+		out.Successful = append(out.Successful, sqstypes.SendMessageBatchResultEntry{
+			Id: in.Entries[i].Id, SequenceNumber: aws.String("1"),
+		})
 	}
 	return out, nil
 }
 
-// A million instances were started in an hour, and all of their wakes are lost. Each is woken within ten looks of a minute, though nobody takes a turn meanwhile;
-// and none so often that the backlog feeds itself.
+// A million instances were started in an hour, and all of their wakes are lost. Each is woken within ten looks of a
+// minute, though nobody takes a turn meanwhile; and none so often that the backlog feeds itself.
 func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 	shortrun.Skip(t)
 	const pending = 1_000_000
@@ -66,15 +70,21 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 			return next()
 		}))
 		queues := &countingQueues{Queues: cloud.Queues, groups: map[string]int{}}
-		where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
+		where := dynamo.HubConfig{
+			Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+			TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{}),
+		}
 		p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: queues})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "i", Name: "order", StartID: "s", Input: history.Payload("1")}); err != nil {
+		if _, err := p.StartOrchestration(t.Context(),
+			provider.Start{InstanceID: "i", Name: "order", StartID: "s", Input: history.Payload("1")}); err != nil {
 			t.Fatal(err)
 		}
-		out, err := cloud.Table.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: item{"pk": str("i#i"), "sk": str("i")}})
+		out, err := cloud.Table.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: aws.String("perdure"), Key: item{"pk": str("i#i"), "sk": str("i")},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +92,10 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 		for n := range pending {
 			it := maps.Clone(out.Item)
 			at := began.Add(time.Duration(n) * time.Hour / pending).UTC().Format("2006-01-02T15:04:05.000Z")
-			it["pk"], it["created"], it["updated"], it["gs"] = str(fmt.Sprint("i#i-", n)), str(fmt.Sprintf("%s#%08x", at, n)), str(at), str(fmt.Sprint(n%16))
-			if _, err := cloud.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			it["pk"], it["created"], it["updated"], it["gs"] = str(fmt.Sprint("i#i-", n)),
+				str(fmt.Sprintf("%s#%08x", at, n)), str(at), str(fmt.Sprint(n%16))
+			if _, err := cloud.Table.PutItem(t.Context(),
+				&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +114,8 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			t.Logf("look %d: %v, %d wakes; %d of %d have been woken", look, time.Since(started).Round(time.Second), woken, len(queues.groups), pending)
+			t.Logf("look %d: %v, %d wakes; %d of %d have been woken", look, time.Since(started).Round(time.Second),
+				woken, len(queues.groups), pending)
 			time.Sleep(2*time.Minute - time.Since(started))
 		}
 		most, total := 0, 0

@@ -34,8 +34,8 @@ const (
 	functionMemory = 256 << 20
 )
 
-// heavyTable is a table in which the segments of a history weigh as much as they say: what is read of them is allocated anew, as what comes over
-// a wire is, and a page ends at 1 MB.
+// heavyTable is a table in which the segments of a history weigh as much as they say: what is read of them is allocated
+// anew, as what comes over a wire is, and a page ends at 1 MB.
 type heavyTable struct {
 	*simaws.Table
 
@@ -52,7 +52,9 @@ type heavyTable struct {
 }
 
 // Query implements what the provider asks of a table.
-func (h *heavyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (h *heavyTable) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	const pageItems = 3 // of a segment's size
 	limited := *in
 	if in.IndexName == nil && in.Limit == nil && (in.ProjectionExpression == nil || h.page == 0) {
@@ -66,7 +68,8 @@ func (h *heavyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ..
 		return nil, err
 	}
 
-	// Segments are made one after another, and none while the heap is measured: what the table itself leaves behind is not the code's.
+	// Segments are made one after another, and none while the heap is measured: what the table itself leaves behind is
+	// not the code's.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, it := range out.Items {
@@ -121,27 +124,34 @@ func (h *heavyTable) segment(sk string) []byte {
 		3*n-1, at, 3*n, at)
 	settles := 3*n - 3 // the one of the turn before
 	if n == 1 {
-		doc = strings.Replace(doc, `"kind":"ActivityScheduled"`, `"kind":"SubOrchestrationScheduled","instanceId":"child","startId":"x-1:3"`, 1)
+		doc = strings.Replace(doc, `"kind":"ActivityScheduled"`,
+			`"kind":"SubOrchestrationScheduled","instanceId":"child","startId":"x-1:3"`, 1)
 		doc = strings.Replace(doc, `,"queue":"default"`, "", 1)
 	}
 	if n < 3 {
 		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.heavy)
 	} else {
-		doc += fmt.Sprintf(`{"id":%d,"kind":"ActivityCompleted","time":%q,"sourceEventId":%d,"attempt":1,"result":%q}]`, 3*n+1, at, settles, h.heavy)
+		doc += fmt.Sprintf(`{"id":%d,"kind":"ActivityCompleted","time":%q,"sourceEventId":%d,"attempt":1,"result":%q}]`,
+			3*n+1, at, settles, h.heavy)
 	}
 	return h.packer.EncodeAll([]byte(doc), nil)
 }
 
-// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not. What its segments hold may be less than they weigh.
+// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not. What its segments hold may be
+// less than they weigh.
 func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
-		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}, {Name: "byAttention", PartitionKey: "attention", SortKey: "updated"}},
+		Indexes: []simaws.Index{
+			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
+			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
+		},
 	}))
 	h := &heavyTable{Table: cloud.Table, t: t, heavy: make([]byte, 0, segmentBytes)}
 	var err error
-	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1)); err != nil {
 		t.Fatal(err)
 	}
 	noise := make([]byte, bytes-2<<10)
@@ -149,12 +159,17 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 		t.Fatal(err)
 	}
 	h.heavy = []byte(base64.StdEncoding.EncodeToString(noise))
-	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{
+		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
+		TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{}),
+	}
 	p, err := dynamo.New(where, dynamo.Clients{Table: h, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "large", Name: "order", StartID: "s", Input: history.Payload("1")})
+	in, err := p.StartOrchestration(t.Context(), provider.Start{
+		InstanceID: "large", Name: "order", StartID: "s", Input: history.Payload("1"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +179,12 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 		last := int64(gigabyte / segmentBytes)
 		end := &provider.Turn{
 			InstanceID: "large", Head: provider.Head{ExecutionID: in.ExecutionID, Segment: last},
-			Events: []history.Event{{ID: 3*last + 2, Kind: history.OrchestrationCompleted, Time: time.Unix(0, 0), Output: history.Payload("1")}},
+			Events: []history.Event{
+				{
+					ID: 3*last + 2, Kind: history.OrchestrationCompleted, Time: time.Unix(0, 0),
+					Output: history.Payload("1"),
+				},
+			},
 		}
 		if _, err := p.AckOrchestrationItem(t.Context(), end); err != nil {
 			t.Fatal(err)
@@ -177,8 +197,9 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 	return p, h, cloud
 }
 
-// An instance with a gigabyte of history is purged by a function of 256 MB: one that is over without its payloads being read, and one that is not
-// with all that it left outstanding cancelled, though that was begun at the other end of the gigabyte.
+// An instance with a gigabyte of history is purged by a function of 256 MB: one that is over without its payloads being
+// read, and one that is not with all that it left outstanding cancelled, though that was begun at the other end of the
+// gigabyte.
 func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 	shortrun.Skip(t)
 	for name, over := range map[string]bool{"over": true, "running": false} {
@@ -189,7 +210,8 @@ func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 				t.Fatal(err)
 			}
 			table.measure()
-			t.Logf("%d MB of history in %v: %d MB of payloads came over the wire in %d queries, the heap grew by up to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
+			t.Logf("%d MB of history in %v: %d MB of payloads came over the wire in %d queries, the heap grew by up "+
+				"to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
 				table.read>>20, table.reads, table.most>>20)
 			if table.most > functionMemory/4 {
 				t.Errorf("the heap grew by %d MB", table.most>>20)
@@ -212,10 +234,13 @@ func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments in
 	h.t.Helper()
 	for n := 1; n <= segments; n++ {
 		it := map[string]types.AttributeValue{
-			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"), "parts": &types.AttributeValueMemberN{Value: "1"},
-			"wm": textValue(fmt.Sprint(n)), "inbox": textValue(inbox), "zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
+			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"),
+			"parts": &types.AttributeValueMemberN{Value: "1"},
+			"wm":    textValue(fmt.Sprint(n)), "inbox": textValue(inbox),
+			"zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
 		}
-		if _, err := h.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		if _, err := h.PutItem(h.t.Context(),
+			&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -227,7 +252,9 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 	const instances, segments = 32, 24
 	p, table, _ := newHeavy(t, true, segmentBytes)
 	for i := range instances {
-		in, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: fmt.Sprint("large-", i), Name: "order", StartID: "s", Input: history.Payload("1")})
+		in, err := p.StartOrchestration(t.Context(), provider.Start{
+			InstanceID: fmt.Sprint("large-", i), Name: "order", StartID: "s", Input: history.Payload("1"),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,14 +273,16 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 		})
 	}
 	deleting.Wait()
-	t.Logf("%d instances of %d MB at once: the heap grew by up to %d MB", instances, segments*segmentBytes>>20, table.most>>20)
+	t.Logf("%d instances of %d MB at once: the heap grew by up to %d MB", instances, segments*segmentBytes>>20,
+		table.most>>20)
 	if table.most > functionMemory/2 {
 		t.Errorf("the heap grew by %d MB", table.most>>20)
 	}
 }
 
-// A page of 1 MB takes a function of 256 MB, a seventh of a processor, some 100 ms: a gigabyte takes minutes, and a call to the API 29 seconds. So a deletion
-// that is called again and again, and dies in between, gets there all the same, and cancels the child that was started at the other end of the gigabyte; and no child that is settled.
+// A page of 1 MB takes a function of 256 MB, a seventh of a processor, some 100 ms: a gigabyte takes minutes, and a
+// call to the API 29 seconds. So a deletion that is called again and again, and dies in between, gets there all the
+// same, and cancels the child that was started at the other end of the gigabyte; and no child that is settled.
 func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -266,7 +295,8 @@ func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
 			err := p.DeleteInstance(ctx, "large", true)
 			stop()
 			if err == nil {
-				t.Logf("%d MB of history in %d calls of 20 s, %v together", gigabyte>>20, calls, time.Since(began).Round(time.Second))
+				t.Logf("%d MB of history in %d calls of 20 s, %v together", gigabyte>>20, calls,
+					time.Since(began).Round(time.Second))
 				break
 			}
 			if in, err := p.ReadInstance(t.Context(), "large"); err != nil || in.Status != provider.StatusDeleting {
@@ -289,7 +319,9 @@ func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
 // childIsCancelled looks for the message that a child gets.
 func (h *heavyTable) childIsCancelled(cloud *simaws.Cloud) (found bool) {
 	for range 10 {
-		out, err := cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String("sim://inbox.fifo"), MaxNumberOfMessages: 10})
+		out, err := cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: aws.String("sim://inbox.fifo"), MaxNumberOfMessages: 10,
+		})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -303,8 +335,11 @@ func (h *heavyTable) childIsCancelled(cloud *simaws.Cloud) (found bool) {
 // stubs counts what is left of the history.
 func (h *heavyTable) stubs() (n int) {
 	in := &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :h)"), FilterExpression: aws.String("attribute_exists(stub)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": textValue("x#" + h.execution), ":h": textValue("h#")},
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :h)"),
+		FilterExpression: aws.String("attribute_exists(stub)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk": textValue("x#" + h.execution), ":h": textValue("h#"),
+		},
 	}
 	for {
 		out, err := h.Table.Query(h.t.Context(), in)

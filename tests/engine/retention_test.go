@@ -33,7 +33,8 @@ type item = map[string]ddbtypes.AttributeValue
 
 func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 
-// copies puts n instances into the table that are as one that has run, in a random order, each with the ids that number makes.
+// copies puts n instances into the table that are as one that has run, in a random order, each with the ids that number
+// makes.
 func (h *hub) copies(in provider.Instance, n int, change func(i int, instance item)) {
 	h.t.Helper()
 	query := &dynamodb.QueryInput{
@@ -50,7 +51,8 @@ func (h *hub) copies(in provider.Instance, n int, change func(i int, instance it
 		h.t.Fatal(err)
 	}
 	put := func(it item) {
-		if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: &[]string{"perdure"}[0], Item: it}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(h.t.Context(),
+			&dynamodb.PutItemInput{TableName: &[]string{"perdure"}[0], Item: it}); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -82,14 +84,18 @@ func shardOf(id string) string {
 // nothing is an orchestration that is over at once.
 func nothing() *perdure.Registry {
 	return build(func(r *perdure.Registry) {
-		perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }, perdure.WithRetention(30*24*time.Hour))
+		perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			return n, nil
+		}, perdure.WithRetention(30*24*time.Hour))
 	})
 }
 
 // finished is an instance of it that is over.
 func (h *hub) finished(ctx context.Context) provider.Instance {
 	h.t.Helper()
-	in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "first", Name: "nothing", Input: []byte("1"), StartID: "start"})
+	in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+		InstanceID: "first", Name: "nothing", Input: []byte("1"), StartID: "start",
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -100,8 +106,8 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 	return in
 }
 
-// A hundred thousand instances are due on one day, and the renewer was away for three. It looks every two minutes, for a minute at the
-// most, as deployed, and each call takes as long as on AWS.
+// A hundred thousand instances are due on one day, and the renewer was away for three. It looks every two minutes, for
+// a minute at the most, as deployed, and each call takes as long as on AWS.
 func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -150,13 +156,17 @@ func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
 		counts, capacity := h.Cloud.Counts(), h.Cloud.Capacity()
 		slow = false
 		for i := 0; i < instances; i += 7 {
-			if _, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i)); !errors.Is(err, provider.ErrNotFound) {
+			if _, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i)); !errors.Is(err,
+				provider.ErrNotFound) {
 				t.Fatalf("copy %d is left: %v", i, err)
 			}
 		}
-		calls := counts["DynamoDB.GetItem"] + counts["DynamoDB.Query"] + counts["DynamoDB.TransactWriteItems"] + counts["DynamoDB.PutItem"] + counts["DynamoDB.UpdateItem"]
-		t.Logf("%d instances in %d looks: %.0f a second while it looks, %.0f an hour with a look every two minutes; %.2f calls, %.1f write units each",
-			instances, ticks, instances/busy.Seconds(), float64(instances)/busy.Seconds()*40*30, float64(calls)/instances, capacity.Write/instances)
+		calls := counts["DynamoDB.GetItem"] + counts["DynamoDB.Query"] + counts["DynamoDB.TransactWriteItems"] +
+			counts["DynamoDB.PutItem"] + counts["DynamoDB.UpdateItem"]
+		t.Logf("%d instances in %d looks: %.0f a second while it looks, %.0f an hour with a look every two minutes; "+
+			"%.2f calls, %.1f write units each",
+			instances, ticks, instances/busy.Seconds(), float64(instances)/busy.Seconds()*40*30,
+			float64(calls)/instances, capacity.Write/instances)
 		if ticks > 5 || calls > 4*instances {
 			t.Errorf("%d looks, %d calls", ticks, calls)
 		}

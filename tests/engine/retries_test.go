@@ -23,10 +23,13 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, 22 minutes of a processor.
-var retriedFor = flag.Duration("retried", 24*time.Hour, "of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
+// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, 22
+// minutes of a processor.
+var retriedFor = flag.Duration("retried", 24*time.Hour,
+	"of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
 
-// A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and nothing grows.
+// A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and
+// nothing grows.
 func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 	shortrun.Skip(t)
 	const every, sample = 5 * time.Second, 62 * time.Second
@@ -71,17 +74,21 @@ func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 		runtime.GC()
 		memoryNow := heap()
 		itemsNow, bytesNow := stored(t, h, in.ExecutionID)
-		t.Logf("%d attempts in %v; the execution's items were %d of %d bytes after a minute, and are %d of %d; the heap was %d KB, and is %d KB", attempts,
+		t.Logf("%d attempts in %v; the execution's items were %d of %d bytes after a minute, and are %d of %d; the "+
+			"heap was %d KB, and is %d KB", attempts,
 			*retriedFor, items, bytes, itemsNow, bytesNow, memory>>10, memoryNow>>10)
-		if want := int(*retriedFor / every); attempts < want*99/100 || itemsNow != items || bytesNow > bytes+10 { // the number of the attempt is longer
-			t.Errorf("%d attempts of %d, %d items of %d bytes where there were %d of %d", attempts, want, itemsNow, bytesNow, items, bytes)
+		// the number of the attempt is longer
+		if want := int(*retriedFor / every); attempts < want*99/100 || itemsNow != items || bytesNow > bytes+10 {
+			t.Errorf("%d attempts of %d, %d items of %d bytes where there were %d of %d", attempts, want, itemsNow,
+				bytesNow, items, bytes)
 		}
 		if memoryNow > memory+8<<20 {
 			t.Errorf("the heap has grown by %d KB", (memoryNow-memory)>>10)
 		}
 	})
 	took, cpu := time.Since(began), processorTime(t)-used
-	t.Logf("it took %v, and %v of processor time: %v an attempt", took.Round(time.Second), cpu.Round(time.Second), cpu/time.Duration(attempts))
+	t.Logf("it took %v, and %v of processor time: %v an attempt", took.Round(time.Second), cpu.Round(time.Second),
+		cpu/time.Duration(attempts))
 }
 
 // logCosts logs what each attempt has cost: the calls of the engine, those of the mappings, and capacity of the table.
@@ -113,8 +120,11 @@ func processorTime(t *testing.T) time.Duration {
 func stored(t *testing.T, h *simhub.Hub, executionID string) (items, bytes int) {
 	t.Helper()
 	out, err := h.Cloud.Table.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "x#" + executionID}},
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
+		ConsistentRead: aws.Bool(true),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk": &types.AttributeValueMemberS{Value: "x#" + executionID},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func (paperKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, e
 // sealing encrypts everything, and the same never to the same twice.
 func sealing() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
 
-// TestEngineSealed runs each scenario with a codec that encodes everything, and nothing to the same twice: warm, and with each turn replaying the history
-// from its beginning.
+// TestEngineSealed runs each scenario with a codec that encodes everything, and nothing to the same twice: warm, and
+// with each turn replaying the history from its beginning.
 func TestEngineSealed(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// shop is a program that keeps orders, each with its orchestration. On AWS it has a table of its own (see tests/ministack); the hub's has room for
-// its items, too.
+// shop is a program that keeps orders, each with its orchestration. On AWS it has a table of its own (see
+// tests/ministack); the hub's has room for its items, too.
 type shop struct {
 	*hub
 }
@@ -32,14 +32,20 @@ func (s shop) prepare(ctx context.Context, id string, opts ...client.StartOption
 }
 
 func orderKey(id string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "order#" + id}, "sk": &types.AttributeValueMemberS{Value: "order"}}
+	return map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "order#" + id}, "sk": &types.AttributeValueMemberS{Value: "order"},
+	}
 }
 
 // save saves an order that is not there yet, with the start of its orchestration.
 func (s shop) save(ctx context.Context, id string, start provider.PreparedStart) error {
-	put := types.Put{TableName: aws.String("perdure"), Item: orderKey(id), ConditionExpression: aws.String("attribute_not_exists(pk)")}
+	put := types.Put{
+		TableName: aws.String("perdure"), Item: orderKey(id),
+		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	}
 	writes := append([]types.TransactWriteItem{{Put: &put}}, dynamo.TransactItems(start)...)
-	if _, err := s.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}); err != nil {
+	if _, err := s.Cloud.Table.TransactWriteItems(ctx,
+		&dynamodb.TransactWriteItemsInput{TransactItems: writes}); err != nil {
 		return fmt.Errorf("save order %s: %w", id, err)
 	}
 	return nil
@@ -47,7 +53,9 @@ func (s shop) save(ctx context.Context, id string, start provider.PreparedStart)
 
 func (s shop) has(id string) bool {
 	s.t.Helper()
-	out, err := s.Cloud.Table.GetItem(s.t.Context(), &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: orderKey(id)})
+	out, err := s.Cloud.Table.GetItem(s.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("perdure"), Key: orderKey(id),
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -120,7 +128,8 @@ func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error)
 	return errors.New("the process is gone")
 }
 
-// Interleavings: the program dies at each of its calls of AWS, before the call or after it. Its order is saved and the orchestration runs, or neither.
+// Interleavings: the program dies at each of its calls of AWS, before the call or after it. Its order is saved and the
+// orchestration runs, or neither.
 func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
 	t.Parallel()
 	both, neither := 0, 0
@@ -150,8 +159,8 @@ func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
 	}
 }
 
-// Interleaving: the transaction waits for hours, and its process dies behind it. By the time at which it says to be created, the watch has looked past
-// the instance.
+// Interleaving: the transaction waits for hours, and its process dies behind it. By the time at which it says to be
+// created, the watch has looked past the instance.
 func TestAnOrderThatIsSavedHoursAfterItsStartWasPreparedBegins(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(_ context.Context, s shop) {
@@ -182,7 +191,8 @@ func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
 	})
 }
 
-// Interleavings: the order comes again, before the first is saved and behind it; and another start takes the id, before and behind it.
+// Interleavings: the order comes again, before the first is saved and behind it; and another start takes the id, before
+// and behind it.
 func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
@@ -234,7 +244,8 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 		if err := s.save(ctx, "o-2", late); !errors.Is(late.StartError(err), provider.ErrConflict) {
 			t.Errorf("%v: refused for %v", err, late.StartError(err))
 		}
-		if _, err := s.prepare(ctx, "o-1", client.WithIdempotencyKey("key-1")); !errors.Is(err, client.ErrAlreadyExists) {
+		if _, err := s.prepare(ctx, "o-1", client.WithIdempotencyKey("key-1")); !errors.Is(err,
+			client.ErrAlreadyExists) {
 			t.Errorf("a start of a life that was purged: %v", err)
 		}
 		start := s.prepared("o-1")
@@ -273,7 +284,8 @@ func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
 	})
 }
 
-// Interleaving: what the purge of the id's last life has left is a month old, and DynamoDB deletes it between preparation and transaction.
+// Interleaving: what the purge of the id's last life has left is a month old, and DynamoDB deletes it between
+// preparation and transaction.
 func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
@@ -283,8 +295,11 @@ func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := s.prepared("o-1")
-		tombstone := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#o-1"}, "sk": &types.AttributeValueMemberS{Value: "i"}}
-		if _, err := s.Cloud.Table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: tombstone}); err != nil {
+		tombstone := map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "i#o-1"}, "sk": &types.AttributeValueMemberS{Value: "i"},
+		}
+		if _, err := s.Cloud.Table.DeleteItem(ctx,
+			&dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: tombstone}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.save(ctx, "o-1", start); err != nil {
@@ -298,7 +313,8 @@ func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 func TestAnOrderThatIsToBeginLater(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
-		begun, lost := s.prepared("o-1", client.WithDelay(6*time.Hour)), s.prepared("o-2", client.WithDelay(6*time.Hour))
+		begun, lost := s.prepared("o-1", client.WithDelay(6*time.Hour)),
+			s.prepared("o-2", client.WithDelay(6*time.Hour))
 		s.saved("o-1", begun)
 		if err := begun.Wake(ctx); err != nil {
 			t.Fatal(err)
@@ -316,7 +332,8 @@ func TestAnOrderThatIsToBeginLater(t *testing.T) {
 	})
 }
 
-// A transaction writes everything twice, and the attention of the watch is an entry of an index more, which the first turn takes away.
+// A transaction writes everything twice, and the attention of the watch is an entry of an index more, which the first
+// turn takes away.
 func TestAStartInATransactionCostsSixWriteUnitsMore(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {

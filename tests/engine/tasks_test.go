@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// TestEngineTasks runs each scenario, warm and with each turn replaying the history from its beginning, on a hub of which an interceptor hears what turns begin
-// and end: it is all that history has, each once, and as history has it.
+// TestEngineTasks runs each scenario, warm and with each turn replaying the history from its beginning, on a hub of
+// which an interceptor hears what turns begin and end: it is all that history has, each once, and as history has it.
 func TestEngineTasks(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {
@@ -25,7 +25,8 @@ func TestEngineTasks(t *testing.T) {
 						s := named(t, s.Name)
 						scenarios.Register(r, s)
 						h, err := simhub.New(simhub.Options{
-							Registry: r, Exclusive: true, Bucket: s.Large, CacheBytes: cache, CancelPollInterval: time.Hour, LockAfter: time.Hour, Tasks: &simhub.TaskWitness{All: true},
+							Registry: r, Exclusive: true, Bucket: s.Large, CacheBytes: cache,
+							CancelPollInterval: time.Hour, LockAfter: time.Hour, Tasks: &simhub.TaskWitness{All: true},
 						})
 						if err != nil {
 							t.Fatal(err)

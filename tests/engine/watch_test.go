@@ -81,15 +81,18 @@ func (b *busyHour) intercept(ctx context.Context, c simaws.Call, next func() err
 	return next()
 }
 
-// A million instances were started in an hour while the watch could not look: the renewer was throttled, say. Its looks have a minute each. Within
-// ten of them all is dealt with that had got stuck, though no single look could go through the hour.
+// A million instances were started in an hour while the watch could not look: the renewer was throttled, say. Its looks
+// have a minute each. Within ten of them all is dealt with that had got stuck, though no single look could go through
+// the hour.
 func TestTheWatchRecoversFromABusyHour(t *testing.T) {
 	shortrun.Skip(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
 	synctest.Test(t, func(t *testing.T) {
 		b := &busyHour{t: t}
 		r := perdure.NewRegistry()
-		perdure.AddOrchestration(r, "short", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		perdure.AddOrchestration(r, "short", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			return n, nil
+		})
 		var err error
 		if b.Hub, err = simhub.New(simhub.Options{Registry: r, Intercept: b.intercept}); err != nil {
 			t.Fatal(err)
@@ -200,7 +203,9 @@ func (b *busyHour) deletions(ctx context.Context) {
 func (b *busyHour) start(ctx context.Context, id string) {
 	b.t.Helper()
 	b.ids = append(b.ids, id)
-	_, err := b.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "short", Input: history.Payload("1"), StartID: id})
+	_, err := b.Provider.StartOrchestration(ctx, provider.Start{
+		InstanceID: id, Name: "short", Input: history.Payload("1"), StartID: id,
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -210,7 +215,10 @@ func (b *busyHour) start(ctx context.Context, id string) {
 func (b *busyHour) template(ctx context.Context) map[string]types.AttributeValue {
 	b.start(ctx, "over")
 	b.ServeFor(ctx, time.Minute)
-	out, err := b.Cloud.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": textValue("i#over"), "sk": textValue("i")}})
+	out, err := b.Cloud.Table.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String("perdure"),
+		Key:       map[string]types.AttributeValue{"pk": textValue("i#over"), "sk": textValue("i")},
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -223,22 +231,29 @@ func (b *busyHour) move(ctx context.Context, id string) {
 	inbox := b.Provider.Config().InboxURL
 	dead := b.Provider.Config().DeadLetters[provider.QueueInbox]
 	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &inbox, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"MessageGroupId"},
+		QueueUrl: &inbox, MaxNumberOfMessages: 10,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"MessageGroupId"},
 	})
 	if err != nil || len(got.Messages) != 1 {
 		b.t.Fatal(len(got.Messages), err)
 	}
 	m := got.Messages[0]
 	group := m.Attributes["MessageGroupId"]
-	if _, err = b.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &dead, MessageBody: m.Body, MessageGroupId: &group, MessageDeduplicationId: &id}); err == nil {
-		_, err = b.Cloud.Queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &inbox, ReceiptHandle: m.ReceiptHandle})
+	if _, err = b.Cloud.Queues.SendMessage(ctx,
+		&sqs.SendMessageInput{
+			QueueUrl: &dead, MessageBody: m.Body, MessageGroupId: &group, MessageDeduplicationId: &id,
+		}); err == nil {
+		_, err = b.Cloud.Queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{
+			QueueUrl: &inbox, ReceiptHandle: m.ReceiptHandle,
+		})
 	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// putMany lets an hour pass in which instances are started that are over by now; of every so many the wake of one is lost, and one is blocked.
+// putMany lets an hour pass in which instances are started that are over by now; of every so many the wake of one is
+// lost, and one is blocked.
 func (b *busyHour) putMany(ctx context.Context, template map[string]types.AttributeValue, many int) {
 	b.t.Helper()
 	for n := range many {
@@ -251,8 +266,10 @@ func (b *busyHour) putMany(ctx context.Context, template map[string]types.Attrib
 		}
 		it := maps.Clone(template)
 		at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-		it["pk"], it["created"], it["updated"], it["gs"] = textValue(fmt.Sprint("i#i-", n)), textValue(fmt.Sprintf("%s#%08x", at, n)), textValue(at), textValue(fmt.Sprint(n%16))
-		if _, err := b.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		it["pk"], it["created"], it["updated"], it["gs"] = textValue(fmt.Sprint("i#i-", n)),
+			textValue(fmt.Sprintf("%s#%08x", at, n)), textValue(at), textValue(fmt.Sprint(n%16))
+		if _, err := b.Cloud.Table.PutItem(ctx,
+			&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -273,7 +290,9 @@ func (b *busyHour) loseWakes(ctx context.Context) {
 func (b *busyHour) block(ctx context.Context, id string) {
 	in, err := b.Provider.ReadInstance(ctx, id)
 	if err == nil {
-		err = b.Provider.BlockInstance(ctx, id, in.ExecutionID, "an earlier build", &history.Failure{Type: history.TypeNondeterminism, Message: "m"})
+		err = b.Provider.BlockInstance(ctx, id, in.ExecutionID, "an earlier build", &history.Failure{
+			Type: history.TypeNondeterminism, Message: "m",
+		})
 	}
 	if err != nil {
 		b.t.Fatal(err)

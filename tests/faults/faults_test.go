@@ -37,9 +37,15 @@ func TestAHubThatIsWellMovesNothing(t *testing.T) {
 	quiet := []metric{
 		{alarm: "Errors-Orchestrator", name: "Errors", read: errorsOf(t, "orchestrator")},
 		{alarm: "Errors-Worker-default", name: "Errors", read: errorsOf(t, "worker-default")},
-		{alarm: "Unregistered-default", name: "ActivitiesUnregistered", read: embedded(t, "worker-default", "ActivitiesUnregistered")},
+		{
+			alarm: "Unregistered-default", name: "ActivitiesUnregistered",
+			read: embedded(t, "worker-default", "ActivitiesUnregistered"),
+		},
 		{alarm: "InstancesBlocked", name: "InstancesBlocked", read: embedded(t, "renewer", "InstancesBlocked")},
-		{alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters[queue])},
+		{
+			alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible",
+			read: visible(hub.place.DeadLetters[queue]),
+		},
 		{alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL)},
 	}
 	instance, _ := start(t, "greeting", "world")
@@ -60,7 +66,9 @@ func TestAWorkerThatExitsAtInit(t *testing.T) {
 		var at time.Time
 		instance, at = start(t, "greeting", "world")
 		wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
-		wantMovement(t, at, metric{alarm: "WorkAge-default", name: "ApproximateAgeOfOldestMessage", from: 20, read: oldest})
+		wantMovement(t, at, metric{
+			alarm: "WorkAge-default", name: "ApproximateAgeOfOldestMessage", from: 20, read: oldest,
+		})
 	})
 	wantEnd(t, instance)
 }
@@ -78,7 +86,8 @@ func TestAWorkerWithoutRegistrations(t *testing.T) {
 	wantEnd(t, instance)
 }
 
-// An orchestrator whose build has nothing registered: the instance is blocked, and the next look of the watch counts it.
+// An orchestrator whose build has nothing registered: the instance is blocked, and the next look of the watch counts
+// it.
 func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 	blocked := embedded(t, "renewer", "InstancesBlocked")
 	var instance string
@@ -92,7 +101,8 @@ func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A build reports its registrations before its first turn: once this one ends, what the next test starts is known again.
+	// A build reports its registrations before its first turn: once this one ends, what the next test starts is known
+	// again.
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusTerminated {
 		t.Errorf("once the fault is gone it is %+v, %v", s, err)
 	}
@@ -106,7 +116,9 @@ func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
 	}
 	enable(false)
 	instance, at := start(t, "napping", time.Second)
-	wantMovement(t, at, metric{alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL)})
+	wantMovement(t, at, metric{
+		alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL),
+	})
 	enable(true)
 	wantEnd(t, instance)
 }
@@ -119,25 +131,39 @@ func TestAThrottledTable(t *testing.T) {
 	table.Refuses.Store(true)
 	instance, at := start(t, "greeting", "world")
 	wantMovement(t, at, metric{
-		alarm: "TableThrottles", name: "ThrottledRequests", read: func(*testing.T) float64 { return float64(table.Refused.Load()) },
+		alarm: "TableThrottles", name: "ThrottledRequests", read: func(*testing.T) float64 {
+			return float64(table.Refused.Load())
+		},
 	})
-	wantMovement(t, at, metric{alarm: "InboxAge", name: "ApproximateAgeOfOldestMessage", from: 20, read: age(hub.place.InboxURL)})
+	wantMovement(t, at, metric{
+		alarm: "InboxAge", name: "ApproximateAgeOfOldestMessage", from: 20, read: age(hub.place.InboxURL),
+	})
 	table.Refuses.Store(false)
 	wantEnd(t, instance)
 }
 
-// A message that cannot be read, and an activity that ends its process each time: both lie in the dead letters of their queues.
+// A message that cannot be read, and an activity that ends its process each time: both lie in the dead letters of their
+// queues.
 func TestPoisonedMessages(t *testing.T) {
 	at := time.Now()
 	body := "{ this is no message"
 	group := t.Name()
-	if _, err := hub.queues.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &hub.place.InboxURL, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &group}); err != nil {
+	if _, err := hub.queues.SendMessage(t.Context(),
+		&sqs.SendMessageInput{
+			QueueUrl: &hub.place.InboxURL, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &group,
+		}); err != nil {
 		t.Fatal(err)
 	}
-	wantMovement(t, at, metric{alarm: "DeadLetters-inbox", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters["inbox"])})
+	wantMovement(t, at, metric{
+		alarm: "DeadLetters-inbox", name: "ApproximateNumberOfMessagesVisible",
+		read: visible(hub.place.DeadLetters["inbox"]),
+	})
 
 	failures := errorsOf(t, "worker-default")
 	_, at = start(t, "deadly", "world")
 	wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
-	wantMovement(t, at, metric{alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters[queue])})
+	wantMovement(t, at, metric{
+		alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible",
+		read: visible(hub.place.DeadLetters[queue]),
+	})
 }

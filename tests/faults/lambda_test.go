@@ -27,7 +27,8 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 		}
 	}
 	ctx := context.WithoutCancel(t.Context()) // what a test has changed is changed back when it is over
-	r, err := http.NewRequestWithContext(ctx, method, *hub.config.BaseEndpoint+"/2015-03-31/"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, *hub.config.BaseEndpoint+"/2015-03-31/"+path,
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "lambda", hub.config.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "lambda", hub.config.Region,
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.DefaultClient.Do(r)
@@ -75,7 +77,8 @@ func withVariable(t *testing.T, part, name, value string) {
 // mapping finds the event source mapping of a function.
 func mapping(t *testing.T, part string) (id string) {
 	t.Helper()
-	all, _ := lambda(t, http.MethodGet, "event-source-mappings/?FunctionName="+functionName(part), nil)["EventSourceMappings"].([]any)
+	all, _ := lambda(t, http.MethodGet, "event-source-mappings/?FunctionName="+functionName(part),
+		nil)["EventSourceMappings"].([]any)
 	for _, each := range all {
 		m, _ := each.(map[string]any)
 		arn, _ := m["FunctionArn"].(string)

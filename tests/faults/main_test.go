@@ -35,13 +35,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withHub deploys the template, runs f and takes everything down. The parameters are within what AWS allows: the watch looks every minute, EventBridge's
-// shortest rate, and a process that dies is noticed when its message's visibility ends.
+// withHub deploys the template, runs f and takes everything down. The parameters are within what AWS allows: the watch
+// looks every minute, EventBridge's shortest rate, and a process that dies is noticed when its message's visibility
+// ends.
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()
 	hub.cloud, err = localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
-		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",
+		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param",
+		"WorkTimeout=8",
 		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")
 	if err != nil {
 		return 1, err

@@ -16,8 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The local cloud has no metrics of AWS's own. Each is read here from what AWS makes it of: Errors from the results of invocations, queues' metrics from
-// their attributes, ThrottledRequests from refused requests, and the hub's own from the lines of its functions' logs.
+// The local cloud has no metrics of AWS's own. Each is read here from what AWS makes it of: Errors from the results of
+// invocations, queues' metrics from their attributes, ThrottledRequests from refused requests, and the hub's own from
+// the lines of its functions' logs.
 
 const (
 	limit     = 2 * time.Minute // within which a metric must move
@@ -151,7 +152,9 @@ func embedded(t *testing.T, part, name string) func(*testing.T) float64 {
 func attribute(url string, name types.QueueAttributeName) func(*testing.T) float64 {
 	return func(t *testing.T) float64 {
 		t.Helper()
-		out, err := hub.queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}})
+		out, err := hub.queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+			QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +170,8 @@ func visible(url string) func(*testing.T) float64 {
 	return attribute(url, types.QueueAttributeNameApproximateNumberOfMessages)
 }
 
-// age reads for how many seconds a queue has had messages, visible or received, without a moment in which it had none. Of the only message in it that is
-// its age.
+// age reads for how many seconds a queue has had messages, visible or received, without a moment in which it had none.
+// Of the only message in it that is its age.
 func age(url string) func(*testing.T) float64 {
 	received := attribute(url, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
 	var since time.Time

@@ -33,22 +33,31 @@ func NewEmulator() *Emulator {
 	return &Emulator{Tables: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Bucket: dynamo.NewBucket(cfg)}
 }
 
-// Harness runs all of the conformance suite but what needs virtual time, stale reads or strict locks, which no emulator has.
+// Harness runs all of the conformance suite but what needs virtual time, stale reads or strict locks, which no emulator
+// has.
 func (e *Emulator) Harness() providertest.Harness {
 	return providertest.Harness{
-		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads},
+		Capabilities: []providertest.Capability{
+			providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads,
+		},
 		Want: providertest.Report{Ran: 416, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
-			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "executions/WhatOutlivesAnExecutionIsSentAgainSinceATime", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",
+			"executions/WhatOutlivesAnExecutionIsSentAgainAcross",
+			"executions/WhatOutlivesAnExecutionIsSentAgainSinceATime", "children/TheParentIsToldAgain",
+			"cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",
 			"activity records/RecordsAreReadStrongly",
-			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
-			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
-			"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
+			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew",
+			"deletion/OneThatStaysIsFound",
+			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver",
+			"retention/PastExecutionsAreErasedOldestFirst",
+			"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer",
+			"retries/SettledIsReadStrongly",
 			"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
 			"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen",
 			"management/WhatNeedsAttentionIsCounted",
-			"large payloads/APastExecutionStaysWhileItsPayloadsAreReferredTo", "large payloads/ASweepTakesWhatNobodyRefersTo",
+			"large payloads/APastExecutionStaysWhileItsPayloadsAreReferredTo",
+			"large payloads/ASweepTakesWhatNobodyRefersTo",
 			"errors/ACallEndsWithItsContext",
 			"locking/AFetchIsOverWhenItsWaitIs", "lock expiry/ARenewalAfterExpiryLeavesTheNextHolderAlone",
 			"lock expiry/ADeletionAfterExpiryLeavesTheNextHolderAlone", "lock expiry/LocksEndAfterTwelveHours",

@@ -25,10 +25,11 @@ func otherOrigins(address string) map[string]string {
 		"a rebound name, without port": "Host: evil.example\r\n",
 		"a name that ends as AWS's":    "Host: evilamazonaws.com\r\n",
 		"two hosts":                    "Host: " + address + "\r\nHost: evil.example\r\n",
-		"cross-site":                   "Host: " + address + "\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://evil.example\r\n",
-		"same-site":                    "Host: " + address + "\r\nSec-Fetch-Site: same-site\r\n",
-		"another origin":               "Host: " + address + "\r\nOrigin: https://evil.example\r\n",
-		"an opaque origin":             "Host: " + address + "\r\nOrigin: null\r\n",
+		"cross-site": "Host: " + address +
+			"\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://evil.example\r\n",
+		"same-site":        "Host: " + address + "\r\nSec-Fetch-Site: same-site\r\n",
+		"another origin":   "Host: " + address + "\r\nOrigin: https://evil.example\r\n",
+		"an opaque origin": "Host: " + address + "\r\nOrigin: null\r\n",
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Python swallows what a signal's handler raises while an object is being deleted, or a file closed that nobody has closed. A stop that
-// came just then would be lost, and the cloud be killed after a while, with whatever it had started.
+// Python swallows what a signal's handler raises while an object is being deleted, or a file closed that nobody has
+// closed. A stop that came just then would be lost, and the cloud be killed after a while, with whatever it had
+// started.
 func TestAStopIsHeardWhereverItComes(t *testing.T) {
 	t.Parallel()
 	for where, class := range map[string]string{

@@ -1,4 +1,5 @@
-// Package localcloud starts and stops a local AWS for tests: localstack/local.py of this repository, with ministack in it.
+// Package localcloud starts and stops a local AWS for tests: localstack/local.py of this repository, with ministack in
+// it.
 package localcloud
 
 import (
@@ -41,8 +42,8 @@ const (
 const SetUpLimit = 15 * time.Minute
 
 // Start runs local.py, from the root of the repository, with a subcommand and its arguments ("cloud", or "up" and its
-// options), and returns when the cloud is up. ctx bounds the start alone. The error of a cloud that does not start ends with
-// what it wrote to standard error. The caller calls Stop.
+// options), and returns when the cloud is up. ctx bounds the start alone. The error of a cloud that does not start ends
+// with what it wrote to standard error. The caller calls Stop.
 func Start(ctx context.Context, command string, args ...string) (*Cloud, error) {
 	root, err := repository()
 	if err != nil {
@@ -65,7 +66,9 @@ func Start(ctx context.Context, command string, args ...string) (*Cloud, error) 
 
 func (c *Cloud) launch(root string, args []string) error {
 	// Not bound to a context: it ends when its standard input does, and cleans up.
-	c.cmd = exec.Command("python3", append([]string{filepath.Join("localstack", "local.py")}, args...)...) //nolint:noctx,gosec // see above; our own script
+	c.cmd = exec.Command("python3",
+		append([]string{filepath.Join("localstack", "local.py")},
+			args...)...) //nolint:noctx,gosec // see above; our own script
 	c.cmd.Dir, c.cmd.Stderr = root, &c.stderr
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {

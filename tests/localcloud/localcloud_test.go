@@ -47,7 +47,8 @@ func TestACloudEndsWithItsEmulator(t *testing.T) {
 	case <-c.Ended():
 	case <-t.Context().Done():
 	}
-	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "has ended by itself, with -9") || !strings.Contains(err.Error(), "exit status 1") {
+	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "has ended by itself, with -9") ||
+		!strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the script ended with %v", err)
 	}
 }

@@ -214,7 +214,8 @@ func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The body is not sent: the proxy responds by its length, and a client that is writing then sees the connection end.
+	// The body is not sent: the proxy responds by its length, and a client that is writing then sees the connection
+	// end.
 	_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\n\r\n", address, 1<<20+1)
 	if err != nil {

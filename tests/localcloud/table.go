@@ -29,8 +29,10 @@ func TableInput(name string) *dynamodb.CreateTableInput {
 			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 		}, {
-			IndexName:  aws.String("byAttention"),
-			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
+			IndexName: aws.String("byAttention"),
+			KeySchema: []types.KeySchemaElement{
+				key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange),
+			},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 		}, {
 			IndexName:  aws.String("byDue"),

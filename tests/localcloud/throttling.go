@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// ThrottlingTable stands before a local cloud's DynamoDB, and answers each request as a throttled table does while it is told to.
+// ThrottlingTable stands before a local cloud's DynamoDB, and answers each request as a throttled table does while it
+// is told to.
 type ThrottlingTable struct {
 	// URL is its endpoint, on the loopback.
 	URL string
@@ -35,7 +36,8 @@ func NewThrottlingTable(t *testing.T, c *Cloud) *ThrottlingTable {
 		d.Refused.Add(1)
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"Throughput exceeds the current capacity of your table or index."}`)
+		_, _ = io.WriteString(w,
+			`{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"Throughput exceeds the current capacity of your table or index."}`)
 	}))
 	t.Cleanup(server.Close)
 	d.URL = server.URL

@@ -25,14 +25,16 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// What a shape costs is counted on AWS in memory: the same calls, entries and units are counted on ministack, where the SDK's clients ask over the
-// network and the emulator says by itself what a table consumes. In one thing ministack differs: it counts each read as if it were of 4 KB, which cold
-// turns exceed.
+// What a shape costs is counted on AWS in memory: the same calls, entries and units are counted on ministack, where the
+// SDK's clients ask over the network and the emulator says by itself what a table consumes. In one thing ministack
+// differs: it counts each read as if it were of 4 KB, which cold turns exceed.
 func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 	t.Parallel()
 	for _, s := range cost.Shapes() {
 		switch {
-		case s.AtOnce > 0, s.Of == "timers", s.Drive != nil: // batches are as they come, nothing lasts a day here, and what runs until it is cancelled is served by nobody's hand
+		// batches are as they come, nothing lasts a day here, and what runs until it is cancelled is served by nobody's
+		// hand
+		case s.AtOnce > 0, s.Of == "timers", s.Drive != nil:
 			continue
 		case s.Count > 100 && strings.HasPrefix(s.Name, "fan-out"):
 			s.Name, s.Input, s.Count = strings.Replace(s.Name, "1,000", "100", 1), 100, 100
@@ -60,8 +62,9 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 	}
 }
 
-// patience is how often a shape is counted on ministack: while inline activities run for longer than a second, as on a machine that has much else to do,
-// the turn looks once a second whether it is called off, and shows the status Running, and is right to.
+// patience is how often a shape is counted on ministack: while inline activities run for longer than a second, as on a
+// machine that has much else to do, the turn looks once a second whether it is called off, and shows the status
+// Running, and is right to.
 const patience = 4
 
 // textOf is what was counted, without the bytes: ids and times differ in length.
@@ -75,7 +78,9 @@ func textOf(counts meter.Counts, withoutReads bool) []string {
 		for _, i := range slices.Sorted(maps.Keys(c.Usage)) {
 			items = append(items, fmt.Sprintf("%s %.4g", i, c.Usage[i]))
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %g calls, %g entries, %g failed, %s", k.Call, k.Queue, c.Calls, c.Entries, c.Failed, strings.Join(items, ", ")))
+		lines = append(lines,
+			fmt.Sprintf("%s %s: %g calls, %g entries, %g failed, %s", k.Call, k.Queue, c.Calls, c.Entries, c.Failed,
+				strings.Join(items, ", ")))
 	}
 	slices.Sort(lines)
 	return lines
@@ -89,7 +94,10 @@ func onMinistack(t *testing.T) *cost.ByHand {
 	where.WorkQueues[perdure.DefaultQueue] = where.WorkQueues[providertest.Queue]
 	cfg, m := localcloud.Config(os.Getenv(localcloud.EndpointVariable)), meter.New()
 	m.AddTo(&cfg)
-	return &cost.ByHand{Metered: dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg)}, Meter: m, Hub: where, Queues: e.Queues}
+	return &cost.ByHand{
+		Metered: dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg)}, Meter: m,
+		Hub: where, Queues: e.Queues,
+	}
 }
 
 func inMemory(t *testing.T) *cost.ByHand {
@@ -101,7 +109,9 @@ func inMemory(t *testing.T) *cost.ByHand {
 	t.Cleanup(h.Close)
 	cfg, m := simsdk.Config(), meter.New()
 	m.AddTo(&cfg)
-	return &cost.ByHand{Metered: simsdk.Clients(h.Cloud, cfg), Meter: m, Hub: h.Provider.Config(), Queues: h.Cloud.Queues}
+	return &cost.ByHand{
+		Metered: simsdk.Clients(h.Cloud, cfg), Meter: m, Hub: h.Provider.Config(), Queues: h.Cloud.Queues,
+	}
 }
 
 var _ cost.Queues = (*simaws.Queues)(nil)

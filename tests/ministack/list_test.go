@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// TestListPages goes through 10,000 instances in pages of 100: each once, newest first. How long a page takes is told, and no test of
-// ours: for every page ministack looks at all 10,000.
+// TestListPages goes through 10,000 instances in pages of 100: each once, newest first. How long a page takes is told,
+// and no test of ours: for every page ministack looks at all 10,000.
 func TestListPages(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, size = 10_000, 100
@@ -46,7 +46,8 @@ func TestListPages(t *testing.T) {
 		}
 	}
 	slices.Sort(took)
-	t.Logf("%d instances in %d pages: a page takes %v at the median, %v at most", len(seen), len(took), took[len(took)/2], took[len(took)-1])
+	t.Logf("%d instances in %d pages: a page takes %v at the median, %v at most", len(seen), len(took),
+		took[len(took)/2], took[len(took)-1])
 	if len(seen) != instances {
 		t.Errorf("%d instances, want %d", len(seen), instances)
 	}
@@ -55,14 +56,17 @@ func TestListPages(t *testing.T) {
 // fill makes so many instances, as copies of the item of one that was started: starting them would take minutes.
 func fill(t *testing.T, tables *dynamodb.Client, p provider.Provider, instances int) {
 	t.Helper()
-	_, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "n-0", Name: "order", Input: []byte("1"), StartID: "s"})
+	_, err := p.StartOrchestration(t.Context(), provider.Start{
+		InstanceID: "n-0", Name: "order", Input: []byte("1"), StartID: "s",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := p.(*dynamo.Provider).Config().Table
-	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: "i#n-0"}, "sk": &types.AttributeValueMemberS{Value: "i"},
-	}})
+	out, err := tables.GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "i#n-0"}, "sk": &types.AttributeValueMemberS{Value: "i"},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +81,8 @@ func fill(t *testing.T, tables *dynamodb.Client, p provider.Provider, instances 
 			copied["created"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("%s#%08x", at, n)}
 			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: copied}})
 		}
-		if _, err := tables.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}}); err != nil {
+		if _, err := tables.BatchWriteItem(t.Context(),
+			&dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// TestAnOrderAndItsStartAreOneTransactionOfTwoTables has the caller's data in a table of its own, and the SDK's client between.
+// TestAnOrderAndItsStartAreOneTransactionOfTwoTables has the caller's data in a table of its own, and the SDK's client
+// between.
 func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 	e := localcloud.NewEmulator()
 	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider
@@ -24,8 +25,10 @@ func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 	orders := p.(*dynamo.Provider).Config().Table + "-orders"
 	_, err := e.Tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &orders, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +38,9 @@ func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 			TableName: &orders, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
 			ConditionExpression: aws.String("attribute_not_exists(id)"),
 		}
-		_, err := e.Tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put})})
+		_, err := e.Tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+			TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put}),
+		})
 		return err
 	}
 	prepare := func(id string) provider.PreparedStart {

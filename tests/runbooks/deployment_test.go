@@ -40,7 +40,8 @@ func until(t *testing.T, what string, is func() bool) {
 // start starts an instance.
 func (d *deployment) start(t *testing.T, orchestration string, input any, suffix ...string) (instance string) {
 	t.Helper()
-	instance, err := d.client.Start(t.Context(), orchestration, input, client.WithInstanceID(strings.Join(append([]string{t.Name()}, suffix...), "-")))
+	instance, err := d.client.Start(t.Context(), orchestration, input,
+		client.WithInstanceID(strings.Join(append([]string{t.Name()}, suffix...), "-")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,10 @@ func (d *deployment) set(t *testing.T, part string, variables map[string]string)
 			delete(all, name)
 		}
 	}
-	if _, err := d.functions.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: &name, Environment: &lambdatypes.Environment{Variables: all}}); err != nil {
+	if _, err := d.functions.UpdateFunctionConfiguration(ctx,
+		&lambda.UpdateFunctionConfigurationInput{
+			FunctionName: &name, Environment: &lambdatypes.Environment{Variables: all},
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return now.Environment.Variables
@@ -84,7 +88,9 @@ func (d *deployment) set(t *testing.T, part string, variables map[string]string)
 // reservedConcurrency returns the reserved concurrency of a function, or nil without one.
 func (d *deployment) reservedConcurrency(t *testing.T, part string) *int32 {
 	t.Helper()
-	out, err := d.functions.GetFunctionConcurrency(t.Context(), &lambda.GetFunctionConcurrencyInput{FunctionName: aws.String("perdure-" + hubName + "-" + part)})
+	out, err := d.functions.GetFunctionConcurrency(t.Context(), &lambda.GetFunctionConcurrencyInput{
+		FunctionName: aws.String("perdure-" + hubName + "-" + part),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +103,9 @@ func (d *deployment) atRest(t *testing.T) {
 	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
 	until(t, "nothing is handled", func() bool {
 		for _, url := range []string{d.place.InboxURL, d.place.TimersURL, d.place.WorkQueues["default"]} {
-			out, err := d.queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+			out, err := d.queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+				QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +136,8 @@ func (d *deployment) replace(t *testing.T, table string, items []map[string]dyna
 	t.Helper()
 	for _, it := range d.items(t, table) {
 		key := map[string]dynamotypes.AttributeValue{"pk": it["pk"], "sk": it["sk"]}
-		if _, err := d.tables.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
+		if _, err := d.tables.DeleteItem(t.Context(),
+			&dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +162,8 @@ func (d *deployment) deployOn(t *testing.T, table string) {
 	if value == *now.Parameter.Value {
 		t.Fatalf("the hub's configuration %s does not name the table %s", value, d.place.Table)
 	}
-	if _, err := d.settings.PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String(parameter), Value: &value, Overwrite: aws.Bool(true)}); err != nil {
+	if _, err := d.settings.PutParameter(t.Context(),
+		&ssm.PutParameterInput{Name: aws.String(parameter), Value: &value, Overwrite: aws.Bool(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.find(t.Context()); err != nil {

@@ -1,4 +1,5 @@
-// Package runbooks_test walks through docs/operate/runbooks.md: it makes each trouble on a local AWS, and runs the commands that the page shows.
+// Package runbooks_test walks through docs/operate/runbooks.md: it makes each trouble on a local AWS, and runs the
+// commands that the page shows.
 package runbooks_test
 
 import (
@@ -71,7 +72,8 @@ func withHub(f func() int) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "perdure_quick", "-o", filepath.Join(bin, "perdure"), "../../cmd/perdure")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "perdure_quick", "-o", filepath.Join(bin, "perdure"),
+		"../../cmd/perdure")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, err
@@ -96,17 +98,20 @@ func withHub(f func() int) (code int, err error) {
 	return max(code, 1), nil
 }
 
-// deploy deploys the application of the tests of faults. A process that dies is noticed when its message's visibility ends, so that is short.
+// deploy deploys the application of the tests of faults. A process that dies is noticed when its message's visibility
+// ends, so that is short.
 func deploy(ctx context.Context) (*deployment, error) {
 	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
-		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",
+		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param",
+		"WorkTimeout=8",
 		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")
 	if err != nil {
 		return nil, err
 	}
 	config := localcloud.Config(cloud.Env["AWS_ENDPOINT_URL"])
 	d := &deployment{
-		cloud: cloud, tables: dynamodb.NewFromConfig(config), queues: sqs.NewFromConfig(config), functions: lambda.NewFromConfig(config), settings: ssm.NewFromConfig(config),
+		cloud: cloud, tables: dynamodb.NewFromConfig(config), queues: sqs.NewFromConfig(config),
+		functions: lambda.NewFromConfig(config), settings: ssm.NewFromConfig(config),
 	}
 	if err := d.find(ctx); err != nil {
 		return nil, errors.Join(err, cloud.Stop())

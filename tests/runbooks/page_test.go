@@ -67,7 +67,8 @@ func (s *section) run(tells ...string) {
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", block)
 	cmd.Dir = s.t.TempDir() // for files that the commands write
 	values := maps.Clone(s.on.cloud.Env)
-	values["PATH"], values["TABLE"], values["AWS_DEFAULT_REGION"], values["AWS_PAGER"] = path, s.on.place.Table, s.on.cloud.Env["AWS_REGION"], ""
+	values["PATH"], values["TABLE"], values["AWS_DEFAULT_REGION"], values["AWS_PAGER"] = path, s.on.place.Table,
+		s.on.cloud.Env["AWS_REGION"], ""
 	maps.Copy(values, s.values)
 	cmd.Env = os.Environ()
 	for name, value := range values {

@@ -30,7 +30,10 @@ func TestABadWorker(t *testing.T) {
 
 	until(t, "the activity has failed", func() bool { return hub.status(t, deadly) == client.StatusFailed })
 	page.run("poison: ")
-	if n, err := hub.admin.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool { return n.Visible+n.InFlight > 0 }) {
+	if n, err := hub.admin.CountDeadLetters(t.Context()); err != nil ||
+		slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool {
+			return n.Visible+n.InFlight > 0
+		}) {
 		t.Errorf("%v are left, %v", n, err)
 	}
 }
@@ -123,8 +126,8 @@ func TestARestore(t *testing.T) {
 		"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339), "LOOKBACK": "17d",
 	})
 
-	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five minutes, for which the tool that
-	// is built here does not wait.
+	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five
+	// minutes, for which the tool that is built here does not wait.
 	late := hub.start(t, "greeting", "world", "late")
 	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
 

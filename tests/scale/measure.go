@@ -37,9 +37,11 @@ type Measured struct {
 }
 
 const (
-	// concurrency is how many invocations of each function run at once at most: the orchestrator and one worker share an account's first quota of 1,000.
+	// concurrency is how many invocations of each function run at once at most: the orchestrator and one worker share
+	// an account's first quota of 1,000.
 	concurrency = 500
-	// Instances come in rounds, each apart after the one before, which is longer than a process uses the builds that it has read: as many as have enough activities together, and enough instances where one is alone.
+	// Instances come in rounds, each apart after the one before, which is longer than a process uses the builds that it
+	// has read: as many as have enough activities together, and enough instances where one is alone.
 	enoughActivities = 10_000
 	enoughAlone      = 100
 	apart            = 62 * time.Second
@@ -67,7 +69,9 @@ func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
 	}
 	slices.Sort(took)
 	at := func(q float64) time.Duration { return took[int(q*float64(len(took)-1))] }
-	return &Measured{Shape: *s, InFlight: inFlight, Samples: len(took), P50: at(0.5), P99: at(0.99), Longest: took[len(took)-1]}, nil
+	return &Measured{
+		Shape: *s, InFlight: inFlight, Samples: len(took), P50: at(0.5), P99: at(0.99), Longest: took[len(took)-1],
+	}, nil
 }
 
 // run starts the instances, those of a round over a second, and returns when all are over.
@@ -91,7 +95,8 @@ func run(ctx context.Context, h *simhub.Hub, s *Shape, inFlight int, watch *Watc
 		started.Go(func() {
 			time.Sleep(startsAt(i, inFlight))
 			id := fmt.Sprintf("order-%05d", i)
-			if _, errs[i] = c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); errs[i] == nil && s.Drive != nil {
+			if _, errs[i] = c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); errs[i] == nil &&
+				s.Drive != nil {
 				errs[i] = s.Drive(ctx, c, id, watch)
 			}
 		})
@@ -114,8 +119,9 @@ func startsAt(i, inFlight int) time.Duration {
 	return lead + apart*time.Duration(round) + time.Second*time.Duration(place)/time.Duration(inFlight)
 }
 
-// begin starts one instance before a round, that nothing is timed of: what a process reads once a minute, the builds, is behind it then. In a bubble,
-// starts side by side would wait for the lock of that read, and time does not pass while one waits for a lock.
+// begin starts one instance before a round, that nothing is timed of: what a process reads once a minute, the builds,
+// is behind it then. In a bubble, starts side by side would wait for the lock of that read, and time does not pass
+// while one waits for a lock.
 func begin(ctx context.Context, c *client.Client, round int) error {
 	_, err := c.Start(ctx, "Chain", 1, client.WithInstanceID(fmt.Sprintf("ahead-%d", round)))
 	return err
@@ -132,7 +138,8 @@ func intercept(l *latency.List, take latency.Source) simaws.Interceptor {
 	}
 }
 
-// work is what a mapping does: an invocation takes its own time before the rest, which none of its calls is behind then.
+// work is what a mapping does: an invocation takes its own time before the rest, which none of its calls is behind
+// then.
 func work(c simaws.Call, next func() error) error {
 	if c.Operation != "Invoke" {
 		return next()
@@ -141,7 +148,8 @@ func work(c simaws.Call, next func() error) error {
 	return next()
 }
 
-// Watch takes times. The code of the shapes tells it what happens, in the process that it happens in: it runs once, since nothing here is cold.
+// Watch takes times. The code of the shapes tells it what happens, in the process that it happens in: it runs once,
+// since nothing here is cold.
 type Watch struct {
 	mu    sync.Mutex
 	begun map[string]time.Time

@@ -19,8 +19,8 @@ type Recovery struct {
 	Instances int
 	// Blocks is from the event that blocks all of them until the last is Blocked.
 	Blocks time.Duration
-	// Woken is from the look of the watch after the fix is deployed until all are woken, and Recovered until the last is
-	// over.
+	// Woken is from the look of the watch after the fix is deployed until all are woken, and Recovered until the last
+	// is over.
 	Woken, Recovered time.Duration
 }
 
@@ -111,7 +111,9 @@ func forEach(instances int, do func(id string) error) error {
 }
 
 // last returns how many instances have a status, and when the last of them changed.
-func last(ctx context.Context, c *client.Client, status client.RuntimeStatus, since time.Time) (n int, took time.Duration, err error) {
+func last(ctx context.Context, c *client.Client, status client.RuntimeStatus, since time.Time) (
+	n int, took time.Duration, err error,
+) {
 	for s, err := range c.List(ctx, client.ListQuery{Status: status}) {
 		if err != nil {
 			return n, took, fmt.Errorf("scale: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/tests/scale"
 )
 
-// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one; docs/operate/runbooks.md has
-// the figures. The watch looks every two minutes, which is not part of them.
+// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one;
+// docs/operate/runbooks.md has the figures. The watch looks every two minutes, which is not part of them.
 func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 	t.Parallel()
 	instances := shortrun.Few(500, 10_000)
@@ -19,7 +19,8 @@ func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d blocked within %v; all woken after %v, all over after %v", r.Instances, r.Blocks, r.Woken, r.Recovered)
+		t.Logf("%d blocked within %v; all woken after %v, all over after %v", r.Instances, r.Blocks, r.Woken,
+			r.Recovered)
 		if r.Instances != instances || r.Recovered > 5*time.Minute {
 			t.Errorf("%+v", r)
 		}

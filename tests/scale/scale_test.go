@@ -25,8 +25,9 @@ var (
 // mostActivities is how many activities at once are simulated: 10,000 fan-outs of 1,000 are not.
 const mostActivities = 100_000
 
-// mostOfAStep is the most that the median of a step through the worker may take by the list of latencies. Who adds a call to its way notices it here. It
-// is virtual time: a busy machine changes nothing in it but which draw falls to which call.
+// mostOfAStep is the most that the median of a step through the worker may take by the list of latencies. Who adds a
+// call to its way notices it here. It is virtual time: a busy machine changes nothing in it but which draw falls to
+// which call.
 const mostOfAStep = 75 * time.Millisecond
 
 // mostInline is the most that it may take in the turn.
@@ -43,7 +44,9 @@ func TestStepsOfTheLatencyModel(t *testing.T) {
 			}
 			m := measure(t, &s, n)
 			rows = append(rows, m)
-			if most := map[string]time.Duration{"Chain": mostOfAStep, "InlineChain": mostInline}[s.Orchestration]; most > 0 && n <= 100 && m.P50 > most {
+			if most := map[string]time.Duration{
+				"Chain": mostOfAStep, "InlineChain": mostInline,
+			}[s.Orchestration]; most > 0 && n <= 100 && m.P50 > most {
 				t.Errorf("%s, %d in flight: p50 %v, want at most %v", s.Name, n, m.P50, most)
 			}
 		}
@@ -78,9 +81,12 @@ func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^\| chain of 1,600, worker \| \d\.\d\d \| 1\.0\d \| 1 \| 6 \| 2 \| (\S+) \|$`).FindSubmatch(page)
+	row := regexp.MustCompile(
+		`(?m)^\| chain of 1,600, worker \| \d\.\d\d \| 1\.0\d \| 1 \| 6 \| 2 \| (\S+) \|$`,
+	).FindSubmatch(page)
 	if row == nil {
-		t.Fatal("a step of a long chain takes other amounts by its workloads than docs/operate/scale.md calculates with: 1 write unit, 2 invocations")
+		t.Fatal("a step of a long chain takes other amounts by its workloads than docs/operate/scale.md calculates " +
+			"with: 1 write unit, 2 invocations")
 	}
 	seconds, err := strconv.ParseFloat(string(row[1]), 64)
 	if err != nil {
@@ -88,7 +94,9 @@ func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	}
 	// All of it in a function of 512 MB, or all in one of 256 MB.
 	least, most := 1000*seconds/cost.Memory[cost.Orchestrator], 1000*seconds/cost.Memory[cost.Worker]
-	for _, want := range []string{string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most)} {
+	for _, want := range []string{
+		string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most),
+	} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("docs/operate/scale.md does not say %q", want)
 		}

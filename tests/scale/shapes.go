@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Shapes are what docs/operate/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
-// The page defines the times: step, total and cancel.
+// Shapes are what docs/operate/scale.md has, in its order. The number in flight is of instances, each of which has as
+// many activities as its name says. The page defines the times: step, total and cancel.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "step"},
@@ -78,7 +78,8 @@ func registry(w *Watch) *perdure.Registry {
 	return r
 }
 
-// The activities of a crowd are given so long to run, and up to a second more, so that no phase of the looks at cancels is favoured.
+// The activities of a crowd are given so long to run, and up to a second more, so that no phase of the looks at cancels
+// is favoured.
 const settles = 5 * time.Second
 
 func callOff(ctx context.Context, c *client.Client, id string, w *Watch) error {

@@ -14,7 +14,8 @@ func WriteTable(w io.Writer, all []*Measured) error {
 		return fmt.Errorf("scale: %w", err)
 	}
 	for _, m := range all {
-		if _, err := fmt.Fprintf(w, "| %s | %d | %s | %d | %s | %s | %s |\n", m.Shape.Name, m.InFlight, m.Shape.Of, m.Samples, text(m.P50), text(m.P99), text(m.Longest)); err != nil {
+		if _, err := fmt.Fprintf(w, "| %s | %d | %s | %d | %s | %s | %s |\n", m.Shape.Name, m.InFlight, m.Shape.Of,
+			m.Samples, text(m.P50), text(m.P99), text(m.Longest)); err != nil {
 			return fmt.Errorf("scale: %w", err)
 		}
 	}

@@ -62,7 +62,8 @@ const soldOut = "car"
 // reserve has everything in stock but one thing.
 func reserve(_ context.Context, item string) (string, error) {
 	if item == soldOut {
-		return "", fmt.Errorf("reserving: %w", perdure.WithErrorDetails(&StockError{Item: item}, Shortage{Item: item, Days: 3}))
+		return "", fmt.Errorf("reserving: %w",
+			perdure.WithErrorDetails(&StockError{Item: item}, Shortage{Item: item, Days: 3}))
 	}
 	return "reserved " + item, nil
 }

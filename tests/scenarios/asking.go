@@ -13,18 +13,29 @@ import (
 
 func asking() []Scenario {
 	return []Scenario{
-		{Name: "Updates", Register: body(account), Input: 1, Drive: updatesAccount, Check: all(gives("balance 17"), executions(2), updated("leave", "d9", client.UpdateAborted))},
-		{Name: "Queries", Register: body(steps), Input: 3, Drive: asksAtEachStep, Check: all(gives("heard 3"), answers("steps", 10, 13))},
+		{
+			Name: "Updates", Register: body(account), Input: 1, Drive: updatesAccount,
+			Check: all(gives("balance 17"), executions(2), updated("leave", "d9", client.UpdateAborted)),
+		},
+		{
+			Name: "Queries", Register: body(steps), Input: 3, Drive: asksAtEachStep,
+			Check: all(gives("heard 3"), answers("steps", 10, 13)),
+		},
 	}
 }
 
 // steps goes on when it is told, and answers how often it was, and more.
 func steps(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	heard := 0
-	if err := perdure.SetQueryHandler(ctx, "steps", func(more int) (int, error) { return heard + more, nil }); err != nil {
+	if err := perdure.SetQueryHandler(ctx, "steps", func(more int) (int, error) {
+		return heard + more, nil
+	}); err != nil {
 		return "", err
 	}
-	if err := perdure.SetQueryHandler(ctx, "spoils", func(struct{}) (int, error) { heard = 99; return heard, nil }); err != nil {
+	if err := perdure.SetQueryHandler(ctx, "spoils", func(struct{}) (int, error) {
+		heard = 99
+		return heard, nil
+	}); err != nil {
 		return "", err
 	}
 	for heard < n {
@@ -39,7 +50,8 @@ func steps(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return fmt.Sprint("heard ", heard), nil
 }
 
-// asksAtEachStep waits by queries for each step, and has it go on then. A query that changes what it reads changes nothing.
+// asksAtEachStep waits by queries for each step, and has it go on then. A query that changes what it reads changes
+// nothing.
 func asksAtEachStep(ctx context.Context, w World, id string) error {
 	for i := range 3 {
 		if err := w.untilAnswer(ctx, id, "steps", 0, i); err != nil {
@@ -48,7 +60,8 @@ func asksAtEachStep(ctx context.Context, w World, id string) error {
 		if err := w.untilAnswer(ctx, id, "spoils", struct{}{}, 99); err != nil {
 			return err
 		}
-		if err := w.Client.RaiseEvent(ctx, id, "next", struct{}{}, client.WithEventID(fmt.Sprint("next ", i))); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "next", struct{}{},
+			client.WithEventID(fmt.Sprint("next ", i))); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,8 @@ func chain(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 	return v, nil
 }
 
-// loop goes on for as long as what comes back says, and by the path that it says: halves what is even, triples what is odd and adds
-// one, by activities.
+// loop goes on for as long as what comes back says, and by the path that it says: halves what is even, triples what is
+// odd and adds one, by activities.
 func loop(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
 	seen := []int{n}
 	for n != 1 {

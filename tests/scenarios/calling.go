@@ -18,7 +18,10 @@ func calling() []Scenario {
 		{Name: "CallsInOrder", Register: body(callsTally, also("Tallies", tallies)), Check: gives(fmt.Sprint(seven))},
 		{Name: "CallsNobody", Register: body(callsNobody), Check: gives(history.TypeNotFound)},
 		{Name: "CallsItself", Register: body(callsItself), Check: gives([]int{1, 2})},
-		{Name: "Entities", Register: entities, Drive: usesPurse, Check: gives("5 update_failed 7 " + history.TypeUpdateRejected)},
+		{
+			Name: "Entities", Register: entities, Drive: usesPurse,
+			Check: gives("5 update_failed 7 " + history.TypeUpdateRejected),
+		},
 	}
 }
 
@@ -42,7 +45,8 @@ func tallies(ctx *perdure.OrchestrationContext, t tally) (int, error) {
 		return n, nil
 	}, perdure.Serialized())
 	for err == nil && t.Count < t.Of {
-		if _, err = perdure.WaitForExternalEvent[int](ctx, "counted").Await(ctx); err == nil && t.Count > before+1 && t.Count < t.Of {
+		if _, err = perdure.WaitForExternalEvent[int](ctx, "counted").Await(ctx); err == nil && t.Count > before+1 &&
+			t.Count < t.Of {
 			if err = perdure.AwaitUpdateHandlers(ctx); err == nil {
 				return perdure.ContinueAsNew[int](ctx, t)
 			}
@@ -55,7 +59,8 @@ func tallies(ctx *perdure.OrchestrationContext, t tally) (int, error) {
 func callsTally(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	fs := make([]*perdure.Future[int], len(seven))
 	for i := range fs {
-		fs[i] = perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/tally", "next", struct{}{}, perdure.WithStart("Tallies", tally{Of: len(seven)}))
+		fs[i] = perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/tally", "next", struct{}{},
+			perdure.WithStart("Tallies", tally{Of: len(seven)}))
 	}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 		return "", err
@@ -95,7 +100,8 @@ func callsItself(ctx *perdure.OrchestrationContext, _ struct{}) ([]int, error) {
 	}
 	var heard []int
 	for range 2 {
-		v, err := perdure.CallUpdate[int](ctx, ctx.InstanceID(), "next", struct{}{}, perdure.WithUpdateID(fmt.Sprint("next ", n))).Await(ctx)
+		v, err := perdure.CallUpdate[int](ctx, ctx.InstanceID(), "next", struct{}{},
+			perdure.WithUpdateID(fmt.Sprint("next ", n))).Await(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +160,8 @@ func usesPurse(ctx context.Context, w World, id string) error {
 	var err error
 	for range looks {
 		var left []byte
-		if left, err = w.Client.CallEntity(ctx, "purse", id, "take", 3, client.WithUpdateID("t1")); err == nil && string(left) != "4" {
+		if left, err = w.Client.CallEntity(ctx, "purse", id, "take", 3, client.WithUpdateID("t1")); err == nil &&
+			string(left) != "4" {
 			return fmt.Errorf("%s coins are left, want 4", left)
 		}
 		if err == nil {
@@ -165,7 +172,8 @@ func usesPurse(ctx context.Context, w World, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.untilAnswer(ctx, perdure.EntityInstanceID("purse", id), perdure.EntityStateQuery, struct{}{}, `{"Coins":4}`); err != nil {
+	if err := w.untilAnswer(ctx, perdure.EntityInstanceID("purse", id), perdure.EntityStateQuery, struct{}{},
+		`{"Coins":4}`); err != nil {
 		return err
 	}
 	if err := w.Client.Cancel(ctx, perdure.EntityInstanceID("purse", id), "no more"); err != nil {

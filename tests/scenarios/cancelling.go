@@ -15,11 +15,14 @@ import (
 func cancelling(tick time.Duration) []Scenario {
 	return []Scenario{
 		{
-			Name: "CancelledInstanceRunsCompensation", Register: body(guardedTrip), Input: []string{"cabin", "ferry"}, Drive: cancelsWhen("waiting"),
-			Check: all(cancelled, customStatus(`"gave back ferry, gave back cabin"`), decided(watchName, "requested")), Calm: ended(watchName),
+			Name: "CancelledInstanceRunsCompensation", Register: body(guardedTrip), Input: []string{"cabin", "ferry"},
+			Drive: cancelsWhen("waiting"),
+			Check: all(cancelled, customStatus(`"gave back ferry, gave back cabin"`), decided(watchName, "requested")),
+			Calm:  ended(watchName),
 		},
 		{
-			Name: "CompensationThatFailsIsAFailure", Register: body(guardedTrip), Input: []string{"cabin", stuck}, Drive: cancelsWhen("waiting"),
+			Name: "CompensationThatFailsIsAFailure", Register: body(guardedTrip), Input: []string{"cabin", stuck},
+			Drive: cancelsWhen("waiting"),
 			Check: fails("ActivityError", "cannot be given back", "cancelled (requested)"),
 		},
 		{
@@ -39,11 +42,13 @@ func cancelling(tick time.Duration) []Scenario {
 			Check: all(gives("timeout: true true, then 7"), cancelledBeside("/c", "timeout")),
 		},
 		{
-			Name: "CancelDelayedStart", Register: body(waits), Start: []client.StartOption{client.WithDelay(60 * tick)}, Drive: cancels,
+			Name: "CancelDelayedStart", Register: body(waits), Start: []client.StartOption{client.WithDelay(60 * tick)},
+			Drive: cancels,
 			Check: cancelled,
 		},
 		{
-			Name: "LongTimerOfACancelledInstance", Register: body(sleeps), Input: 200 * tick, Virtual: true, Drive: cancelsLater,
+			Name: "LongTimerOfACancelledInstance", Register: body(sleeps), Input: 200 * tick, Virtual: true,
+			Drive: cancelsLater,
 			Check: cancelled,
 		},
 	}
@@ -56,7 +61,8 @@ const because = "changed our mind"
 func cancelled(_ context.Context, _ *client.Client, s client.Status) error {
 	_, err := client.Result[any](s)
 	var c *perdure.CancelledError
-	if s.Status != client.StatusCancelled || !errors.As(err, &c) || c.Reason != perdure.ReasonRequested || c.Message != because {
+	if s.Status != client.StatusCancelled || !errors.As(err, &c) || c.Reason != perdure.ReasonRequested ||
+		c.Message != because {
 		return fmt.Errorf("%s, %w; want it cancelled (requested): %s", s.Status, err, because)
 	}
 	return nil
@@ -90,7 +96,8 @@ func cancelsLater(ctx context.Context, w World, id string) error {
 // stuck cannot be given back.
 const stuck = "non-refundable"
 
-// guardedTrip reserves all, and waits while an activity is at work; when that ends in an error, it gives back what it has, the latest first.
+// guardedTrip reserves all, and waits while an activity is at work; when that ends in an error, it gives back what it
+// has, the latest first.
 //
 //perdure:ignore unawaited what becomes of it is what the scenario shows
 func guardedTrip(ctx *perdure.OrchestrationContext, items []string) (_ struct{}, err error) {
@@ -181,7 +188,8 @@ func cancelledBeside(suffix, reason string) Check {
 
 // impatient gives up on a child that waits for ever.
 func impatient(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	below := perdure.CallSubOrchestrationByName[string](ctx, "Waits", struct{}{}, perdure.WithInstanceID(ctx.InstanceID()+"/c"))
+	below := perdure.CallSubOrchestrationByName[string](ctx, "Waits", struct{}{},
+		perdure.WithInstanceID(ctx.InstanceID()+"/c"))
 	if first, err := perdure.Select(ctx, below, perdure.CreateTimer(ctx, 60*tick)); err != nil || first == 0 {
 		return "", errors.Join(err, errors.New("the child has ended"))
 	}
@@ -192,11 +200,13 @@ func impatient(ctx *perdure.OrchestrationContext, tick time.Duration) (string, e
 func hurried(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	scope, done := perdure.WithTimeout(ctx, 60*tick)
 	defer done()
-	_, err := perdure.CallSubOrchestrationByName[string](scope, "Waits", struct{}{}, perdure.WithInstanceID(ctx.InstanceID()+"/c")).Await(scope)
+	_, err := perdure.CallSubOrchestrationByName[string](scope, "Waits", struct{}{},
+		perdure.WithInstanceID(ctx.InstanceID()+"/c")).Await(scope)
 	again := perdure.Sleep(scope, tick)
 	n, failed := perdure.CallSubOrchestrationByName[int](ctx, "Counts", 7).Await(ctx)
 	if failed != nil {
 		return "", failed
 	}
-	return fmt.Sprintf("timeout: %v %v, then %d", errors.Is(err, context.DeadlineExceeded), err == again, n), nil //nolint:errorlint // the very error
+	return fmt.Sprintf("timeout: %v %v, then %d", errors.Is(err, context.DeadlineExceeded), err == again, n),
+		nil //nolint:errorlint // the very error
 }

@@ -12,12 +12,15 @@ import (
 // changes has what a body does that is changed while its instances run.
 func changes() []Scenario {
 	return []Scenario{
-		{Name: "VersionsOfAChange", Register: body(goesByAChange), Check: all(gives("[2 2 2 2 2 2], then [7 7]"), executions(2), marked("the tax"))},
+		{
+			Name: "VersionsOfAChange", Register: body(goesByAChange),
+			Check: all(gives("[2 2 2 2 2 2], then [7 7]"), executions(2), marked("the tax")),
+		},
 	}
 }
 
-// goesByAChange goes by one version of a change in a loop, a cancelled scope, a coroutine and items of a Map, with waits between; its next
-// execution decides anew.
+// goesByAChange goes by one version of a change in a loop, a cancelled scope, a coroutine and items of a Map, with
+// waits between; its next execution decides anew.
 func goesByAChange(ctx *perdure.OrchestrationContext, before []int) (string, error) {
 	if len(before) > 0 {
 		got, err := inALoop(ctx, "the tax", 7)

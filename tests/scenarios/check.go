@@ -27,7 +27,8 @@ func gives(want any) Check {
 func fails(errorType string, words ...string) Check {
 	return func(_ context.Context, _ *client.Client, s client.Status) error {
 		if s.Status != client.StatusFailed || s.Failure == nil || s.Failure.Type != errorType {
-			return fmt.Errorf("%s with %s, failure %+v; want a failure of type %s", s.Status, s.Output, s.Failure, errorType)
+			return fmt.Errorf("%s with %s, failure %+v; want a failure of type %s", s.Status, s.Output, s.Failure,
+				errorType)
 		}
 		for _, w := range words {
 			if !strings.Contains(s.Failure.Message, w) {

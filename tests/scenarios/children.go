@@ -23,8 +23,14 @@ func children() []Scenario {
 func failingChildren() []Scenario {
 	return []Scenario{
 		{Name: "ChildOfATakenID", Register: body(taken), Check: gives("already_exists")},
-		{Name: "TerminatedChild", Register: body(waitsForChild), Drive: terminatesChild, Check: gives("terminated: enough")},
-		{Name: "ChildWithAnIDOfItsOwn", Register: body(waitsForChild), Drive: tellsChild, Check: gives("none: by itself")},
+		{
+			Name: "TerminatedChild", Register: body(waitsForChild), Drive: terminatesChild,
+			Check: gives("terminated: enough"),
+		},
+		{
+			Name: "ChildWithAnIDOfItsOwn", Register: body(waitsForChild), Drive: tellsChild,
+			Check: gives("none: by itself"),
+		},
 	}
 }
 
@@ -52,12 +58,14 @@ func family(ctx *perdure.OrchestrationContext, n int) (int, error) {
 
 // taken calls a child by the id that it has itself.
 func taken(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-	_, err := perdure.CallSubOrchestrationByName[int](ctx, "Counts", 1, perdure.WithInstanceID(ctx.InstanceID())).Await(ctx)
+	_, err := perdure.CallSubOrchestrationByName[int](ctx, "Counts", 1,
+		perdure.WithInstanceID(ctx.InstanceID())).Await(ctx)
 	return typeOf(err), nil
 }
 
 func waitsForChild(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-	text, err := perdure.CallSubOrchestrationByName[string](ctx, "Waits", nil, perdure.WithInstanceID(ctx.InstanceID()+"/child")).Await(ctx)
+	text, err := perdure.CallSubOrchestrationByName[string](ctx, "Waits", nil,
+		perdure.WithInstanceID(ctx.InstanceID()+"/child")).Await(ctx)
 	if failed, ok := errors.AsType[*perdure.SubOrchestrationError](err); ok {
 		return fmt.Sprintf("%s: %s", failed.Type, failed.Message), nil
 	}
@@ -80,8 +88,14 @@ func tellsChild(ctx context.Context, w World, id string) error {
 
 func detached(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "Detached", Register: body(detaches), Input: tick, Check: all(gives("went on"), besides("/detached", "slept"))},
-		{Name: "ManyDetached", Register: body(detachesMany), Input: 12, Check: all(gives(12), besides("/0", "hello, 0"), besides("/11", "hello, 11"))},
+		{
+			Name: "Detached", Register: body(detaches), Input: tick,
+			Check: all(gives("went on"), besides("/detached", "slept")),
+		},
+		{
+			Name: "ManyDetached", Register: body(detachesMany), Input: 12,
+			Check: all(gives(12), besides("/0", "hello, 0"), besides("/11", "hello, 11")),
+		},
 	}
 }
 
@@ -94,7 +108,8 @@ func detaches(ctx *perdure.OrchestrationContext, tick time.Duration) (string, er
 func detachesMany(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	for i := range n {
 		id := fmt.Sprintf("%s/%d", ctx.InstanceID(), i)
-		if _, err := perdure.StartOrchestration(ctx, "Hello-detached", strconv.Itoa(i), perdure.WithInstanceID(id)); err != nil {
+		if _, err := perdure.StartOrchestration(ctx, "Hello-detached", strconv.Itoa(i),
+			perdure.WithInstanceID(id)); err != nil {
 			return i, err
 		}
 	}

@@ -10,9 +10,18 @@ import (
 func combinators(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "WhenAny", Register: body(firstOfThree), Input: tick, Check: gives([]int{2, 1, 0})},
-		{Name: "WhenAll", Register: body(allOf), Input: []string{"hotel", soldOut, "flight", soldOut}, Check: gives("2 reserved, 2 errors: StockError, StockError")},
-		{Name: "Select", Register: body(selects), Input: tick, Check: gives("1 first, 2 lost: select_loser, select_loser")},
-		{Name: "NothingToWaitFor", Register: body(nothing), Input: 0, Check: gives("at once; perdure: no futures to wait for")},
+		{
+			Name: "WhenAll", Register: body(allOf), Input: []string{"hotel", soldOut, "flight", soldOut},
+			Check: gives("2 reserved, 2 errors: StockError, StockError"),
+		},
+		{
+			Name: "Select", Register: body(selects), Input: tick,
+			Check: gives("1 first, 2 lost: select_loser, select_loser"),
+		},
+		{
+			Name: "NothingToWaitFor", Register: body(nothing), Input: 0,
+			Check: gives("at once; perdure: no futures to wait for"),
+		},
 	}
 }
 
@@ -51,7 +60,8 @@ func allOf(ctx *perdure.OrchestrationContext, items []string) (string, error) {
 		return "", fmt.Errorf("%d futures gave no joined error", len(fs))
 	}
 	errs := joined.Unwrap()
-	return fmt.Sprintf("%d reserved, %d errors: %s, %s", len(fs)-len(errs), len(errs), typeOf(errs[0]), typeOf(errs[1])), nil
+	return fmt.Sprintf("%d reserved, %d errors: %s, %s", len(fs)-len(errs), len(errs), typeOf(errs[0]),
+		typeOf(errs[1])), nil
 }
 
 // selects lets activities race and gives up the losers.

@@ -14,13 +14,32 @@ import (
 func continuing(tick time.Duration) []Scenario {
 	const events = 12
 	return []Scenario{
-		{Name: "ContinueAsNew", Register: body(counting), Input: Count{Left: 3}, Check: all(gives("3 counted"), executions(4))},
-		{Name: "ContinueAsNewChainOf100", Register: body(counting), Input: Count{Left: 99}, Long: true, Check: all(gives("99 counted"), executions(100))},
+		{
+			Name: "ContinueAsNew", Register: body(counting), Input: Count{Left: 3},
+			Check: all(gives("3 counted"), executions(4)),
+		},
+		{
+			Name: "ContinueAsNewChainOf100", Register: body(counting), Input: Count{Left: 99}, Long: true,
+			Check: all(gives("99 counted"), executions(100)),
+		},
 		{Name: "ContinueAsNewAtOnce", Register: body(atOnce), Input: 4, Check: all(gives("over"), executions(5))},
-		{Name: "ContinueAsNewIsAnew", Register: body(anew), Input: []string{}, Check: all(gives("all differ"), executions(3))},
-		{Name: "ContinueAsNewGivesUpWhatIsOutstanding", Register: body(givesUp), Input: Saying{first, tick}, Check: all(gives(second), executions(2))},
-		{Name: "ContinueAsNewCancelsAChild", Register: body(leavesChild), Input: Saying{first, tick}, Check: all(gives(second), executions(2), cancelledBeside("/child", "orchestration_terminal_continued_as_new"))},
-		{Name: "EternalWithEventsInFlight", Register: body(eternal), Input: Sum{Tick: tick}, Drive: keepsRaising(events), Check: all(gives(events*(events+1)/2), executions(events/2+1))},
+		{
+			Name: "ContinueAsNewIsAnew", Register: body(anew), Input: []string{},
+			Check: all(gives("all differ"), executions(3)),
+		},
+		{
+			Name: "ContinueAsNewGivesUpWhatIsOutstanding", Register: body(givesUp), Input: Saying{first, tick},
+			Check: all(gives(second), executions(2)),
+		},
+		{
+			Name: "ContinueAsNewCancelsAChild", Register: body(leavesChild), Input: Saying{first, tick},
+			Check: all(gives(second), executions(2),
+				cancelledBeside("/child", "orchestration_terminal_continued_as_new")),
+		},
+		{
+			Name: "EternalWithEventsInFlight", Register: body(eternal), Input: Sum{Tick: tick},
+			Drive: keepsRaising(events), Check: all(gives(events*(events+1)/2), executions(events/2+1)),
+		},
 	}
 }
 
@@ -98,7 +117,8 @@ func leavesChild(ctx *perdure.OrchestrationContext, s Saying) (string, error) {
 	if s.Text == second {
 		return perdure.CallActivity(ctx, say, Saying{s.Text, 8 * s.After}).Await(ctx)
 	}
-	perdure.CallSubOrchestrationByName[string](ctx, "Sleeps", 4*s.After, perdure.WithInstanceID(ctx.InstanceID()+"/child"))
+	perdure.CallSubOrchestrationByName[string](ctx, "Sleeps", 4*s.After,
+		perdure.WithInstanceID(ctx.InstanceID()+"/child"))
 	if err := perdure.Sleep(ctx, s.After); err != nil {
 		return "", err
 	}
@@ -111,8 +131,8 @@ type Sum struct {
 	Tick time.Duration
 }
 
-// eternal adds up what the events bring, until one brings 0. Each execution first rests a bit, so that events come meanwhile,
-// and takes two: the others go on to the next.
+// eternal adds up what the events bring, until one brings 0. Each execution first rests a bit, so that events come
+// meanwhile, and takes two: the others go on to the next.
 func eternal(ctx *perdure.OrchestrationContext, s Sum) (int, error) {
 	if err := perdure.Sleep(ctx, s.Tick); err != nil {
 		return 0, err
@@ -127,8 +147,8 @@ func eternal(ctx *perdure.OrchestrationContext, s Sum) (int, error) {
 	return perdure.ContinueAsNew[int](ctx, s)
 }
 
-// keepsRaising raises events without waiting for anything, and all of them again when they have been seen: beyond the time in which
-// the queue itself knows duplicates.
+// keepsRaising raises events without waiting for anything, and all of them again when they have been seen: beyond the
+// time in which the queue itself knows duplicates.
 func keepsRaising(events int) func(ctx context.Context, w World, id string) error {
 	return func(ctx context.Context, w World, id string) error {
 		for range 2 {

@@ -43,7 +43,9 @@ func delegates(ctx *perdure.OrchestrationContext, tick time.Duration) (string, e
 // errand collects two words, and tells by a query how many it has heard.
 func errand(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	var heard []string
-	if err := perdure.SetQueryHandler(ctx, "heard", func(struct{}) (int, error) { return len(heard), nil }); err != nil {
+	if err := perdure.SetQueryHandler(ctx, "heard", func(struct{}) (int, error) {
+		return len(heard), nil
+	}); err != nil {
 		return "", err
 	}
 	for len(heard) < 2 {
@@ -59,13 +61,14 @@ func errand(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 // sentBy is the tag that says who has sent out an errand.
 const sentBy = "sent-by"
 
-// sendOut starts an errand that is to begin later, and says two words to it. It does each of that twice, as an activity does whose process has died:
-// the key makes it one errand, and the ids make each word one.
+// sendOut starts an errand that is to begin later, and says two words to it. It does each of that twice, as an activity
+// does whose process has died: the key makes it one errand, and the ids make each word one.
 func (d *delegate) sendOut(ctx context.Context, delay time.Duration) (id string, err error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	key := fmt.Sprintf("%s/%d", info.ExecutionID, info.ActivityID)
 	for range 2 {
-		id, err = d.hub.Start(ctx, errandName, struct{}{}, client.WithIdempotencyKey(key), client.WithDelay(delay), client.WithTags(map[string]string{sentBy: info.InstanceID}))
+		id, err = d.hub.Start(ctx, errandName, struct{}{}, client.WithIdempotencyKey(key), client.WithDelay(delay),
+			client.WithTags(map[string]string{sentBy: info.InstanceID}))
 		if err != nil {
 			return "", err
 		}
@@ -95,7 +98,9 @@ func (d *delegate) lookAfter(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	listed, err := client.Collect(d.hub.List(ctx, client.ListQuery{Orchestration: errandName, Tags: map[string]string{sentBy: perdure.ActivityInfoFrom(ctx).InstanceID}}))
+	listed, err := client.Collect(d.hub.List(ctx, client.ListQuery{
+		Orchestration: errandName, Tags: map[string]string{sentBy: perdure.ActivityInfoFrom(ctx).InstanceID},
+	}))
 	if err == nil && len(listed) == 0 {
 		err = errNotListed
 	}
@@ -104,7 +109,9 @@ func (d *delegate) lookAfter(ctx context.Context, id string) (string, error) {
 
 // sentOnce: the instance has sent out one errand, which began when it was to.
 func sentOnce(ctx context.Context, c *client.Client, s client.Status) error {
-	sent, err := client.Collect(c.List(ctx, client.ListQuery{Orchestration: errandName, Tags: map[string]string{sentBy: s.InstanceID}}))
+	sent, err := client.Collect(c.List(ctx, client.ListQuery{
+		Orchestration: errandName, Tags: map[string]string{sentBy: s.InstanceID},
+	}))
 	if err != nil {
 		return err
 	}

@@ -11,16 +11,27 @@ import (
 
 func determinism(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "DeterministicTime", Register: body(told(func(ctx *perdure.OrchestrationContext) string { return ctx.Now().Format(time.RFC3339Nano) })), Input: tick, Check: gives("the same")},
-		{Name: "DeterministicUUID", Register: body(told((*perdure.OrchestrationContext).NewUUID)), Input: tick, Check: gives("the same")},
-		{Name: "DeterministicRandom", Register: body(told(func(ctx *perdure.OrchestrationContext) string { return strconv.FormatUint(ctx.Rand().Uint64(), 10) })), Input: tick, Check: gives("the same")},
-		{Name: "SideEffectOnce", Register: body(told(func(ctx *perdure.OrchestrationContext) string { return perdure.SideEffect(ctx, rand.Text) })), Input: tick, Check: gives("the same")},
+		{Name: "DeterministicTime", Register: body(told(func(ctx *perdure.OrchestrationContext) string {
+			return ctx.Now().Format(time.RFC3339Nano)
+		})), Input: tick, Check: gives("the same")},
+		{
+			Name: "DeterministicUUID", Register: body(told((*perdure.OrchestrationContext).NewUUID)), Input: tick,
+			Check: gives("the same"),
+		},
+		{Name: "DeterministicRandom", Register: body(told(func(ctx *perdure.OrchestrationContext) string {
+			return strconv.FormatUint(ctx.Rand().Uint64(), 10)
+		})), Input: tick, Check: gives("the same")},
+		{Name: "SideEffectOnce", Register: body(told(func(ctx *perdure.OrchestrationContext) string {
+			return perdure.SideEffect(ctx, rand.Text)
+		})), Input: tick, Check: gives("the same")},
 	}
 }
 
-// told draws a value in each turn, and lets an activity say what it was. Replayed code draws again: it must be the same, and the
-// values must differ from one another.
-func told(draw func(ctx *perdure.OrchestrationContext) string) func(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
+// told draws a value in each turn, and lets an activity say what it was. Replayed code draws again: it must be the
+// same, and the values must differ from one another.
+func told(draw func(ctx *perdure.OrchestrationContext) string) func(
+	ctx *perdure.OrchestrationContext, tick time.Duration,
+) (string, error) {
 	return func(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 		var drawn, said []string
 		for range 3 {

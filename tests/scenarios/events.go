@@ -15,13 +15,34 @@ var alphabet = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "
 
 func events(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "EventBeforeTheWait", Register: body(words), Input: Words{Count: 1, Rest: 3 * tick}, Drive: says("a"), Check: gives([]string{"a"})},
-		{Name: "EventAfterTheWait", Register: body(words), Input: Words{Count: 1}, Drive: saysAt("waiting", "a"), Check: gives([]string{"a"})},
-		{Name: "EventsBetweenTheWaits", Register: body(words), Input: Words{Count: 3, Rest: 3 * tick}, Drive: saysBetween, Check: gives([]string{"a", "b", "c"})},
-		{Name: "EventsInOrder", Register: body(words), Input: Words{Count: len(alphabet)}, Drive: says(alphabet...), Check: gives(alphabet)},
-		{Name: "DuplicateEvents", Register: body(words), Input: Words{Count: 3}, Drive: stammers, Check: gives([]string{"a", "b", "c"})},
-		{Name: "EventForNobody", Register: body(words), Input: Words{Count: 1}, Drive: saysOther, Check: gives([]string{"a"})},
-		{Name: "EventOfTheLoserGoesBack", Register: body(twoNames), Input: tick, Drive: saysBoth, Check: gives("left, then right")},
+		{
+			Name: "EventBeforeTheWait", Register: body(words), Input: Words{Count: 1, Rest: 3 * tick}, Drive: says("a"),
+			Check: gives([]string{"a"}),
+		},
+		{
+			Name: "EventAfterTheWait", Register: body(words), Input: Words{Count: 1}, Drive: saysAt("waiting", "a"),
+			Check: gives([]string{"a"}),
+		},
+		{
+			Name: "EventsBetweenTheWaits", Register: body(words), Input: Words{Count: 3, Rest: 3 * tick},
+			Drive: saysBetween, Check: gives([]string{"a", "b", "c"}),
+		},
+		{
+			Name: "EventsInOrder", Register: body(words), Input: Words{Count: len(alphabet)}, Drive: says(alphabet...),
+			Check: gives(alphabet),
+		},
+		{
+			Name: "DuplicateEvents", Register: body(words), Input: Words{Count: 3}, Drive: stammers,
+			Check: gives([]string{"a", "b", "c"}),
+		},
+		{
+			Name: "EventForNobody", Register: body(words), Input: Words{Count: 1}, Drive: saysOther,
+			Check: gives([]string{"a"}),
+		},
+		{
+			Name: "EventOfTheLoserGoesBack", Register: body(twoNames), Input: tick, Drive: saysBoth,
+			Check: gives("left, then right"),
+		},
 	}
 }
 
@@ -72,7 +93,9 @@ func saysAt(status, word string) func(ctx context.Context, w World, id string) e
 
 // saysBetween raises a word while it is waited for, and then each while nobody waits.
 func saysBetween(ctx context.Context, w World, id string) error {
-	for _, s := range []struct{ status, word string }{{"waiting", "a"}, {"resting after 1", "b"}, {"resting after 2", "c"}} {
+	for _, s := range []struct{ status, word string }{
+		{"waiting", "a"}, {"resting after 1", "b"}, {"resting after 2", "c"},
+	} {
 		if err := saysAt(s.status, s.word)(ctx, w, id); err != nil {
 			return err
 		}

@@ -15,7 +15,8 @@ func everything(tick time.Duration) []Scenario {
 	return []Scenario{
 		{
 			Name: "EverythingTogether", Register: body(together), Input: Round{Tick: tick}, Drive: approves,
-			Check: all(gives("20 in 2 rounds"), executions(3), customStatus(`"over"`), besides("/0", "hello, 0"), besides("/1", "hello, 1")),
+			Check: all(gives("20 in 2 rounds"), executions(3), customStatus(`"over"`), besides("/0", "hello, 0"),
+				besides("/1", "hello, 1")),
 		},
 	}
 }
@@ -47,7 +48,8 @@ func together(ctx *perdure.OrchestrationContext, r Round) (string, error) {
 		return "", err
 	}
 	id := fmt.Sprintf("%s/%d", ctx.InstanceID(), r.Number)
-	if _, err := perdure.StartOrchestration(ctx, "Hello-detached", strconv.Itoa(r.Number), perdure.WithInstanceID(id)); err != nil {
+	if _, err := perdure.StartOrchestration(ctx, "Hello-detached", strconv.Itoa(r.Number),
+		perdure.WithInstanceID(id)); err != nil {
 		return "", err
 	}
 	return perdure.ContinueAsNew[string](ctx, Round{r.Number + 1, r.Total + factor*n + bonus, r.Tick})
@@ -60,7 +62,9 @@ func work(ctx *perdure.OrchestrationContext, tick time.Duration) (int, error) {
 		policy := perdure.RetryPolicy{InitialInterval: tick}
 		return perdure.CallActivity(ctx, flaky, 2, perdure.WithRetry(policy)).Await(ctx)
 	})
-	slept := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) { return 1, perdure.Sleep(ctx, tick) })
+	slept := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
+		return 1, perdure.Sleep(ctx, tick)
+	})
 	return total(ctx, []*perdure.Future[int]{child, tried, slept})
 }
 
@@ -70,7 +74,8 @@ func approves(ctx context.Context, w World, id string) error {
 		return err
 	}
 	for _, n := range []int{0, 0, 1} {
-		if err := w.Client.RaiseEvent(ctx, id, "approve", 5, client.WithEventID(fmt.Sprint("approval-", n))); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "approve", 5,
+			client.WithEventID(fmt.Sprint("approval-", n))); err != nil {
 			return err
 		}
 		if n == 0 {

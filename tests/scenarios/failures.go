@@ -13,10 +13,15 @@ import (
 
 func failures(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "TypedErrorThroughActivity", Register: body(catches), Input: soldOut, Check: gives("StockError: reserving: no car in stock")},
+		{
+			Name: "TypedErrorThroughActivity", Register: body(catches), Input: soldOut,
+			Check: gives("StockError: reserving: no car in stock"),
+		},
 		{
 			Name: "TypedErrorThroughChild", Register: body(catchesChild), Input: soldOut,
-			Check: gives(`ActivityError of StockError: activity "Reserve" (#3): StockError: reserving: no car in stock`),
+			Check: gives(
+				`ActivityError of StockError: activity "Reserve" (#3): StockError: reserving: no car in stock`,
+			),
 		},
 		{
 			Name: "TypedErrorToTheClient", Register: body(reserves), Input: soldOut,
@@ -24,12 +29,25 @@ func failures(tick time.Duration) []Scenario {
 		},
 		{Name: "DetailsThroughActivity", Register: body(reservesLater), Input: soldOut, Check: gives("car in 3 days")},
 		{
-			Name: "DetailsThroughChild", Register: body(reservesLater), Input: "child", Check: all(fails("SubOrchestrationError", "no car in stock"), detailed(Shortage{soldOut, 3})),
+			Name: "DetailsThroughChild", Register: body(reservesLater), Input: "child",
+			Check: all(fails("SubOrchestrationError", "no car in stock"), detailed(Shortage{soldOut, 3})),
 		},
-		{Name: "TimeoutThroughChild", Register: body(catchesTimeout), Input: tick, Check: gives("a deadline was exceeded: true")},
-		{Name: "PanicInBody", Register: body(panics), Input: 3, Check: fails(history.TypePanic, "index out of range [3]", "scenarios.panics")},
-		{Name: "PanicInActivity", Register: body(catchesPanic), Input: "Explode", Check: gives("panic: integer divide by zero")},
-		{Name: "PanicInChild", Register: body(catchesPanic), Input: "Panics", Check: gives("panic: index out of range [0]")},
+		{
+			Name: "TimeoutThroughChild", Register: body(catchesTimeout), Input: tick,
+			Check: gives("a deadline was exceeded: true"),
+		},
+		{
+			Name: "PanicInBody", Register: body(panics), Input: 3,
+			Check: fails(history.TypePanic, "index out of range [3]", "scenarios.panics"),
+		},
+		{
+			Name: "PanicInActivity", Register: body(catchesPanic), Input: "Explode",
+			Check: gives("panic: integer divide by zero"),
+		},
+		{
+			Name: "PanicInChild", Register: body(catchesPanic), Input: "Panics",
+			Check: gives("panic: index out of range [0]"),
+		},
 		{Name: "InputOfAnotherType", Register: body(hello), Input: 7, Check: fails(history.TypeDecode, "input")},
 	}
 }

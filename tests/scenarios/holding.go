@@ -31,7 +31,8 @@ func (w World) holder() Holder {
 	return w.Client
 }
 
-// Handing is a folder in which an activity leaves the token of each attempt, for whoever completes it, and the unit of its times.
+// Handing is a folder in which an activity leaves the token of each attempt, for whoever completes it, and the unit of
+// its times.
 type Handing struct {
 	Folder string
 	Tick   time.Duration
@@ -39,7 +40,10 @@ type Handing struct {
 
 // handing are activities that are completed from outside.
 func handing(tick time.Duration) []Scenario {
-	scenario := func(name string, register func(*perdure.Registry, string), drive func(context.Context, World, string, Handing) error, check Check) Scenario {
+	scenario := func(
+		name string, register func(*perdure.Registry, string),
+		drive func(context.Context, World, string, Handing) error, check Check,
+	) Scenario {
 		hand := Handing{filepath.Join(os.TempDir(), "perdure-tokens-"+rand.Text()), tick}
 		return Scenario{
 			Name: name, Register: register, Input: hand, Check: all(check, removed(hand.Folder)),
@@ -49,7 +53,8 @@ func handing(tick time.Duration) []Scenario {
 	return []Scenario{
 		scenario("CompletedByItsHolder", body(waitsForHolder), completesByToken, gives("granted by ann")),
 		scenario("FailedByItsHolder", body(waitsForHolderAgain), failsByToken, gives("RefusedError: attempt 2 of 3")),
-		scenario("HolderHearsItsCancel", body(cancelsHolder), beatsByToken, all(gives("requested: enough, returned"), decided(handOverName, "requested"))),
+		scenario("HolderHearsItsCancel", body(cancelsHolder), beatsByToken,
+			all(gives("requested: enough, returned"), decided(handOverName, "requested"))),
 	}
 }
 
@@ -127,7 +132,8 @@ func waitsForHolderAgain(ctx *perdure.OrchestrationContext, hand Handing) (strin
 	return "", err
 }
 
-// failsByToken fails the first attempt, which the policy tries again, and the second for good. The token of the first is worth nothing then.
+// failsByToken fails the first attempt, which the policy tries again, and the second for good. The token of the first
+// is worth nothing then.
 func failsByToken(ctx context.Context, w World, _ string, hand Handing) error {
 	first, err := w.token(hand, 1)
 	if err != nil {
@@ -143,7 +149,9 @@ func failsByToken(ctx context.Context, w World, _ string, hand Handing) error {
 	if err := wantProblem(w.holder().CompleteActivity(ctx, first, "too late"), client.TokenSuperseded); err != nil {
 		return err
 	}
-	return w.holder().FailActivity(ctx, second, &httpapi.ExternalError{Type: "RefusedError", Message: "attempt 2 of 3", Permanent: true})
+	return w.holder().FailActivity(ctx, second, &httpapi.ExternalError{
+		Type: "RefusedError", Message: "attempt 2 of 3", Permanent: true,
+	})
 }
 
 // patienceForHolder is how many ticks a holder may be silent; it takes beats of them.
@@ -151,7 +159,8 @@ const patienceForHolder, beats = 20, 30
 
 // cancelsHolder cancels an activity when it is told, and tells how that ended.
 func cancelsHolder(ctx *perdure.OrchestrationContext, hand Handing) (string, error) {
-	work := perdure.CallActivity(ctx, handOver, hand, perdure.WithHeartbeatTimeout(patienceForHolder*hand.Tick), perdure.WaitForCancellation())
+	work := perdure.CallActivity(ctx, handOver, hand, perdure.WithHeartbeatTimeout(patienceForHolder*hand.Tick),
+		perdure.WaitForCancellation())
 	if _, err := perdure.WaitForExternalEvent[struct{}](ctx, "enough").Await(ctx); err != nil {
 		return "", err
 	}
@@ -164,7 +173,8 @@ func cancelsHolder(ctx *perdure.OrchestrationContext, hand Handing) (string, err
 	return fmt.Sprintf("%s: %s, %s", c.Reason, c.Message, c.CancelOutcome), nil
 }
 
-// beatsByToken sends heartbeats for longer than it may be silent, until it hears that it is cancelled, and says that it has come to an end.
+// beatsByToken sends heartbeats for longer than it may be silent, until it hears that it is cancelled, and says that it
+// has come to an end.
 func beatsByToken(ctx context.Context, w World, id string, hand Handing) error {
 	token, err := w.token(hand, 1)
 	if err != nil {

@@ -16,13 +16,18 @@ func inlined(tick time.Duration) []Scenario {
 		{Name: "InlineBetweenOthers", Register: body(inlineMixed), Input: 4, Check: gives(4)},
 		{
 			Name: "InlineCompensated", Register: body(inlineTrip), Input: []string{"train", "umbrella", soldOut},
-			Check: gives([]string{"reserved train", "reserved umbrella", "sold out", "gave back umbrella", "gave back train"}),
+			Check: gives([]string{
+				"reserved train", "reserved umbrella", "sold out", "gave back umbrella", "gave back train",
+			}),
 		},
 		{Name: "InlineRetried", Register: body(inlineTries), Input: 3, Check: gives(3)},
 		{Name: "InlineFails", Register: body(inlineExplodes), Input: 0, Check: gives("panic")},
 		{Name: "InlineRace", Register: body(inlineRace), Input: tick, Check: gives("the quick one")},
 		{Name: "InlineThatOverruns", Register: body(inlineNap), Input: 6 * tick, Check: gives("rested")},
-		{Name: "InlineContinuesAsNew", Register: body(inlineContinues), Input: 3, Check: all(gives("done"), executions(4))},
+		{
+			Name: "InlineContinuesAsNew", Register: body(inlineContinues), Input: 3,
+			Check: all(gives("done"), executions(4)),
+		},
 	}
 }
 

@@ -12,15 +12,25 @@ import (
 // bulky are orchestrations with payloads that are too large for histories: their hub has a bucket.
 func bulky() []Scenario {
 	return []Scenario{
-		{Name: "LargeActivities", Register: body(largeActivities), Input: largeText("i"), Check: gives("iii"), Large: true},
 		{
-			Name: "LargeChildren", Register: body(largeChildren, also("Large child", largeChild)), Input: 0, Check: gives("cte"), Large: true,
+			Name: "LargeActivities", Register: body(largeActivities), Input: largeText("i"), Check: gives("iii"),
+			Large: true,
+		},
+		{
+			Name: "LargeChildren", Register: body(largeChildren, also("Large child", largeChild)), Input: 0,
+			Check: gives("cte"), Large: true,
 			Drive: func(ctx context.Context, w World, id string) error {
 				return w.Client.RaiseEvent(ctx, id, "go", largeText("e"))
 			},
 		},
-		{Name: "LargeCalls", Register: body(largeCalls, also("Large callee", largeCallee)), Check: gives("ctctcu"), Large: true},
-		{Name: "LargeContinuesAsNew", Register: body(largeContinues), Input: []string{largeText("a")}, Check: all(gives("abb"), executions(3)), Large: true},
+		{
+			Name: "LargeCalls", Register: body(largeCalls, also("Large callee", largeCallee)), Check: gives("ctctcu"),
+			Large: true,
+		},
+		{
+			Name: "LargeContinuesAsNew", Register: body(largeContinues), Input: []string{largeText("a")},
+			Check: all(gives("abb"), executions(3)), Large: true,
+		},
 	}
 }
 
@@ -81,15 +91,16 @@ func largeChildren(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 // largeCallee gives back what it was started with, and what an update brings.
 func largeCallee(ctx *perdure.OrchestrationContext, in string) (int, error) {
 	left := 2
-	err := perdure.SetUpdateHandler(ctx, "swap", func(ctx *perdure.OrchestrationContext, with string) ([]string, error) {
-		if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
-			return nil, err
-		}
-		if left--; left == 0 {
-			perdure.RaiseEvent(ctx, ctx.InstanceID(), "go", 1)
-		}
-		return []string{in, with}, nil
-	}, perdure.Serialized())
+	err := perdure.SetUpdateHandler(ctx, "swap",
+		func(ctx *perdure.OrchestrationContext, with string) ([]string, error) {
+			if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
+				return nil, err
+			}
+			if left--; left == 0 {
+				perdure.RaiseEvent(ctx, ctx.InstanceID(), "go", 1)
+			}
+			return []string{in, with}, nil
+		}, perdure.Serialized())
 	if err == nil {
 		_, err = perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 	}
@@ -99,7 +110,8 @@ func largeCallee(ctx *perdure.OrchestrationContext, in string) (int, error) {
 // largeCalls starts who takes updates by the first of them, joins that, and sends another.
 func largeCalls(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	call := func(id, mark string) *perdure.Future[[]string] {
-		return perdure.CallUpdate[[]string](ctx, ctx.InstanceID()+"/callee", "swap", largeText(mark), perdure.WithUpdateID(id), perdure.WithStart("Large callee", largeText("c")))
+		return perdure.CallUpdate[[]string](ctx, ctx.InstanceID()+"/callee", "swap", largeText(mark),
+			perdure.WithUpdateID(id), perdure.WithStart("Large callee", largeText("c")))
 	}
 	var all []string
 	for _, f := range []*perdure.Future[[]string]{call("u-1", "t"), call("u-1", "x"), call("u-2", "u")} {
@@ -114,7 +126,9 @@ func largeCalls(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 
 func largeContinues(ctx *perdure.OrchestrationContext, in []string) (string, error) {
 	if len(in) < 3 {
-		return perdure.ContinueAsNew[string](ctx, append(in, perdure.SideEffect(ctx, func() string { return largeText("b") })))
+		return perdure.ContinueAsNew[string](ctx, append(in, perdure.SideEffect(ctx, func() string {
+			return largeText("b")
+		})))
 	}
 	return marks(in...)
 }

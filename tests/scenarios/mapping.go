@@ -13,13 +13,31 @@ import (
 func mapping(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "Values", Register: body(allValues), Input: 4, Check: gives([]int{1, 2, 3, 4})},
-		{Name: "First", Register: body(firstValue), Input: []string{soldOut, "tent"}, Check: gives("reserved tent, lost: select_loser")},
-		{Name: "Fair", Register: body(fairly), Input: []string{"skis", "sled"}, Check: gives([]string{"reserved skis", "reserved sled"})},
-		{Name: "AtMostOnce", Register: body(onceEach), Input: []string{"skates", "kite", soldOut}, Check: gives("reserved skates, reserved kite, StockError")},
-		{Name: "Exclusive", Register: body(oneByOne), Input: []string{"skis", "sled", soldOut}, Check: gives("[reserved skis reserved sled], StockError")},
-		{Name: "Map", Register: body(reserveAll), Input: []string{"tent", soldOut, "boat"}, Check: gives("[reserved tent reserved boat], StockError")},
+		{
+			Name: "First", Register: body(firstValue), Input: []string{soldOut, "tent"},
+			Check: gives("reserved tent, lost: select_loser"),
+		},
+		{
+			Name: "Fair", Register: body(fairly), Input: []string{"skis", "sled"},
+			Check: gives([]string{"reserved skis", "reserved sled"}),
+		},
+		{
+			Name: "AtMostOnce", Register: body(onceEach), Input: []string{"skates", "kite", soldOut},
+			Check: gives("reserved skates, reserved kite, StockError"),
+		},
+		{
+			Name: "Exclusive", Register: body(oneByOne), Input: []string{"skis", "sled", soldOut},
+			Check: gives("[reserved skis reserved sled], StockError"),
+		},
+		{
+			Name: "Map", Register: body(reserveAll), Input: []string{"tent", soldOut, "boat"},
+			Check: gives("[reserved tent reserved boat], StockError"),
+		},
 		{Name: "MapFew", Register: body(fewAtOnce), Input: tick, Check: gives("2 at once, [1 2 3 4 5]")},
-		{Name: "MapEnough", Register: body(enoughOf), Input: tick, Check: gives("[rested 3], lost: select_loser, select_loser; then [2 of 3], StockError")},
+		{
+			Name: "MapEnough", Register: body(enoughOf), Input: tick,
+			Check: gives("[rested 3], lost: select_loser, select_loser; then [2 of 3], StockError"),
+		},
 	}
 }
 
@@ -123,9 +141,11 @@ func enoughOf(ctx *perdure.OrchestrationContext, tick time.Duration) (string, er
 	}
 
 	tried := 0
-	_, err = perdure.Map(ctx, []string{"bike", soldOut, "boat"}, func(ctx *perdure.OrchestrationContext, item string) (string, error) {
-		tried++
-		return perdure.CallActivity(ctx, reserve, item).Await(ctx)
-	}, perdure.MaxConcurrency(1), perdure.ToleratedFailures(0))
-	return fmt.Sprintf("%v, lost: %s, %s; then [%d of 3], %s", rested.Values(), reasonOf(rested[0].Err), reasonOf(rested[1].Err), tried, typeOf(err)), nil
+	_, err = perdure.Map(ctx, []string{"bike", soldOut, "boat"},
+		func(ctx *perdure.OrchestrationContext, item string) (string, error) {
+			tried++
+			return perdure.CallActivity(ctx, reserve, item).Await(ctx)
+		}, perdure.MaxConcurrency(1), perdure.ToleratedFailures(0))
+	return fmt.Sprintf("%v, lost: %s, %s; then [%d of 3], %s", rested.Values(), reasonOf(rested[0].Err),
+		reasonOf(rested[1].Err), tried, typeOf(err)), nil
 }

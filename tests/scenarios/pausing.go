@@ -15,7 +15,12 @@ import (
 
 // pausing is what comes to an instance that stands still.
 func pausing(tick time.Duration) []Scenario {
-	return []Scenario{{Name: "PausedAndResumed", Register: body(hears), Input: tick, Drive: pausesAndResumes, Check: all(heardAsItCame, customStatus(`"heard c"`))}}
+	return []Scenario{
+		{
+			Name: "PausedAndResumed", Register: body(hears), Input: tick, Drive: pausesAndResumes,
+			Check: all(heardAsItCame, customStatus(`"heard c"`)),
+		},
+	}
 }
 
 // hears tells what comes, in the order in which it does: three words, a timer, and an activity that ends behind that.
@@ -44,8 +49,8 @@ func hears(ctx *perdure.OrchestrationContext, tick time.Duration) (heard []strin
 	return heard, err
 }
 
-// pausesAndResumes pauses the instance while its activity runs, before its timer is due, and has it go on when all has come. Each order is
-// given twice, as by a client that had no answer.
+// pausesAndResumes pauses the instance while its activity runs, before its timer is due, and has it go on when all has
+// come. Each order is given twice, as by a client that had no answer.
 func pausesAndResumes(ctx context.Context, w World, id string) error {
 	paused, err := w.pauses(ctx, id)
 	if err != nil {
@@ -62,8 +67,10 @@ func pausesAndResumes(ctx context.Context, w World, id string) error {
 	switch s, err := w.Client.Status(ctx, id); {
 	case err != nil:
 		return err
-	case s.Status != client.StatusPaused || s.Paused == nil || s.Paused.Message != reasonToPause || string(s.CustomStatus) != string(paused.CustomStatus):
-		return fmt.Errorf("it stood still with custom status %s, and is %s with %s, %+v", paused.CustomStatus, s.Status, s.CustomStatus, s.Paused)
+	case s.Status != client.StatusPaused || s.Paused == nil || s.Paused.Message != reasonToPause ||
+		string(s.CustomStatus) != string(paused.CustomStatus):
+		return fmt.Errorf("it stood still with custom status %s, and is %s with %s, %+v", paused.CustomStatus, s.Status,
+			s.CustomStatus, s.Paused)
 	}
 	if err := w.Client.Resume(ctx, id, "it is well"); err != nil {
 		return err
@@ -107,8 +114,8 @@ func (w World) untilCame(ctx context.Context, id string, want []string) (err err
 	return errors.Join(fmt.Errorf("%q have come to instance %q, want %q", came, id, want), err)
 }
 
-// whatCame is what history says has come to an instance, in that order: to its code, or while it was paused. What it had parked, the turn that takes it
-// records again.
+// whatCame is what history says has come to an instance, in that order: to its code, or while it was paused. What it
+// had parked, the turn that takes it records again.
 func whatCame(ctx context.Context, c *client.Client, id string) (came []string, err error) {
 	for e, err := range c.History(ctx, id) {
 		if err != nil {
@@ -157,7 +164,9 @@ func heardAsItCame(ctx context.Context, c *client.Client, s client.Status) error
 	if err == nil && !slices.Equal(heard, came) {
 		err = fmt.Errorf("it heard %q, and there came %q", heard, came)
 	}
-	if all := slices.Sorted(slices.Values(heard)); err == nil && !slices.Equal(all, []string{"a", "b", "c", "rested", "timer"}) {
+	if all := slices.Sorted(slices.Values(heard)); err == nil && !slices.Equal(all, []string{
+		"a", "b", "c", "rested", "timer",
+	}) {
 		err = fmt.Errorf("it heard %q", all)
 	}
 	return err

@@ -13,13 +13,31 @@ import (
 
 func races(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "TimeoutAsTimerRace", Register: body(raced), Input: Race{10 * tick, tick}, Check: gives("the timer: the other is cancelled (select_loser)")},
-		{Name: "ActivityBeatsTimer", Register: body(raced), Input: Race{0, 60 * tick}, Check: gives("rested: the other is cancelled (select_loser)")},
+		{
+			Name: "TimeoutAsTimerRace", Register: body(raced), Input: Race{10 * tick, tick},
+			Check: gives("the timer: the other is cancelled (select_loser)"),
+		},
+		{
+			Name: "ActivityBeatsTimer", Register: body(raced), Input: Race{0, 60 * tick},
+			Check: gives("rested: the other is cancelled (select_loser)"),
+		},
 		{Name: "ActivityBeatsEvent", Register: body(either), Input: tick, Check: gives("activity")},
-		{Name: "EventBeatsActivity", Register: body(either), Input: 10 * tick, Drive: tellsToGo, Check: gives("event: now")},
-		{Name: "EventBeatsTimer", Register: body(approval), Input: 60 * tick, Drive: tellsToGo, Check: all(gives("approved: now"), timed("too late"))},
-		{Name: "TimerBeatsEvent", Register: body(approval), Input: tick, Check: all(gives("too late"), timed("too late"))},
-		{Name: "StartToClose", Register: body(tooSlow), Input: tick, Check: all(fails("ActivityError", "start-to-close"), causedBy("timeout"))},
+		{
+			Name: "EventBeatsActivity", Register: body(either), Input: 10 * tick, Drive: tellsToGo,
+			Check: gives("event: now"),
+		},
+		{
+			Name: "EventBeatsTimer", Register: body(approval), Input: 60 * tick, Drive: tellsToGo,
+			Check: all(gives("approved: now"), timed("too late")),
+		},
+		{
+			Name: "TimerBeatsEvent", Register: body(approval), Input: tick,
+			Check: all(gives("too late"), timed("too late")),
+		},
+		{
+			Name: "StartToClose", Register: body(tooSlow), Input: tick,
+			Check: all(fails("ActivityError", "start-to-close"), causedBy("timeout")),
+		},
 		{Name: "LongTimer", Register: body(sleeps), Input: 20 * 60 * tick, Virtual: true, Check: gives("slept")},
 	}
 }
@@ -40,7 +58,8 @@ func raced(ctx *perdure.OrchestrationContext, r Race) (string, error) {
 		return fmt.Sprintf("%s: the other is %v", text, lost), err
 	}
 	_, lost := work.Await(ctx)
-	if cancelled, ok := errors.AsType[*perdure.CancelledError](lost); !ok || cancelled.Reason != perdure.ReasonSelectLoser {
+	if cancelled, ok := errors.AsType[*perdure.CancelledError](lost); !ok ||
+		cancelled.Reason != perdure.ReasonSelectLoser {
 		return "", fmt.Errorf("the loser was not told that it lost: %w", lost)
 	}
 	return fmt.Sprintf("the timer: the other is %v", lost), nil
@@ -61,7 +80,8 @@ func either(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) 
 // approval waits for an event, but not for ever.
 func approval(ctx *perdure.OrchestrationContext, limit time.Duration) (string, error) {
 	ctx.SetCustomStatus("waiting")
-	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"), perdure.CreateTimer(ctx, limit, perdure.WithTimerName("too late"))
+	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"),
+		perdure.CreateTimer(ctx, limit, perdure.WithTimerName("too late"))
 	first, err := perdure.Select(ctx, approved, late)
 	if err != nil || first == 1 {
 		return "too late", err

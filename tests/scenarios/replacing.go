@@ -17,15 +17,27 @@ import (
 // replacing is what becomes of ids that are in use: of starts that want them, and of purges that free them.
 func replacing(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "Replaced", Register: body(waitsForSleeper), Input: tick, Drive: replaces, Check: all(replacedBeside("/again"), cancelledBeside("/again/child", "orchestration_terminal_terminated"))},
-		{Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 20 * tick}, Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b"))},
-		{Name: "StartedOrUpdated", Register: body(tallies), Input: tally{Of: 2}, Drive: startsOrUpdates, Check: all(gives(2), talliedBeside("/beside", 2))},
-		{Name: "PurgedWithChildren", Register: body(bears), Input: 0, Drive: purgesFamily, Check: all(gives(1), noneBeside(familyBeside...))},
+		{
+			Name: "Replaced", Register: body(waitsForSleeper), Input: tick, Drive: replaces,
+			Check: all(replacedBeside("/again"), cancelledBeside("/again/child", "orchestration_terminal_terminated")),
+		},
+		{
+			Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 20 * tick},
+			Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b")),
+		},
+		{
+			Name: "StartedOrUpdated", Register: body(tallies), Input: tally{Of: 2}, Drive: startsOrUpdates,
+			Check: all(gives(2), talliedBeside("/beside", 2)),
+		},
+		{
+			Name: "PurgedWithChildren", Register: body(bears), Input: 0, Drive: purgesFamily,
+			Check: all(gives(1), noneBeside(familyBeside...)),
+		},
 	}
 }
 
-// replaces starts an instance with a child of its own beside this one, and once it waits for that, another with its id; that, and a start which is to leave
-// alone what is there, are made twice, as by a client that had no answer.
+// replaces starts an instance with a child of its own beside this one, and once it waits for that, another with its id;
+// that, and a start which is to leave alone what is there, are made twice, as by a client that had no answer.
 func replaces(ctx context.Context, w World, id string) error {
 	again := client.WithInstanceID(id + "/again")
 	if _, err := w.Client.Start(ctx, "Replaced", 100*w.Tick, again); err != nil {
@@ -40,7 +52,8 @@ func replaces(ctx context.Context, w World, id string) error {
 	}
 	for _, policy := range []client.IDConflictPolicy{client.Replace, client.UseExisting} {
 		for range 2 {
-			if _, err := w.Client.Start(ctx, "Sleeps", w.Tick, again, client.IfExists(policy), client.WithIdempotencyKey("the next")); err != nil {
+			if _, err := w.Client.Start(ctx, "Sleeps", w.Tick, again, client.IfExists(policy),
+				client.WithIdempotencyKey("the next")); err != nil {
 				return fmt.Errorf("%s: %w", policy, err)
 			}
 		}
@@ -72,12 +85,14 @@ func replacedBeside(suffix string) Check {
 	}
 }
 
-// startsOrRaises says two words to the instance, and to one beside it that nobody has started, each twice, as by a client that had no answer.
+// startsOrRaises says two words to the instance, and to one beside it that nobody has started, each twice, as by a
+// client that had no answer.
 func startsOrRaises(ctx context.Context, w World, id string) error {
 	for _, word := range []string{"a", "b"} {
 		for range 2 {
 			for _, to := range []string{id, id + "/beside"} {
-				started, err := w.Client.StartOrRaiseEvent(ctx, "StartedOrRaised", Words{Count: 2, Rest: 20 * w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
+				started, err := w.Client.StartOrRaiseEvent(ctx, "StartedOrRaised", Words{Count: 2, Rest: 20 * w.Tick},
+					"word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
 				if err != nil {
 					return err
 				}
@@ -90,7 +105,8 @@ func startsOrRaises(ctx context.Context, w World, id string) error {
 	return w.until(ctx, id+"/beside", func(s client.Status) bool { return s.Status.Terminal() })
 }
 
-// startsOrUpdates has the instance count to two, and one beside it that nobody has started, each step twice, as by a client that had no answer.
+// startsOrUpdates has the instance count to two, and one beside it that nobody has started, each step twice, as by a
+// client that had no answer.
 func startsOrUpdates(ctx context.Context, w World, id string) error {
 	for n := 1; n <= 2; n++ {
 		for range 2 {
@@ -110,7 +126,8 @@ func (w World) startsOrUpdates(ctx context.Context, to string, n int, starts boo
 	var started bool
 	var err error
 	for range looks {
-		result, started, err = w.Client.StartOrUpdate(ctx, "StartedOrUpdated", tally{Of: 2}, "next", struct{}{}, client.WithInstanceID(to), client.WithIdempotencyKey(fmt.Sprint("step ", n)))
+		result, started, err = w.Client.StartOrUpdate(ctx, "StartedOrUpdated", tally{Of: 2}, "next", struct{}{},
+			client.WithInstanceID(to), client.WithIdempotencyKey(fmt.Sprint("step ", n)))
 		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
 			break
 		}
@@ -159,7 +176,9 @@ func bears(ctx *perdure.OrchestrationContext, levels int) (lowest int, err error
 	}
 	var children []*perdure.Future[int]
 	for _, name := range []string{"/l", "/r"} {
-		children = append(children, perdure.CallSubOrchestrationByName[int](ctx, "PurgedWithChildren", levels-1, perdure.WithInstanceID(ctx.InstanceID()+name)))
+		children = append(children,
+			perdure.CallSubOrchestrationByName[int](ctx, "PurgedWithChildren", levels-1,
+				perdure.WithInstanceID(ctx.InstanceID()+name)))
 	}
 	for _, child := range children {
 		n, err := child.Await(ctx)
@@ -173,7 +192,8 @@ func bears(ctx *perdure.OrchestrationContext, levels int) (lowest int, err error
 
 var familyBeside = []string{"/top", "/top/l", "/top/r", "/top/l/l", "/top/l/r", "/top/r/l", "/top/r/r"}
 
-// purgesFamily starts an instance beside this one that has children, and theirs, and purges it with them once all are over.
+// purgesFamily starts an instance beside this one that has children, and theirs, and purges it with them once all are
+// over.
 func purgesFamily(ctx context.Context, w World, id string) error {
 	if _, err := w.Client.Start(ctx, "PurgedWithChildren", 2, client.WithInstanceID(id+familyBeside[0])); err != nil {
 		return err

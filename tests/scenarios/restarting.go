@@ -16,7 +16,10 @@ import (
 // restarting is what is over beginning again behind an event of its history.
 func restarting(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "RestartFromAnEvent", Register: body(drawsTwice, draws), Input: tick, Drive: restartsBehindTheFirstDraw, Check: keptTheFirstDraw},
+		{
+			Name: "RestartFromAnEvent", Register: body(drawsTwice, draws), Input: tick,
+			Drive: restartsBehindTheFirstDraw, Check: keptTheFirstDraw,
+		},
 	}
 }
 
@@ -61,14 +64,16 @@ func restartsBehindTheFirstDraw(ctx context.Context, w World, id string) error {
 		return errors.New("nothing was drawn")
 	}
 	for range 2 {
-		if again, err := w.Client.Restart(ctx, id, client.FromEvent(events[first].ID), client.WithInstanceID(id+"/again")); err != nil || again != id+"/again" {
+		if again, err := w.Client.Restart(ctx, id, client.FromEvent(events[first].ID),
+			client.WithInstanceID(id+"/again")); err != nil || again != id+"/again" {
 			return fmt.Errorf("restarted as %q: %w", again, err)
 		}
 	}
 	return w.until(ctx, id+"/again", over)
 }
 
-// keptTheFirstDraw: the first draw was not made again, all that came behind it was, and the new instance says where it came from.
+// keptTheFirstDraw: the first draw was not made again, all that came behind it was, and the new instance says where it
+// came from.
 func keptTheFirstDraw(ctx context.Context, c *client.Client, s client.Status) error {
 	now, err := c.Status(ctx, s.InstanceID+"/again")
 	if err != nil {
@@ -91,7 +96,8 @@ func keptTheFirstDraw(ctx context.Context, c *client.Client, s client.Status) er
 		return err
 	}
 	at := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExecutionRestarted })
-	if at < 0 || events[at].Parent == nil || events[at].Parent.InstanceID != s.InstanceID || events[at].Parent.ExecutionID != s.ExecutionID {
+	if at < 0 || events[at].Parent == nil || events[at].Parent.InstanceID != s.InstanceID ||
+		events[at].Parent.ExecutionID != s.ExecutionID {
 		return fmt.Errorf("its history does not say where it came from: %v", events)
 	}
 	return nil

@@ -10,11 +10,23 @@ import (
 
 func retries(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "RetriedActivity", Register: body(tries), Input: Tries{3, 4, tick}, Check: gives("succeeded with 3 after the interval")},
-		{Name: "RetriesExhausted", Register: body(tries), Input: Tries{9, 3, tick}, Check: gives("error: attempt 3 of 9")},
+		{
+			Name: "RetriedActivity", Register: body(tries), Input: Tries{3, 4, tick},
+			Check: gives("succeeded with 3 after the interval"),
+		},
+		{
+			Name: "RetriesExhausted", Register: body(tries), Input: Tries{9, 3, tick},
+			Check: gives("error: attempt 3 of 9"),
+		},
 		{Name: "NoRetryOfATypeThatIsNotRetryable", Register: body(triesOnce), Input: tick, Check: gives("StockError")},
-		{Name: "RetriedChild", Register: body(triesChild), Input: Tries{3, 4, tick}, Check: gives("succeeded with 3 after the interval")},
-		{Name: "RetriesOfAChildExhausted", Register: body(triesChild), Input: Tries{9, 3, tick}, Check: gives("error: attempt 3 of 9")},
+		{
+			Name: "RetriedChild", Register: body(triesChild), Input: Tries{3, 4, tick},
+			Check: gives("succeeded with 3 after the interval"),
+		},
+		{
+			Name: "RetriesOfAChildExhausted", Register: body(triesChild), Input: Tries{9, 3, tick},
+			Check: gives("error: attempt 3 of 9"),
+		},
 	}
 }
 
@@ -25,7 +37,9 @@ type Tries struct {
 }
 
 func (t Tries) policy() perdure.CallOption {
-	return perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: t.Most, InitialInterval: t.Interval, BackoffCoefficient: 1.5, Jitter: perdure.NoJitter})
+	return perdure.WithRetry(perdure.RetryPolicy{
+		MaxAttempts: t.Most, InitialInterval: t.Interval, BackoffCoefficient: 1.5, Jitter: perdure.NoJitter,
+	})
 }
 
 func tries(ctx *perdure.OrchestrationContext, t Tries) (string, error) {
@@ -49,7 +63,9 @@ func (t Tries) outcome(ctx *perdure.OrchestrationContext, began time.Time, n int
 // triesOnce has a policy that does not try this error again.
 func triesOnce(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	began := ctx.Now()
-	policy := perdure.RetryPolicy{MaxAttempts: 5, InitialInterval: 60 * tick, NonRetryableErrorTypes: []string{"StockError"}}
+	policy := perdure.RetryPolicy{
+		MaxAttempts: 5, InitialInterval: 60 * tick, NonRetryableErrorTypes: []string{"StockError"},
+	}
 	_, err := perdure.CallActivity(ctx, reserve, soldOut, perdure.WithRetry(policy)).Await(ctx)
 	if took := ctx.Now().Sub(began); took >= 60*tick {
 		return "", fmt.Errorf("it took %v: it was tried again", took)

@@ -9,8 +9,12 @@ import (
 func sagas() []Scenario {
 	return []Scenario{
 		{
-			Name: "CompensationAfterFailure", Register: body(trip), Input: []string{"hotel", "flight", soldOut, "theatre"},
-			Check: gives([]string{"reserved hotel", "reserved flight", "StockError", "gave back flight", "gave back hotel"}),
+			Name: "CompensationAfterFailure", Register: body(trip), Input: []string{
+				"hotel", "flight", soldOut, "theatre",
+			},
+			Check: gives([]string{
+				"reserved hotel", "reserved flight", "StockError", "gave back flight", "gave back hotel",
+			}),
 		},
 	}
 }

@@ -17,7 +17,8 @@ type Scenario struct {
 	Name string
 	// Register adds the orchestration under the scenario's name, and what it alone needs.
 	Register func(r *perdure.Registry, name string)
-	// Hold gives the activities of a process the client that they hold, before any of them runs; nil where they hold none.
+	// Hold gives the activities of a process the client that they hold, before any of them runs; nil where they hold
+	// none.
 	Hold  func(c *client.Client)
 	Input any
 	Start []client.StartOption
@@ -61,7 +62,8 @@ func (w World) until(ctx context.Context, id string, wanted func(s client.Status
 		w.Pass(w.Tick / 4)
 	}
 	s, err := w.Client.Status(ctx, id)
-	return errors.Join(fmt.Errorf("instance %q did not come to be as wanted: it is %s, custom status %s", id, s.Status, s.CustomStatus), err)
+	return errors.Join(fmt.Errorf("instance %q did not come to be as wanted: it is %s, custom status %s", id, s.Status,
+		s.CustomStatus), err)
 }
 
 // untilStatus lets time pass until the instance's custom status is this text.
@@ -71,12 +73,17 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 
 // All are the scenarios, their durations in ticks. What in them keeps count is new in each call.
 //
-// Where one of two must win, they are so many ticks apart that with ticks of a minute no single crash changes the winner: a message comes
-// back after a minute or two, a work item after 15. On a real clock a tick must be several times what a turn takes.
+// Where one of two must win, they are so many ticks apart that with ticks of a minute no single crash changes the
+// winner: a message comes back after a minute or two, a work item after 15. On a real clock a tick must be several
+// times what a turn takes.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
-		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), polling(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), pausing(tick), talking(tick), asking(), sizedInputs(), calling(), delegating(tick), handing(tick), restarting(tick), replacing(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
+		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick),
+		mapping(tick), retries(tick), polling(tick), children(), failingChildren(),
+		detached(tick), continuing(tick), events(tick), pausing(tick), talking(tick), asking(), sizedInputs(),
+		calling(), delegating(tick), handing(tick), restarting(tick), replacing(tick), determinism(tick),
+		coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick),
+		stopping(tick),
 	)
 }
 
@@ -102,7 +109,9 @@ func Hold(c *client.Client, all ...Scenario) {
 }
 
 // body registers a function as the scenario's orchestration.
-func body[In, Out any](fn func(*perdure.OrchestrationContext, In) (Out, error), more ...func(r *perdure.Registry)) func(r *perdure.Registry, name string) {
+func body[In, Out any](
+	fn func(*perdure.OrchestrationContext, In) (Out, error), more ...func(r *perdure.Registry),
+) func(r *perdure.Registry, name string) {
 	return func(r *perdure.Registry, name string) {
 		perdure.AddOrchestration(r, name, fn)
 		for _, add := range more {
@@ -112,6 +121,8 @@ func body[In, Out any](fn func(*perdure.OrchestrationContext, In) (Out, error), 
 }
 
 // also registers a further orchestration.
-func also[In, Out any](name string, fn func(*perdure.OrchestrationContext, In) (Out, error), opts ...perdure.OrchestrationOption) func(r *perdure.Registry) {
+func also[In, Out any](
+	name string, fn func(*perdure.OrchestrationContext, In) (Out, error), opts ...perdure.OrchestrationOption,
+) func(r *perdure.Registry) {
 	return func(r *perdure.Registry) { perdure.AddOrchestration(r, name, fn, opts...) }
 }

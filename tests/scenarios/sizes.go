@@ -11,11 +11,18 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// sizedInputs are updates whose inputs are no small ones: history refers to what is over a kibibyte, and has it once; what is over 100 KiB fills a message.
+// sizedInputs are updates whose inputs are no small ones: history refers to what is over a kibibyte, and has it once;
+// what is over 100 KiB fills a message.
 func sizedInputs() []Scenario {
 	return []Scenario{
-		{Name: "UpdatesOfAllSizes", Register: body(keeps), Input: sized("i", kibi), Drive: updatesOfAllSizes, Check: all(gives(keptOfAllSizes), keptBeside)},
-		{Name: "EntityOfAllSizes", Register: entityOfSizes, Drive: swapsFromOutside, Check: gives([]string{"", "x2048", "y112640", "d2048"})},
+		{
+			Name: "UpdatesOfAllSizes", Register: body(keeps), Input: sized("i", kibi), Drive: updatesOfAllSizes,
+			Check: all(gives(keptOfAllSizes), keptBeside),
+		},
+		{
+			Name: "EntityOfAllSizes", Register: entityOfSizes, Drive: swapsFromOutside,
+			Check: gives([]string{"", "x2048", "y112640", "d2048"}),
+		},
 	}
 }
 
@@ -53,7 +60,8 @@ func keeps(ctx *perdure.OrchestrationContext, first string) ([]string, error) {
 		kept = append(kept, said)
 		return said, nil
 	}
-	err = errors.Join(err, perdure.SetUpdateHandler(ctx, "one", keep, perdure.Serialized()), perdure.SetUpdateHandler(ctx, "any", keep))
+	err = errors.Join(err, perdure.SetUpdateHandler(ctx, "one", keep, perdure.Serialized()),
+		perdure.SetUpdateHandler(ctx, "any", keep))
 	if err == nil {
 		_, err = perdure.WaitForExternalEvent[struct{}](ctx, "close").Await(ctx)
 	}
@@ -76,7 +84,8 @@ func updatesOfAllSizes(ctx context.Context, w World, id string) error {
 	}
 	for size, beside := range keepersBeside(id) {
 		said, err := w.answered(func() (json.RawMessage, error) {
-			answer, _, err := w.Client.StartOrUpdate(ctx, "UpdatesOfAllSizes", sized("i", size), "one", sized("u", size), client.WithInstanceID(beside), client.WithIdempotencyKey("u"))
+			answer, _, err := w.Client.StartOrUpdate(ctx, "UpdatesOfAllSizes", sized("i", size), "one",
+				sized("u", size), client.WithInstanceID(beside), client.WithIdempotencyKey("u"))
 			return answer, err
 		})
 		if err != nil || string(said) != fmt.Sprintf(`"u%d"`, size) {
@@ -120,19 +129,21 @@ const textEntity = "text"
 
 // entityOfSizes is an entity that has one text.
 func entityOfSizes(r *perdure.Registry, name string) {
-	perdure.AddEntity(r, textEntity, perdure.Operation("swap", func(ctx *perdure.OrchestrationContext, text *string, with string) (before string, err error) {
-		if _, err := tellSize(with); err != nil {
-			return "", err
-		}
-		before, *text = *text, with
-		_, err = perdure.CallActivity(ctx, inc, len(with)).Await(ctx)
-		return before, err
-	}))
+	perdure.AddEntity(r, textEntity,
+		perdure.Operation("swap",
+			func(ctx *perdure.OrchestrationContext, text *string, with string) (before string, err error) {
+				if _, err := tellSize(with); err != nil {
+					return "", err
+				}
+				before, *text = *text, with
+				_, err = perdure.CallActivity(ctx, inc, len(with)).Await(ctx)
+				return before, err
+			}))
 	perdure.AddOrchestration(r, name, swaps)
 }
 
-// swaps calls the entity three times at once: the first call makes it, and the others wait for their turns. It calls it again when a client has done so, and tells what
-// was there each time.
+// swaps calls the entity three times at once: the first call makes it, and the others wait for their turns. It calls it
+// again when a client has done so, and tells what was there each time.
 func swaps(ctx *perdure.OrchestrationContext, _ struct{}) ([]string, error) {
 	swap := func(mark string, size int) *perdure.Future[string] {
 		return perdure.CallEntity[string](ctx, textEntity, ctx.InstanceID(), "swap", sized(mark, size))

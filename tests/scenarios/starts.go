@@ -14,11 +14,23 @@ func starts(tick time.Duration) []Scenario {
 	delay := []client.StartOption{client.WithDelay(3 * tick)}
 	return []Scenario{
 		{Name: "DelayedStart", Register: body(now), Start: delay, Check: notEarly},
-		{Name: "DelayedStartKeepsEvents", Register: body(nowWithWords), Input: 0, Start: delay, Drive: says("a", "b"), Check: notEarly},
-		{Name: "DelayedStartIsWaitedFor", Register: body(nowWithWords), Input: 3 * tick, Start: delay, Drive: waitsForTheStart, Check: notEarly},
+		{
+			Name: "DelayedStartKeepsEvents", Register: body(nowWithWords), Input: 0, Start: delay,
+			Drive: says("a", "b"), Check: notEarly,
+		},
+		{
+			Name: "DelayedStartIsWaitedFor", Register: body(nowWithWords), Input: 3 * tick, Start: delay,
+			Drive: waitsForTheStart, Check: notEarly,
+		},
 		{Name: "Terminated", Register: body(waits), Drive: terminates, Check: terminated},
-		{Name: "TerminatedWhileItsStartIsDelayed", Register: body(waits), Start: delay, Drive: terminatesNow, Check: terminated},
-		{Name: "TerminatedWithAChild", Register: body(waitsForSleeper), Input: 5 * tick, Drive: terminates, Check: all(terminated, cancelledBeside("/child", "orchestration_terminal_terminated"))},
+		{
+			Name: "TerminatedWhileItsStartIsDelayed", Register: body(waits), Start: delay, Drive: terminatesNow,
+			Check: terminated,
+		},
+		{
+			Name: "TerminatedWithAChild", Register: body(waitsForSleeper), Input: 5 * tick, Drive: terminates,
+			Check: all(terminated, cancelledBeside("/child", "orchestration_terminal_terminated")),
+		},
 	}
 }
 

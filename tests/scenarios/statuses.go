@@ -10,8 +10,14 @@ import (
 
 func statuses(tick time.Duration) []Scenario {
 	return []Scenario{
-		{Name: "CustomStatus", Register: body(reports), Input: 3, Check: all(gives(3), customStatus(`{"done":3,"of":3}`))},
-		{Name: "StatusPolling", Register: body(stages), Drive: polls, Check: all(gives("stage 3"), customStatus(`"over"`))},
+		{
+			Name: "CustomStatus", Register: body(reports), Input: 3,
+			Check: all(gives(3), customStatus(`{"done":3,"of":3}`)),
+		},
+		{
+			Name: "StatusPolling", Register: body(stages), Drive: polls,
+			Check: all(gives("stage 3"), customStatus(`"over"`)),
+		},
 		{Name: "Monitor", Register: body(monitor), Input: tick, Check: gives("ready after 3 looks")},
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// stopping is what the seeds want of cancellation, row by row: each decision is history, and is seen where the work is done.
+// stopping is what the seeds want of cancellation, row by row: each decision is history, and is seen where the work is
+// done.
 func stopping(tick time.Duration) []Scenario {
 	mark := filepath.Join(os.TempDir(), "perdure-told-"+rand.Text())
 	return []Scenario{
@@ -27,28 +28,36 @@ func stopping(tick time.Duration) []Scenario {
 			Check: all(gives("rested"), decided(watchName, "select_loser")), Calm: heard("select_loser"),
 		},
 		{
-			Name: "RetryStartToCloseTimeoutCancelsTheAttempt", Register: body(slowFirst, slowAtFirst), Input: Slow{tick, mark},
+			Name: "RetryStartToCloseTimeoutCancelsTheAttempt", Register: body(slowFirst, slowAtFirst),
+			Input: Slow{tick, mark},
 			Check: all(gives("attempt 2, after the first was told"), swept(mark)),
 		},
 		{
-			Name: "CancelInstanceCancelsOutstandingActivities", Register: body(watchesThree), Input: tick, Drive: cancelsWhen("waiting"),
-			Check: all(cancelled, decided(watchName, "requested"), decided(watchName, "requested"), decided(watchName, "requested")), Calm: heard("requested"),
+			Name: "CancelInstanceCancelsOutstandingActivities", Register: body(watchesThree), Input: tick,
+			Drive: cancelsWhen("waiting"),
+			Check: all(cancelled, decided(watchName, "requested"), decided(watchName, "requested"),
+				decided(watchName, "requested")), Calm: heard("requested"),
 		},
 		{
-			Name: "UndoWaitsForTheEndOfWhatItUndoes", Register: body(watchesAndUndoes), Input: tick, Drive: cancelsWhen("waiting"),
+			Name: "UndoWaitsForTheEndOfWhatItUndoes", Register: body(watchesAndUndoes), Input: tick,
+			Drive: cancelsWhen("waiting"),
 			Check: all(cancelled, decided(watchName, "requested"), undoneAfter(watchName)), Calm: heard("requested"),
 		},
 		{
 			Name: "OrchestrationFailureCancelsOutstanding", Register: body(failsBeside), Input: tick,
-			Check: all(fails("error", "enough"), decided(watchName, "orchestration_terminal_failed")), Calm: ended(watchName),
+			Check: all(fails("error", "enough"), decided(watchName, "orchestration_terminal_failed")),
+			Calm:  ended(watchName),
 		},
 		{
 			Name: "ContinueAsNewCancelsPreviousExecution", Register: body(leavesWatch), Input: Saying{first, tick},
-			Check: all(gives(second), executions(2), decidedBefore(watchName, "orchestration_terminal_continued_as_new")), Calm: endedBefore(watchName),
+			Check: all(gives(second), executions(2),
+				decidedBefore(watchName, "orchestration_terminal_continued_as_new")), Calm: endedBefore(watchName),
 		},
 		{
-			Name: "CancelledActivityResumesOrchestration", Register: body(forgiving), Input: tick, Drive: cancelsActivity,
-			Check: all(gives("went on: requested: "+because), decided(watchName, "requested")), Calm: heard("requested"),
+			Name: "CancelledActivityResumesOrchestration", Register: body(forgiving), Input: tick,
+			Drive: cancelsActivity,
+			Check: all(gives("went on: requested: "+because), decided(watchName, "requested")),
+			Calm:  heard("requested"),
 		},
 		{
 			Name: "CancelTimerNeverFires", Register: body(cancelsTimer), Input: tick,
@@ -56,7 +65,9 @@ func stopping(tick time.Duration) []Scenario {
 		},
 		{
 			Name: "CancelChild", Register: body(cancelsChild), Input: tick, Drive: seesCancelling,
-			Check: all(gives("dropped_future"), decided("UnwindsSlowly", "dropped_future"), answered(history.SubOrchestrationFailed, history.TypeCancelled), cancelledBeside("/c", "dropped_future"), askedByParent("/c")),
+			Check: all(gives("dropped_future"), decided("UnwindsSlowly", "dropped_future"),
+				answered(history.SubOrchestrationFailed, history.TypeCancelled),
+				cancelledBeside("/c", "dropped_future"), askedByParent("/c")),
 		},
 		{
 			Name: "ChildReachesCancelled", Register: body(cancelsChild), Input: tick,
@@ -82,7 +93,8 @@ const watchName = "Watch"
 func watch(ctx context.Context, _ struct{}) (string, error) {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
-	if c, ok := errors.AsType[*perdure.CancelledError](cause); ok && c.Reason != perdure.ReasonInvocationDeadline && c.Reason != perdure.ReasonLockLost && c.Reason != perdure.ReasonShutdown {
+	if c, ok := errors.AsType[*perdure.CancelledError](cause); ok && c.Reason != perdure.ReasonInvocationDeadline &&
+		c.Reason != perdure.ReasonLockLost && c.Reason != perdure.ReasonShutdown {
 		return string(c.Reason), nil
 	}
 	return "", cause
@@ -92,7 +104,8 @@ func watch(ctx context.Context, _ struct{}) (string, error) {
 const linger = 16
 
 func outwaited(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	if first, err := perdure.Select(ctx, perdure.CallActivity(ctx, watch, struct{}{}), perdure.CreateTimer(ctx, 2*tick)); err != nil || first == 0 {
+	if first, err := perdure.Select(ctx, perdure.CallActivity(ctx, watch, struct{}{}),
+		perdure.CreateTimer(ctx, 2*tick)); err != nil || first == 0 {
 		return "", errors.Join(err, errors.New("the activity has ended"))
 	}
 	return "gave up", perdure.Sleep(ctx, linger*tick)
@@ -109,8 +122,8 @@ func outrun(ctx *perdure.OrchestrationContext, tick time.Duration) (string, erro
 	return rest.Await(ctx)
 }
 
-// Slow is how long the attempts of an activity may take, in ticks, and the file that the first makes when it is told that it took too long:
-// the second may be in another process.
+// Slow is how long the attempts of an activity may take, in ticks, and the file that the first makes when it is told
+// that it took too long: the second may be in another process.
 type Slow struct {
 	Tick time.Duration
 	Mark string
@@ -118,8 +131,11 @@ type Slow struct {
 
 // slowFirst gives each attempt of an activity a while. The first takes longer, and must be told so.
 func slowFirst(ctx *perdure.OrchestrationContext, s Slow) (string, error) {
-	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: s.Tick, NonRetryableErrorTypes: []string{"DeafError"}})
-	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", s, perdure.WithStartToCloseTimeout(4*s.Tick), retried).Await(ctx)
+	retried := perdure.WithRetry(perdure.RetryPolicy{
+		MaxAttempts: 2, InitialInterval: s.Tick, NonRetryableErrorTypes: []string{"DeafError"},
+	})
+	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", s, perdure.WithStartToCloseTimeout(4*s.Tick),
+		retried).Await(ctx)
 }
 
 // DeafError is that of an attempt which was not told that its time is over.

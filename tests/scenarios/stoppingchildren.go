@@ -23,7 +23,8 @@ func unwindsSlowly(ctx *perdure.OrchestrationContext, tick time.Duration) (strin
 // cancelsChild leaves the scope of a child that waits, and stays until that has unwound.
 func cancelsChild(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	scope, leave := perdure.WithCancel(ctx)
-	below := perdure.CallSubOrchestrationByName[string](scope, "UnwindsSlowly", tick, perdure.WithInstanceID(ctx.InstanceID()+"/c"))
+	below := perdure.CallSubOrchestrationByName[string](scope, "UnwindsSlowly", tick,
+		perdure.WithInstanceID(ctx.InstanceID()+"/c"))
 	if err := perdure.Sleep(ctx, 8*tick); err != nil {
 		return "", err
 	}
@@ -41,7 +42,9 @@ func seesCancelling(ctx context.Context, w World, id string) error {
 func askedByParent(suffix string) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
 		for id, want := range map[string]history.Event{
-			s.InstanceID:          {Kind: history.SubOrchestrationCancelRequested, RequestedBy: history.RequestedByOrchestration},
+			s.InstanceID: {
+				Kind: history.SubOrchestrationCancelRequested, RequestedBy: history.RequestedByOrchestration,
+			},
 			s.InstanceID + suffix: {Kind: history.CancelRequested, RequestedBy: "parent:" + s.InstanceID},
 		} {
 			var by []string
@@ -61,13 +64,14 @@ func askedByParent(suffix string) Check {
 	}
 }
 
-// cancelsStranger asks for a child of an id that is somebody else's, and cancels it at once. The cancel does not find its child:
-// whoever has the id is of another start.
+// cancelsStranger asks for a child of an id that is somebody else's, and cancels it at once. The cancel does not find
+// its child: whoever has the id is of another start.
 func cancelsStranger(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	if _, err := waits(ctx, struct{}{}); err != nil {
 		return "", err
 	}
-	below := perdure.CallSubOrchestrationByName[string](ctx, "Waits", struct{}{}, perdure.WithInstanceID(ctx.InstanceID()+"/other"))
+	below := perdure.CallSubOrchestrationByName[string](ctx, "Waits", struct{}{},
+		perdure.WithInstanceID(ctx.InstanceID()+"/other"))
 	below.Cancel("never mind")
 	_, err := below.Await(ctx)
 	return string(reasonOf(err)), perdure.Sleep(ctx, 60*tick)
@@ -75,7 +79,8 @@ func cancelsStranger(ctx *perdure.OrchestrationContext, tick time.Duration) (str
 
 // withStranger starts the other instance before the first asks for it.
 func withStranger(ctx context.Context, w World, id string) error {
-	if _, err := w.Client.Start(ctx, "Waits", nil, client.WithInstanceID(id+"/other"), client.WithIdempotencyKey("other")); err != nil {
+	if _, err := w.Client.Start(ctx, "Waits", nil, client.WithInstanceID(id+"/other"),
+		client.WithIdempotencyKey("other")); err != nil {
 		return err
 	}
 	if err := w.Client.RaiseEvent(ctx, id, "go", "on"); err != nil {

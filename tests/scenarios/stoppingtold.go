@@ -88,7 +88,8 @@ func endedIn(ctx context.Context, c *client.Client, instanceID, execution, name 
 		return err
 	}
 	for _, x := range found {
-		if x.Name == name && (x.SeenAt.IsZero() || x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted) {
+		if x.Name == name &&
+			(x.SeenAt.IsZero() || x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted) {
 			return fmt.Errorf("%s #%d: seen %v, end %q", name, x.ID, x.SeenAt, x.End)
 		}
 	}

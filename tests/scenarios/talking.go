@@ -16,8 +16,14 @@ func talking(tick time.Duration) []Scenario {
 		{Name: "ToldNobody", Register: body(tellsNobody), Check: gives("instance not found")},
 		{Name: "ToldTheOver", Register: body(tellsTheOver), Check: gives("instance has ended")},
 		{Name: "ToldItself", Register: body(tellsItself), Check: gives("a, b")},
-		{Name: "ToldBeforeItBegins", Register: body(tellsSleeper), Input: tick, Check: all(gives("told"), besides("/later", []string{"a", "b"}))},
-		{Name: "TalkBackAndForth", Register: body(talksToEcho, also("Echoes", echoes)), Input: 4, Check: gives([]string{"0!", "1!", "2!", "3!"})},
+		{
+			Name: "ToldBeforeItBegins", Register: body(tellsSleeper), Input: tick,
+			Check: all(gives("told"), besides("/later", []string{"a", "b"})),
+		},
+		{
+			Name: "TalkBackAndForth", Register: body(talksToEcho, also("Echoes", echoes)), Input: 4,
+			Check: gives([]string{"0!", "1!", "2!", "3!"}),
+		},
 	}
 }
 
@@ -76,7 +82,8 @@ func tellsItself(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) 
 // tellsSleeper starts what begins in a while, and tells it what it will find then.
 func tellsSleeper(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	id := ctx.InstanceID() + "/later"
-	if _, err := perdure.StartOrchestration(ctx, "Listens", Words{Count: 2}, perdure.WithInstanceID(id), perdure.WithDelay(3*tick)); err != nil {
+	if _, err := perdure.StartOrchestration(ctx, "Listens", Words{Count: 2}, perdure.WithInstanceID(id),
+		perdure.WithDelay(3*tick)); err != nil {
 		return "", err
 	}
 	if err := tell(ctx, id, "a", "b"); err != nil {
@@ -108,7 +115,8 @@ func talksToEcho(ctx *perdure.OrchestrationContext, words int) (heard []string, 
 	return heard, err
 }
 
-// echoes says louder what it hears, and continues as new after each word, though nobody has answered yet that it was heard.
+// echoes says louder what it hears, and continues as new after each word, though nobody has answered yet that it was
+// heard.
 func echoes(ctx *perdure.OrchestrationContext, e Echo) (string, error) {
 	word, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
 	if err != nil {

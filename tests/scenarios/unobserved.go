@@ -11,18 +11,23 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// unobserved are futures that nobody waits for. What ran is counted in memory: where functions are other processes, none is seen.
+// unobserved are futures that nobody waits for. What ran is counted in memory: where functions are other processes,
+// none is seen.
 func unobserved(tick time.Duration) []Scenario {
 	var ran atomic.Int64
 	return []Scenario{
 		{
 			Name: "UnobservedFuturesOfTheLastTurn", Input: tick,
-			Register: body(leaves, counts("Unwanted", &ran), also("UnwantedChild", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-				return perdure.CallActivityByName[int](ctx, "Unwanted", 1).Await(ctx)
-			})),
+			Register: body(leaves, counts("Unwanted", &ran),
+				also("UnwantedChild", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+					return perdure.CallActivityByName[int](ctx, "Unwanted", 1).Await(ctx)
+				})),
 			Check: all(gives("left"), neverRan(&ran)),
 		},
-		{Name: "UnobservedFuturesRunMeanwhile", Register: body(goesOn), Input: tick, Check: all(gives("went on"), hasEvent(history.ActivityCompleted))},
+		{
+			Name: "UnobservedFuturesRunMeanwhile", Register: body(goesOn), Input: tick,
+			Check: all(gives("went on"), hasEvent(history.ActivityCompleted)),
+		},
 	}
 }
 

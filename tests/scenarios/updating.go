@@ -14,7 +14,8 @@ const deposit = "deposit"
 
 var errNotPositive = perdure.NonRetryable(errors.New("the amount must be positive"))
 
-// account takes deposits, each with a fee that an activity adds, until it is closed. It continues as new when it is told, behind the deposits that are under way.
+// account takes deposits, each with a fee that an activity adds, until it is closed. It continues as new when it is
+// told, behind the deposits that are under way.
 func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
 	err := perdure.SetUpdateHandler(ctx, deposit, func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 		fee, err := perdure.CallActivity(ctx, inc, 0).Await(ctx)
@@ -36,7 +37,9 @@ func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
 		})
 	}
 	if err == nil {
-		err = perdure.SetUpdateHandler(ctx, "fail", func(*perdure.OrchestrationContext, struct{}) (int, error) { return 0, errNotPositive })
+		err = perdure.SetUpdateHandler(ctx, "fail", func(*perdure.OrchestrationContext, struct{}) (int, error) {
+			return 0, errNotPositive
+		})
 	}
 	if err != nil {
 		return "", err
@@ -76,7 +79,8 @@ func updatesAccount(ctx context.Context, w World, id string) error {
 		{update: "leave", id: "d9", input: struct{}{}, code: client.UpdateAborted},
 	} {
 		if step.id == "" {
-			if err := w.Client.RaiseEvent(ctx, id, step.update, struct{}{}, client.WithEventID(step.update)); err != nil {
+			if err := w.Client.RaiseEvent(ctx, id, step.update, struct{}{},
+				client.WithEventID(step.update)); err != nil {
 				return err
 			}
 			if err := w.until(ctx, id, func(s client.Status) bool { return s.ExecutionNumber == 2 }); err != nil {
@@ -104,14 +108,17 @@ func (w World) answered(call func() (json.RawMessage, error)) (result json.RawMe
 }
 
 // updates sends an update until it has an answer, which must be this one.
-func (w World) updates(ctx context.Context, id, update, updateID string, input any, want string, code client.UpdateCode) error {
+func (w World) updates(
+	ctx context.Context, id, update, updateID string, input any, want string, code client.UpdateCode,
+) error {
 	result, err := w.answered(func() (json.RawMessage, error) {
 		return w.Client.Update(ctx, id, update, input, client.WithUpdateID(updateID))
 	})
 	if code != "" && hasCode(err, code) || code == "" && err == nil && string(result) == want {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("update %s of %.99v (%s) gives %s, want %s %s", update, input, updateID, result, want, code), err)
+	return errors.Join(fmt.Errorf("update %s of %.99v (%s) gives %s, want %s %s", update, input, updateID, result, want,
+		code), err)
 }
 
 func hasCode(err error, code client.UpdateCode) bool {
@@ -122,7 +129,8 @@ func hasCode(err error, code client.UpdateCode) bool {
 // updated checks what became of an update, of an instance that is over.
 func updated(update, updateID string, code client.UpdateCode) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
-		if _, err := c.Update(ctx, s.InstanceID, update, struct{}{}, client.WithUpdateID(updateID)); !hasCode(err, code) {
+		if _, err := c.Update(ctx, s.InstanceID, update, struct{}{}, client.WithUpdateID(updateID)); !hasCode(err,
+			code) {
 			return fmt.Errorf("update %s (%s): %w, want %s", update, updateID, err, code)
 		}
 		return nil

@@ -13,10 +13,14 @@ const middle, highest = "1.2", "1.10"
 func versions() []Scenario {
 	return []Scenario{
 		{
-			Name: "VersionsSideBySide", Register: body(callsVersions, addVersions("Which")), Input: []string{"1", middle, highest, ""},
+			Name: "VersionsSideBySide", Register: body(callsVersions, addVersions("Which")),
+			Input: []string{"1", middle, highest, ""},
 			Check: gives([]string{"1", middle, highest, highest}),
 		},
-		{Name: "StartOfAVersion", Register: addAsVersions, Start: []client.StartOption{client.WithVersion(middle)}, Check: gives(middle)},
+		{
+			Name: "StartOfAVersion", Register: addAsVersions, Start: []client.StartOption{client.WithVersion(middle)},
+			Check: gives(middle),
+		},
 		{Name: "StartOfTheHighestVersion", Register: addAsVersions, Check: gives(highest)},
 	}
 }

@@ -56,7 +56,10 @@ func TestOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			module := t.TempDir()
-			for file, text := range map[string]string{"go.mod": "module example.com/one\n\ngo 1.26\n", "dispatch/one.go": code, "dispatch/one_test.go": test, folder + "/fault.txt": tt.fault} {
+			for file, text := range map[string]string{
+				"go.mod": "module example.com/one\n\ngo 1.26\n", "dispatch/one.go": code, "dispatch/one_test.go": test,
+				folder + "/fault.txt": tt.fault,
+			} {
 				at := filepath.Join(module, filepath.FromSlash(file))
 				if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
 					t.Fatal(err)
@@ -67,7 +70,8 @@ func TestOne(t *testing.T) {
 			}
 			var out strings.Builder
 			err := run(t.Context(), &out, tt.short, module, nil)
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(out.String(), tt.want) {
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
+				!strings.Contains(out.String(), tt.want) {
 				t.Errorf("%v, and said %q", err, out.String())
 			}
 		})

@@ -132,7 +132,8 @@ func (g *goFile) comment(c *ast.CommentGroup) {
 			l = strings.TrimRight(l, "\n")
 			body, is := strings.CutPrefix(l, "//")
 			directive := is && body != "" && body[0] != ' ' && body[0] != '\t'
-			code := strings.HasPrefix(body, "\t") || strings.HasPrefix(body, "  ") && !strings.HasPrefix(strings.TrimSpace(body), "-")
+			code := strings.HasPrefix(body, "\t") ||
+				strings.HasPrefix(body, "  ") && !strings.HasPrefix(strings.TrimSpace(body), "-")
 			if !directive && !code {
 				p.lines = append(p.lines, line{number, strings.TrimSpace(body)})
 			}

@@ -32,7 +32,8 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the findings of all scopes, not only of clean ones")
 	flag.BoolVar(&o.hints, "hints", false, "print warnings and suggestions too")
 	flag.BoolVar(&o.exclude, "exclusions", false, "print the exclusions that clean.txt needs if it includes everything")
-	flag.StringVar(&o.only, "only", "", "print findings of scopes that match this pattern only, such as docs:docs/guides/*.md")
+	flag.StringVar(&o.only, "only", "",
+		"print findings of scopes that match this pattern only, such as docs:docs/guides/*.md")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: prose [-v] [-hints] [-exclusions] [-only SCOPE] ROOT")

@@ -11,7 +11,9 @@ import (
 
 // Methods that define a flag of pflag or flag, and functions that print.
 var (
-	flagMethod  = regexp.MustCompile(`^(String|Bool|U?int|U?int64|Int|Int64|Duration|StringSlice|StringArray|StringToString|Count|Float64|Func|Text)?(Var|Slice)?P?F?$`)
+	flagMethod = regexp.MustCompile(
+		`^(String|Bool|U?int|U?int64|Int|Int64|Duration|StringSlice|StringArray|StringToString|Count|Float64|Func|Text)?(Var|Slice)?P?F?$`,
+	)
 	printMethod = regexp.MustCompile(`^F?[Pp]rint(f|ln)?$`)
 )
 

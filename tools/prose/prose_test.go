@@ -58,23 +58,29 @@ const command = "// Package p sends mail.\npackage p\n\n" + // lines 1 to 3
 	"\tlog.WarnContext(ctx, \"mail not sent\", \"error\", errors.New(\"no such \"+\n\t\t\"mailbox\"))\n" +
 	"\tcmd := &cobra.Command{Use: \"send FILE\", Short: \"Send a mail\", Long: `First line.\n\nThird line.`}\n" +
 	"\tcmd.Flags().BoolVar(&all, \"all\", false, \"send all mail\")\n\tfmt.Fprintln(out, \"mail sent\")\n}\n\n" +
-	"// quiet is not exported.\nfunc quiet() {}\n\n// Mail is a mail.\ntype Mail struct {\n\tTo string // address of the recipient\n\tby string // not exported\n}\n\n" +
+	"// quiet is not exported.\nfunc quiet() {}\n\n// Mail is a mail.\ntype Mail struct {\n\tTo string // address " +
+	"of the recipient\n\tby string // not exported\n}\n\n" +
 	"func (m *Mail) Error() string { return \"mail to \" + m.To + \" was rejected\" }\n"
 
 func TestCollect_goFile_textsWithTheirLines(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"cmd/p/p.go": command, "cmd/p/p_test.go": "package p\n\nvar err = errors.New(\"of a test\")\n"})
+	root := tree(t, map[string]string{
+		"cmd/p/p.go": command, "cmd/p/p_test.go": "package p\n\nvar err = errors.New(\"of a test\")\n",
+	})
 	for k, want := range map[kind][]string{
 		comments: {
-			"cmd/p/p.go:1: Package p sends mail.", "cmd/p/p.go:4: Send sends a mail.", "cmd/p/p.go:5: ", "cmd/p/p.go:7: ",
+			"cmd/p/p.go:1: Package p sends mail.", "cmd/p/p.go:4: Send sends a mail.", "cmd/p/p.go:5: ",
+			"cmd/p/p.go:7: ",
 			"cmd/p/p.go:27: address of the recipient", "cmd/p/p.go:25: Mail is a mail.",
 		},
 		failures: {
-			"cmd/p/p.go:11: send mail: %w", "cmd/p/p.go:13: no such mailbox", "cmd/p/p.go:31: mail to", "cmd/p/p.go:31: was rejected",
+			"cmd/p/p.go:11: send mail: %w", "cmd/p/p.go:13: no such mailbox", "cmd/p/p.go:31: mail to",
+			"cmd/p/p.go:31: was rejected",
 		},
 		logs: {"cmd/p/p.go:13: mail not sent"},
 		cli: {
-			"cmd/p/p.go:15: send FILE", "cmd/p/p.go:15: Send a mail", "cmd/p/p.go:15: First line.", "cmd/p/p.go:16: ", "cmd/p/p.go:17: Third line.",
+			"cmd/p/p.go:15: send FILE", "cmd/p/p.go:15: Send a mail", "cmd/p/p.go:15: First line.", "cmd/p/p.go:16: ",
+			"cmd/p/p.go:17: Third line.",
 			"cmd/p/p.go:18: send all mail", "cmd/p/p.go:19: mail sent",
 		},
 	} {
@@ -93,7 +99,9 @@ func TestCollect_page_leavesOutCodeAndMarks(t *testing.T) {
 		"node_modules/d/d.md":  "of a package\n",
 		"examples/x/README.md": "Example.\n",
 	})
-	want := []string{"docs/a.md:1: # Title", "docs/a.md:4: Text.", "docs/a.md:8: More.", "examples/x/README.md:1: Example."}
+	want := []string{
+		"docs/a.md:1: # Title", "docs/a.md:4: Text.", "docs/a.md:8: More.", "examples/x/README.md:1: Example.",
+	}
 	if got := collected(t, root, docs); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -112,16 +120,20 @@ func TestIsDialect(t *testing.T) {
 	t.Parallel()
 	patterns := banned(t)
 	for _, text := range []string{
-		"What is lost of the table is lost for good.", "The run is over.", "It ends. Whoever waits is notified.", "- Of several the first waits.",
-		"It is to be deferred itself.", "Nobody waits.", "The record is given back.", "a tenant by whom it was started", "The watch has failed.",
-		"Such as has a codec is skipped.", "It bears that nothing was done.", "the queue of which no worker has reported",
+		"What is lost of the table is lost for good.", "The run is over.", "It ends. Whoever waits is notified.",
+		"- Of several the first waits.",
+		"It is to be deferred itself.", "Nobody waits.", "The record is given back.", "a tenant by whom it was started",
+		"The watch has failed.",
+		"Such as has a codec is skipped.", "It bears that nothing was done.",
+		"the queue of which no worker has reported",
 	} {
 		if !isDialect(text, patterns) {
 			t.Errorf("%q is not found", text)
 		}
 	}
 	for _, text := range []string{
-		"The worker deletes the record.", "This page explains what happens.", "`told` and [a link](who-is-over.md)", "The instance has ended.",
+		"The worker deletes the record.", "This page explains what happens.", "`told` and [a link](who-is-over.md)",
+		"The instance has ended.",
 		"The behaviour is spelling, not dialect.",
 	} {
 		if isDialect(text, patterns) {
@@ -175,19 +187,24 @@ func TestParseScope(t *testing.T) {
 
 func TestScopes_contain_lastMatchDecides(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(tree(t, map[string]string{"clean.txt": "# a comment\n\ndocs:docs/**\n!docs:docs/guides/**\ndocs:docs/guides/a.md\n"}), "clean.txt")
+	file := filepath.Join(tree(t,
+		map[string]string{"clean.txt": "# a comment\n\ndocs:docs/**\n!docs:docs/guides/**\ndocs:docs/guides/a.md\n"}),
+		"clean.txt")
 	s, err := loadScopes(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"docs/b.md": true, "docs/guides/b.md": false, "docs/guides/a.md": true, "README.md": false} {
+	for path, want := range map[string]bool{
+		"docs/b.md": true, "docs/guides/b.md": false, "docs/guides/a.md": true, "README.md": false,
+	} {
 		if got := s.contain(docs, path); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
 }
 
-// The repository's rules on a small tree: Vale reports findings by their place in the sources, and only a clean scope fails.
+// The repository's rules on a small tree: Vale reports findings by their place in the sources, and only a clean scope
+// fails.
 func TestRun_onlyCleanScopesFail(t *testing.T) {
 	t.Parallel()
 	here, err := filepath.Abs("..")
@@ -206,12 +223,17 @@ func TestRun_onlyCleanScopesFail(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, ".vale.ini"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for link, target := range map[string]string{"tools/go.mod": "go.mod", "tools/go.sum": "go.sum", "tools/prose/styles": "prose/styles"} {
+	for link, target := range map[string]string{
+		"tools/go.mod": "go.mod", "tools/go.sum": "go.sum", "tools/prose/styles": "prose/styles",
+	} {
 		if err := os.Symlink(filepath.Join(here, target), filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for clean, wantErr := range map[string]bool{"# none\n": false, "docs:**\n": true, "docs:**\n!docs:docs/a.md\n": false, "errors:*.go\n": true, "logs:**\n": false} {
+	for clean, wantErr := range map[string]bool{
+		"# none\n": false, "docs:**\n": true, "docs:**\n!docs:docs/a.md\n": false, "errors:*.go\n": true,
+		"logs:**\n": false,
+	} {
 		if err := os.WriteFile(filepath.Join(root, "tools/prose/clean.txt"), []byte(clean), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -220,14 +242,17 @@ func TestRun_onlyCleanScopesFail(t *testing.T) {
 		if (err != nil) != wantErr {
 			t.Errorf("%q: %v", clean, err)
 		}
-		for _, want := range []string{"a.go:3: errors: Use 'has ended", "docs/a.md:3: docs: Start the sentence", "dialect in docs     50.00 %"} {
+		for _, want := range []string{
+			"a.go:3: errors: Use 'has ended", "docs/a.md:3: docs: Start the sentence", "dialect in docs     50.00 %",
+		} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q: no %q in:\n%s", clean, want, out.String())
 			}
 		}
 	}
 	var out strings.Builder
-	if err := run(t.Context(), &out, options{root: root, exclude: true}); err != nil || out.String() != "!docs:docs/a.md\n!errors:*.go\n" {
+	if err := run(t.Context(), &out, options{root: root, exclude: true}); err != nil ||
+		out.String() != "!docs:docs/a.md\n!errors:*.go\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

@@ -16,7 +16,8 @@ type report struct {
 	options
 }
 
-// findings prints the findings of clean scopes, and the number of errors of the others. It reports whether a clean scope has an error.
+// findings prints the findings of clean scopes, and the number of errors of the others. It reports whether a clean
+// scope has an error.
 func (r *report) findings(all []finding) (failed bool) {
 	open := map[string]int{}
 	excluded := map[string]bool{}
@@ -43,7 +44,8 @@ func (r *report) findings(all []finding) (failed bool) {
 	return failed
 }
 
-// exclusions prints a line of clean.txt for each page, and for each folder of Go code and kind of text, that has errors.
+// exclusions prints a line of clean.txt for each page, and for each folder of Go code and kind of text, that has
+// errors.
 func (r *report) exclusions(all []finding) {
 	for _, k := range kinds {
 		var lines []string
@@ -104,6 +106,7 @@ func (r *report) dialect(shares []share) {
 		total.all += s.all
 	}
 	for _, s := range append(shares, total) {
-		fmt.Fprintf(r.out, "prose: dialect in %-8s %5.2f %% (%d of %d lines)\n", s.kind, 100*float64(s.matching)/float64(max(s.all, 1)), s.matching, s.all)
+		fmt.Fprintf(r.out, "prose: dialect in %-8s %5.2f %% (%d of %d lines)\n", s.kind,
+			100*float64(s.matching)/float64(max(s.all, 1)), s.matching, s.all)
 	}
 }

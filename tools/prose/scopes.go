@@ -31,8 +31,8 @@ type scope struct {
 	path    *regexp.Regexp
 }
 
-// parseScope reads "GLOB" or "KIND:GLOB", with ! in front for texts that are excluded. In a glob, * matches within a folder,
-// and ** across folders.
+// parseScope reads "GLOB" or "KIND:GLOB", with ! in front for texts that are excluded. In a glob, * matches within a
+// folder, and ** across folders.
 func parseScope(line string) (scope, error) {
 	s := scope{text: line}
 	glob, exclude := strings.CutPrefix(line, "!")

@@ -43,7 +43,8 @@ type place struct {
 	line int
 }
 
-// vale runs Vale on all passages: on pages as they are, and on texts of Go code in a temporary file for each kind and package.
+// vale runs Vale on all passages: on pages as they are, and on texts of Go code in a temporary file for each kind and
+// package.
 func vale(ctx context.Context, root string, passages []passage) ([]finding, error) {
 	dir, err := os.MkdirTemp("", "prose")
 	if err != nil {
@@ -70,7 +71,8 @@ func write(dir, root string, passages []passage) (map[string]*source, error) {
 			sources[filepath.Join(root, p.path)] = &source{kind: docs, lines: []place{{path: p.path}}}
 			continue
 		}
-		file := filepath.Join(dir, string(p.kind)+"."+strings.ReplaceAll(filepath.Dir(p.path), "/", ".")+extension(p.kind))
+		file := filepath.Join(dir,
+			string(p.kind)+"."+strings.ReplaceAll(filepath.Dir(p.path), "/", ".")+extension(p.kind))
 		if sources[file] == nil {
 			sources[file], texts[file] = &source{kind: p.kind}, &strings.Builder{}
 		}
@@ -101,7 +103,10 @@ func runVale(ctx context.Context, root string, sources map[string]*source) (map[
 		files = append(files, file)
 	}
 	slices.Sort(files)
-	args := []string{"tool", "-modfile=" + filepath.Join(root, "tools", "go.mod"), "vale", "--no-global", "--no-exit", "--output=JSON"}
+	args := []string{
+		"tool", "-modfile=" + filepath.Join(root, "tools", "go.mod"), "vale", "--no-global", "--no-exit",
+		"--output=JSON",
+	}
 	args = append(args, "--config="+filepath.Join(root, ".vale.ini"))
 	cmd := exec.CommandContext(ctx, "go", append(args, files...)...) //nolint:gosec // arguments are ours
 	var stdout, stderr bytes.Buffer
@@ -135,7 +140,8 @@ func locate(sources map[string]*source, alerts map[string][]alert) ([]finding, e
 		}
 	}
 	slices.SortFunc(found, func(a, b finding) int {
-		return cmp.Or(strings.Compare(a.path, b.path), a.line-b.line, strings.Compare(a.rule, b.rule), strings.Compare(a.message, b.message))
+		return cmp.Or(strings.Compare(a.path, b.path), a.line-b.line, strings.Compare(a.rule, b.rule),
+			strings.Compare(a.message, b.message))
 	})
 	return slices.Compact(found), nil
 }

@@ -55,7 +55,8 @@ func main() {
 
 // measure writes a line a package, and returns what is beyond the limits.
 func measure(out io.Writer, dir string) (faults []string, err error) {
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
+		packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps
 	all, err := packages.Load(&packages.Config{Mode: mode, Dir: dir}, "./...")
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", dir, err)
@@ -72,7 +73,8 @@ func measure(out io.Writer, dir string) (faults []string, err error) {
 		}
 		slices.Sort(s.lines)
 		n := len(s.lines)
-		fmt.Fprintf(out, "%3d %3d %3d  %3d  %-28s %s\n", s.lines[n/2], s.lines[n*9/10], s.lines[n-1], len(p.Syntax), s.name, s.largest())
+		fmt.Fprintf(out, "%3d %3d %3d  %3d  %-28s %s\n", s.lines[n/2], s.lines[n*9/10], s.lines[n-1], len(p.Syntax),
+			s.name, s.largest())
 		faults = append(faults, s.faults()...)
 	}
 	return faults, nil
@@ -134,7 +136,8 @@ func (s *shape) write(p *packages.Package, file string, target ast.Expr) {
 		return
 	}
 	of := named(selection.Recv())
-	if of == nil || of.Obj().Pkg() != p.Types || of.Obj().Exported() && field.Sel.IsExported() { // a value that is filled in
+	// a value that is filled in
+	if of == nil || of.Obj().Pkg() != p.Types || of.Obj().Exported() && field.Sel.IsExported() {
 		return
 	}
 	name := of.Obj().Name() + "." + field.Sel.Name
@@ -183,7 +186,8 @@ func (s *shape) largest() string {
 func (s *shape) faults() (faults []string) {
 	for t, n := range s.methods {
 		if name := strings.TrimPrefix(s.name+"."+t, "."); n > mostMethods && !slices.Contains(facades, name) {
-			faults = append(faults, fmt.Sprintf("%s has %d methods; more than %d are several types", name, n, mostMethods))
+			faults = append(faults,
+				fmt.Sprintf("%s has %d methods; more than %d are several types", name, n, mostMethods))
 		}
 	}
 	for field, files := range s.writers {
@@ -193,7 +197,9 @@ func (s *shape) faults() (faults []string) {
 				names = append(names, f)
 			}
 			slices.Sort(names)
-			faults = append(faults, fmt.Sprintf("%s.%s is written from %s; give it functions of its own in one of them", s.name, field, strings.Join(names, ", ")))
+			faults = append(faults,
+				fmt.Sprintf("%s.%s is written from %s; give it functions of its own in one of them", s.name, field,
+					strings.Join(names, ", ")))
 		}
 	}
 	slices.Sort(faults)

@@ -26,9 +26,13 @@ func TestWhatOutgrowsTheLimitsIsAFault(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		"within the limits": {map[string]string{"a.go": methods(mostMethods), "b.go": writer("b"), "c.go": writer("c")}, nil},
+		"within the limits": {
+			map[string]string{"a.go": methods(mostMethods), "b.go": writer("b"), "c.go": writer("c")}, nil,
+		},
 		"one method more": {
-			map[string]string{"a.go": methods(mostMethods + 1)}, []string{"room.large has 26 methods; more than 25 are several types"},
+			map[string]string{"a.go": methods(mostMethods + 1)}, []string{
+				"room.large has 26 methods; more than 25 are several types",
+			},
 		},
 		"one writer more": {
 			map[string]string{"a.go": methods(1), "b.go": writer("b"), "c.go": writer("c"), "d.go": writer("d")},

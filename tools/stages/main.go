@@ -53,7 +53,8 @@ func run(ctx context.Context, module, suite string) error {
 		return err
 	}
 	logs := filepath.Join(module, logFolder, suite)
-	err = errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o750)) //nolint:gosec // in the module that the command names
+	err = errors.Join(os.RemoveAll(logs),
+		os.MkdirAll(logs, 0o750)) //nolint:gosec // in the module that the command names
 	if err != nil {
 		return fmt.Errorf("create the folder of the logs: %w", err)
 	}

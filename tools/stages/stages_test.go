@@ -94,8 +94,10 @@ func TestExcess_overBudgetByHalf_isReported(t *testing.T) {
 		result
 		want string
 	}{
-		"within both":                     {result{took: 89 * second, cpu: 89 * second, idle: 0.9, slowdown: 1}, ""},
-		"too much processor time":         {result{took: second, cpu: 91 * second, slowdown: 1}, "used 91 s of processor time"},
+		"within both": {result{took: 89 * second, cpu: 89 * second, idle: 0.9, slowdown: 1}, ""},
+		"too much processor time": {
+			result{took: second, cpu: 91 * second, slowdown: 1}, "used 91 s of processor time",
+		},
 		"too long on an idle machine":     {result{took: 91 * second, idle: 0.5, slowdown: 1}, "took 91 s"},
 		"too long on a busy machine":      {result{took: 91 * second, idle: 0.1, slowdown: 1}, ""},
 		"the machine is half as fast":     {result{took: 91 * second, cpu: 170 * second, idle: 0.5, slowdown: 2}, ""},
@@ -165,7 +167,9 @@ func TestReadPlan_badFile_namesTheField(t *testing.T) {
 		"unknown field": {head + "  - {target: a, suite: [test]}\n", "field suite not found"},
 		"no budget":     {head + "  - {target: a, suites: [test], cores: 1}\n", "time, cpu and cores must be positive"},
 		"twice":         {head + ok + ok, `"a": empty or listed twice`},
-		"unknown suite": {head + "  - {target: a, suites: [tests], time: 1m, cpu: 1m, cores: 1}\n", `unknown suite "tests"`},
+		"unknown suite": {
+			head + "  - {target: a, suites: [tests], time: 1m, cpu: 1m, cores: 1}\n", `unknown suite "tests"`,
+		},
 		"after nothing": {head + strings.Replace(ok, "time:", "after: [b], time:", 1), `after names "b"`},
 		"no reference":  {"suites: [test]\n", "reference must be positive"},
 	} {

@@ -17,7 +17,9 @@ import (
 
 func main() {
 	s := temporaltest.NewServer(
-		temporaltest.WithBaseClientOptions(client.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}),
+		temporaltest.WithBaseClientOptions(client.Options{
+			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		}),
 		temporaltest.WithBaseServerOptions(temporal.WithDynamicConfigClient(config())),
 	)
 	fmt.Println(s.GetFrontendHostPort(), s.GetDefaultNamespace())
@@ -31,10 +33,12 @@ func config() dynamicconfig.StaticClient {
 	set := func(v any) []dynamicconfig.ConstrainedValue { return []dynamicconfig.ConstrainedValue{{Value: v}} }
 	c := dynamicconfig.StaticClient{dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): set(true)}
 	for _, k := range []dynamicconfig.Key{
-		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key(), dynamicconfig.FrontendRPS.Key(), dynamicconfig.FrontendPersistenceMaxQPS.Key(),
+		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key(), dynamicconfig.FrontendRPS.Key(),
+		dynamicconfig.FrontendPersistenceMaxQPS.Key(),
 		dynamicconfig.HistoryRPS.Key(), dynamicconfig.HistoryPersistenceMaxQPS.Key(),
 		dynamicconfig.MatchingRPS.Key(), dynamicconfig.MatchingPersistenceMaxQPS.Key(),
-		dynamicconfig.TransferProcessorMaxPollRPS.Key(), dynamicconfig.TimerProcessorMaxPollRPS.Key(), dynamicconfig.VisibilityProcessorMaxPollRPS.Key(),
+		dynamicconfig.TransferProcessorMaxPollRPS.Key(), dynamicconfig.TimerProcessorMaxPollRPS.Key(),
+		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(),
 	} {
 		c[k] = set(100_000)
 	}

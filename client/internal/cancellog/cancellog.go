@@ -186,9 +186,9 @@ func (l *Log) addEnd(e *history.Event) {
 	}
 }
 
-// isInconclusive reports whether an event is about an output that could not be sent and leaves open whether its activity
-// or child has started: the output may belong to a later attempt. For activities with WaitForCancellation, the event is
-// conclusive.
+// isInconclusive reports whether an event is about an output that could not be sent and leaves open whether its
+// activity or child has started: the output may belong to a later attempt. For activities with WaitForCancellation, the
+// event is conclusive.
 func (l *Log) isInconclusive(e *history.Event) bool {
 	from := l.scheduled[e.SourceEventID]
 	return e.Kind == history.OutputFailed && (!from.WaitsForCancellation() || from.InstanceID != "")

@@ -132,8 +132,8 @@ func (t *attempt) checkOpen(ctx context.Context) (cancelled bool, err error) {
 	}
 }
 
-// timedOut reports whether the activity's record says that the attempt timed out. The clock of the token's holder is not
-// used, because it can be wrong by more than the remaining time.
+// timedOut reports whether the activity's record says that the attempt timed out. The clock of the token's holder is
+// not used, because it can be wrong by more than the remaining time.
 func (t *attempt) timedOut(r *provider.ActivityRecord) bool { return r.TimedOutAttempt >= t.Attempt }
 
 // end sends the outcome of the attempt, as its worker would have done.
@@ -151,7 +151,8 @@ func (t *attempt) end(ctx context.Context, o *provider.ActivityOutcome) error {
 	if err := t.complete(ctx, t.hub.Now().UTC(), o); err != nil {
 		return err
 	}
-	if o.Result, err = t.hub.Encoding.EncodePayload(ctx, t.payload(perdure.PayloadActivityResult), o.Result); err != nil {
+	if o.Result, err = t.hub.Encoding.EncodePayload(ctx, t.payload(perdure.PayloadActivityResult),
+		o.Result); err != nil {
 		return err
 	}
 	if err := t.hub.Encoding.EncodeFailure(ctx, t.payload(perdure.PayloadErrorDetails), o.Error); err != nil {

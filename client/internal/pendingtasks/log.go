@@ -29,8 +29,8 @@ type log struct {
 	blockedAt time.Time
 }
 
-// openItem has the properties of an open activity, sub-orchestration or retry timer of one that a history.State does not
-// keep. Most open items are activities, which have no child and no cancellation.
+// openItem has the properties of an open activity, sub-orchestration or retry timer of one that a history.State does
+// not keep. Most open items are activities, which have no child and no cancellation.
 type openItem struct {
 	name, queue string
 	maxAttempts int // of an activity; 0: no limit, or no retry policy

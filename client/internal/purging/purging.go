@@ -128,8 +128,8 @@ func (t *tree) purgeChildrenOf(ctx context.Context, parent history.ExecutionRef)
 	return t.purgePage(ctx, parent, ids)
 }
 
-// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child itself, so that no
-// level waits for the levels above. After an error it starts no further purge.
+// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child itself, so that
+// no level waits for the levels above. After an error it starts no further purge.
 func (t *tree) purgePage(ctx context.Context, parent history.ExecutionRef, ids []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

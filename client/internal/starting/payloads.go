@@ -43,8 +43,8 @@ func storeInput(ctx context.Context, h *hub.Hub, s *provider.Start) (err error) 
 }
 
 // deleteUnusedInput deletes the payloads that a start stored if the start created no execution. If the start may have
-// created one, or the deletion fails, a sweep decides: an instance in a later execution may be the result of this start,
-// whose response was lost.
+// created one, or the deletion fails, a sweep decides: an instance in a later execution may be the result of this
+// start, whose response was lost.
 func deleteUnusedInput(ctx context.Context, h *hub.Hub, s *provider.Start, started *provider.Instance, err error) {
 	another := err == nil && started.ExecutionNumber == 1 && started.ExecutionID != s.ExecutionID ||
 		errors.Is(err, provider.ErrAlreadyExists)

@@ -183,7 +183,8 @@ func (u *Update) readInstance(ctx context.Context) error {
 		return err
 	}
 	if in.StartID != u.startID {
-		return fmt.Errorf("instance %q was purged before it accepted the update: %w", u.InstanceID, provider.ErrNotFound)
+		return fmt.Errorf("instance %q was purged before it accepted the update: %w", u.InstanceID,
+			provider.ErrNotFound)
 	}
 	if u.Status = in.Status; !in.Status.Terminal() {
 		return nil

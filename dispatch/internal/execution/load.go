@@ -114,7 +114,8 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	c.instance = replay.New(*code, replay.Options{
 		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnLimit: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
-		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(), WaitEnds: x.Tasks != nil,
+		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(),
+		WaitEnds: x.Tasks != nil,
 	})
 	began := l.Meter.Now()
 	err := c.instance.Replay(events)

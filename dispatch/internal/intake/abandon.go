@@ -18,9 +18,12 @@ const laterReleaseTries = 5
 
 // DeadLetter moves unreadable records to the dead-letter queue, so that they do not block their groups. It returns the
 // records that it could not move or that a later release may be able to read.
-func DeadLetter(ctx context.Context, b *Base, queue string, unreadable []provider.Unreadable) (failed []provider.Record) {
+func DeadLetter(
+	ctx context.Context, b *Base, queue string, unreadable []provider.Unreadable,
+) (failed []provider.Record) {
 	for _, u := range unreadable {
-		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later && u.Record.ReceiveCount <= laterReleaseTries {
+		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later &&
+			u.Record.ReceiveCount <= laterReleaseTries {
 			b.Logger.WarnContext(ctx, "record kind unknown, leaving the record to a newer build",
 				"event", logevent.RecordKindUnknown, "queue", queue, "record", u.Record.ID, "error", u.Err)
 			failed = append(failed, u.Record)
@@ -39,11 +42,15 @@ func DeadLetter(ctx context.Context, b *Base, queue string, unreadable []provide
 
 // Abandon releases failed records to the queue, each with the RetryDelay of its deliveries, and returns their IDs.
 func Abandon(ctx context.Context, b *Base, queue string, records []provider.Record) (failed []string) {
-	return AbandonAfter(ctx, b, queue, records, func(r *provider.Record) time.Duration { return RetryDelay(r.ReceiveCount) })
+	return AbandonAfter(ctx, b, queue, records, func(r *provider.Record) time.Duration {
+		return RetryDelay(r.ReceiveCount)
+	})
 }
 
 // AbandonAfter releases records to the queue with the given delay each, and returns their IDs.
-func AbandonAfter(ctx context.Context, b *Base, queue string, records []provider.Record, delay func(*provider.Record) time.Duration) (failed []string) {
+func AbandonAfter(
+	ctx context.Context, b *Base, queue string, records []provider.Record, delay func(*provider.Record) time.Duration,
+) (failed []string) {
 	if len(records) == 0 {
 		return nil
 	}
@@ -60,7 +67,9 @@ func AbandonAfter(ctx context.Context, b *Base, queue string, records []provider
 }
 
 // ByDelay groups records by their delay in whole seconds, the shortest first.
-func ByDelay(records []provider.Record, delay func(*provider.Record) time.Duration) iter.Seq2[time.Duration, []provider.Record] {
+func ByDelay(
+	records []provider.Record, delay func(*provider.Record) time.Duration,
+) iter.Seq2[time.Duration, []provider.Record] {
 	by := map[time.Duration][]provider.Record{}
 	for i := range records {
 		d := delay(&records[i]).Truncate(time.Second)

@@ -35,7 +35,8 @@ func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/reference/metrics.md is not what the code says (go test ./dispatch/internal/intake -update) (-code +page):\n%s", diff)
+		t.Errorf("docs/reference/metrics.md is not what the code says (go test ./dispatch/internal/intake -update) "+
+			"(-code +page):\n%s", diff)
 	}
 }
 
@@ -67,7 +68,8 @@ func TestEveryMetricIsDefined(t *testing.T) {
 	}
 	var named []string
 	ast.Inspect(f, func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Metric") && v.Names[0].Name != "MetricNamespace" && v.Names[0].Name != "MetricAttribute" {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Metric") &&
+			v.Names[0].Name != "MetricNamespace" && v.Names[0].Name != "MetricAttribute" {
 			name, _ := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
 			named = append(named, name)
 		}

@@ -74,7 +74,9 @@ func haveStored(all []provider.InboxMessage) bool {
 }
 
 // appendPayloads appends the payloads that a message brings to an execution.
-func appendPayloads(all []payloads.MessagePayload, about perdure.PayloadInfo, m *provider.Message) []payloads.MessagePayload {
+func appendPayloads(
+	all []payloads.MessagePayload, about perdure.PayloadInfo, m *provider.Message,
+) []payloads.MessagePayload {
 	add := func(kind perdure.PayloadKind, name string, p *history.Payload) {
 		if len(*p) == 0 {
 			return
@@ -178,7 +180,8 @@ func (e *Encoder) RepeatedAnswers(ctx context.Context, read *provider.Orchestrat
 			if _, again := repeated[events[j].EventID]; !again || events[j].Kind != history.UpdateCompleted {
 				continue
 			}
-			if err := e.Encoding.CopyForMessages(ctx, read.Origin(), events[j:j+1]); err != nil && !payloads.IsPermanent(err) {
+			if err := e.Encoding.CopyForMessages(ctx, read.Origin(), events[j:j+1]); err != nil &&
+				!payloads.IsPermanent(err) {
 				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", read.InstanceID, err)
 			}
 		}

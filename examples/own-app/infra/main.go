@@ -32,7 +32,9 @@ func addStack(app awscdk.App, binaries string) {
 		WorkQueueProps: map[string]cdk.WorkQueueProps{
 			subscriptions.QueuePayments: {Concurrency: 5, BatchSize: 1}, // the limit of the bank
 		},
-		Canary:     &cdk.Canary{DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE()},
+		Canary: &cdk.Canary{
+			DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(),
+		},
 		AlarmTopic: pager,
 	})
 

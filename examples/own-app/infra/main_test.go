@@ -55,7 +55,10 @@ func TestAddStack_hasTheHubAndTheLedger(t *testing.T) {
 			ledger = strings.Contains(string(policy), "Ledger")
 		}
 	}
-	for kind, want := range map[string]int{"AWS::Lambda::Function": 5, "AWS::Lambda::Alias": 3, "AWS::DynamoDB::Table": 2, "AWS::Lambda::EventSourceMapping": 4} {
+	for kind, want := range map[string]int{
+		"AWS::Lambda::Function": 5, "AWS::Lambda::Alias": 3, "AWS::DynamoDB::Table": 2,
+		"AWS::Lambda::EventSourceMapping": 4,
+	} {
 		if count[kind] != want {
 			t.Errorf("%d of %s, want %d", count[kind], kind, want)
 		}

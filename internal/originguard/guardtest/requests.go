@@ -79,7 +79,8 @@ func hostile(host string) []request {
 				},
 				request{
 					"absolute target of another host, HTTP/" + version + ": " + operation.line,
-					compose(method+" http://evil.example"+path, version, operation.body, own, typeOf(operation.body)), 0,
+					compose(method+" http://evil.example"+path, version, operation.body, own, typeOf(operation.body)),
+					0,
 				})
 		}
 	}
@@ -133,7 +134,8 @@ func untyped(host string) []request {
 				request{"body of " + name + ": " + line, compose(line, "1.1", "{}", own, header), unsupported},
 				request{
 					"chunked body of " + name + ": " + line,
-					compose(line, "1.1", "", own, header, "Transfer-Encoding: chunked") + "2\r\n{}\r\n0\r\n\r\n", unsupported,
+					compose(line, "1.1", "", own, header, "Transfer-Encoding: chunked") + "2\r\n{}\r\n0\r\n\r\n",
+					unsupported,
 				})
 		}
 	}

@@ -12,7 +12,8 @@ type availableResult struct{}
 
 func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
 
-// TestWhatIsTakenIsForgotten: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to look through for the next.
+// TestWhatIsTakenIsForgotten: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to
+// look through for the next.
 func TestWhatIsTakenIsForgotten(t *testing.T) {
 	t.Parallel()
 	var p prefetch
@@ -27,7 +28,8 @@ func TestWhatIsTakenIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatComesNextIsFetchedInOrder: in whatever order results have come, those behind the one that is taken come next, and more each time.
+// TestWhatComesNextIsFetchedInOrder: in whatever order results have come, those behind the one that is taken come next,
+// and more each time.
 func TestWhatComesNextIsFetchedInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 1000

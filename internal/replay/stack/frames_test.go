@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
-// A profile pads its columns with tabs: the name of a user's function is mostly shorter than those of the engine below it.
+// A profile pads its columns with tabs: the name of a user's function is mostly shorter than those of the engine below
+// it.
 func TestWhereTheCodeIsInAProfile(t *testing.T) {
 	t.Parallel()
 	const profile = "1 @ 0x1 0x2 0x3\n# labels: {\"perdure_execution\":\"01J\"}\n" +
@@ -19,7 +20,8 @@ func TestWhereTheCodeIsInAProfile(t *testing.T) {
 	}
 }
 
-// Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the engine's, nor of what that calls.
+// Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the
+// engine's, nor of what that calls.
 func TestWhoseAFrameIs(t *testing.T) {
 	t.Parallel()
 	dump := func(function, file string) string {
@@ -34,10 +36,14 @@ func TestWhoseAFrameIs(t *testing.T) {
 		"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll":               {"/mod/zstd/encoder.go", ""},
 		"github.com/aws/aws-sdk-go-v2/service/sqs.(*Client).SendMessage":        {"/mod/sqs/api_op.go", ""},
 		"sync.(*Mutex).Lock": {"/go/src/sync/mutex.go", ""},
-		"github.com/perdure/perdure/examples/orders.Fulfil":       {"/src/examples/orders/fulfil.go", "orders.Fulfil (orders/fulfil.go:120)"},
-		"github.com/perdure/perdure/perduretest_test.TestX.func1": {"/src/perduretest/hangs_test.go", "perduretest_test.TestX.func1 (perduretest/hangs_test.go:120)"},
-		"github.com/perdure/perdure-shop.Fulfil":                  {"/src/fulfil.go", "perdure-shop.Fulfil (src/fulfil.go:120)"},
-		"main.fulfil":                                             {"/src/app/main.go", "main.fulfil (app/main.go:120)"},
+		"github.com/perdure/perdure/examples/orders.Fulfil": {
+			"/src/examples/orders/fulfil.go", "orders.Fulfil (orders/fulfil.go:120)",
+		},
+		"github.com/perdure/perdure/perduretest_test.TestX.func1": {
+			"/src/perduretest/hangs_test.go", "perduretest_test.TestX.func1 (perduretest/hangs_test.go:120)",
+		},
+		"github.com/perdure/perdure-shop.Fulfil": {"/src/fulfil.go", "perdure-shop.Fulfil (src/fulfil.go:120)"},
+		"main.fulfil":                            {"/src/app/main.go", "main.fulfil (app/main.go:120)"},
 	} {
 		if got := stack.Where(dump(function, c.file)); got != c.want {
 			t.Errorf("of %s: %q, want %q", function, got, c.want)

@@ -14,7 +14,8 @@ func TestSettledChildForgetsItsInput(t *testing.T) {
 	t.Parallel()
 	var set Set
 	var scopes Scopes
-	set.Init(&Options{ExecutionRef: &history.ExecutionRef{}}, &Scheduler{}, &scopes, &journal.Journal{}, &payloads.Loader{})
+	set.Init(&Options{ExecutionRef: &history.ExecutionRef{}}, &Scheduler{}, &scopes, &journal.Journal{},
+		&payloads.Loader{})
 	child := set.Schedule(scopes.Root(), &history.Event{
 		ID: 3, Kind: history.SubOrchestrationScheduled, Input: history.Payload("1"), Retry: &history.RetryPolicy{},
 	})

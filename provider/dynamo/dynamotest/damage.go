@@ -49,13 +49,16 @@ func (d damage) key(part string) map[string]types.AttributeValue {
 // write replaces the content of the first part.
 func (d damage) write(events string) {
 	d.t.Helper()
-	out, err := d.client.GetItem(d.t.Context(), &dynamodb.GetItemInput{TableName: &d.table, Key: d.key(""), ConsistentRead: aws.Bool(true)})
+	out, err := d.client.GetItem(d.t.Context(), &dynamodb.GetItemInput{
+		TableName: &d.table, Key: d.key(""), ConsistentRead: aws.Bool(true),
+	})
 	if err != nil || len(out.Item) == 0 {
 		d.t.Fatalf("segment %d to be damaged: %v, %v", d.segment, out, err)
 	}
 	delete(out.Item, "zstd")
 	out.Item["events"] = &types.AttributeValueMemberS{Value: events}
-	if _, err := d.client.PutItem(d.t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: out.Item}); err != nil {
+	if _, err := d.client.PutItem(d.t.Context(),
+		&dynamodb.PutItemInput{TableName: &d.table, Item: out.Item}); err != nil {
 		d.t.Fatal(err)
 	}
 }

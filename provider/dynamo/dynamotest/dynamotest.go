@@ -39,7 +39,9 @@ type Cloud struct {
 // Hub returns an empty hub on an existing table, with its own queues. All hooks except Lag are set.
 func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) providertest.Hub {
 	t.Helper()
-	where := dynamo.HubConfig{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where := dynamo.HubConfig{
+		Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{},
+	}
 	create := func(name, suffix string) string {
 		where.DeadLetters[name] = c.CreateQueue(name+"-dead"+suffix, config.Visibility)
 		return c.CreateQueue(name+suffix, config.Visibility)
@@ -52,14 +54,19 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		where.WorkQueues[name] = create(name, "")
 	}
 	if c.Schedules != nil {
-		where.TimerMode, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default", "arn:aws:iam::000000000000:role/schedules"
-		where.TimersARN, where.TimersDeadLettersARN = c.QueueARN(where.TimersURL), c.QueueARN(where.DeadLetters[provider.QueueTimers])
+		where.TimerMode, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default",
+			"arn:aws:iam::000000000000:role/schedules"
+		where.TimersARN, where.TimersDeadLettersARN = c.QueueARN(where.TimersURL),
+			c.QueueARN(where.DeadLetters[provider.QueueTimers])
 	}
 	if c.Bucket != nil {
 		where.PayloadBucket = c.BucketName
 	}
 	faults := &faults{}
-	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules, Bucket: c.Bucket},
+	p, err := dynamo.New(where, dynamo.Clients{
+		Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules,
+		Bucket: c.Bucket,
+	},
 		append([]dynamo.Option{dynamo.WithLogger(slog.New(slog.DiscardHandler))}, c.Options...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +91,8 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	t.Helper()
 	out, err := c.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+		QueueUrl: &url, MaxNumberOfMessages: 10,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +113,9 @@ func (c Cloud) bury(t *testing.T, url string, r *provider.Record) {
 	if strings.HasSuffix(url, ".fifo") {
 		e.MessageGroupId, e.MessageDeduplicationId = &r.Group, &r.ID
 	}
-	out, err := c.Queues.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []sqstypes.SendMessageBatchRequestEntry{e}})
+	out, err := c.Queues.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{
+		QueueUrl: &url, Entries: []sqstypes.SendMessageBatchRequestEntry{e},
+	})
 	if err != nil || len(out.Failed) > 0 {
 		t.Fatal(out, err)
 	}

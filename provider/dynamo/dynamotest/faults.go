@@ -61,9 +61,13 @@ func through[Out any](f *faults, op providertest.Operation, call func() (Out, er
 	var none Out
 	switch f.next(op) {
 	case providertest.Throttled:
-		return none, &smithy.GenericAPIError{Code: "ThrottlingException", Message: "slow down", Fault: smithy.FaultClient}
+		return none, &smithy.GenericAPIError{
+			Code: "ThrottlingException", Message: "slow down", Fault: smithy.FaultClient,
+		}
 	case providertest.Rejected:
-		return none, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient}
+		return none, &smithy.GenericAPIError{
+			Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient,
+		}
 	case providertest.ResponseLost:
 		_, err := call()
 		return none, errors.Join(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, err)
@@ -78,28 +82,50 @@ type faultyTable struct {
 	faults *faults
 }
 
-func (t faultyTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return through(t.faults, providertest.Read, func() (*dynamodb.GetItemOutput, error) { return t.TableAPI.GetItem(ctx, in, opts...) })
+func (t faultyTable) GetItem(
+	ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
+	return through(t.faults, providertest.Read, func() (*dynamodb.GetItemOutput, error) {
+		return t.TableAPI.GetItem(ctx, in, opts...)
+	})
 }
 
-func (t faultyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return through(t.faults, providertest.Read, func() (*dynamodb.QueryOutput, error) { return t.TableAPI.Query(ctx, in, opts...) })
+func (t faultyTable) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
+	return through(t.faults, providertest.Read, func() (*dynamodb.QueryOutput, error) {
+		return t.TableAPI.Query(ctx, in, opts...)
+	})
 }
 
-func (t faultyTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) { return t.TableAPI.PutItem(ctx, in, opts...) })
+func (t faultyTable) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
+	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) {
+		return t.TableAPI.PutItem(ctx, in, opts...)
+	})
 }
 
 // DeleteItem counts as a write.
-func (t faultyTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return through(t.faults, providertest.Write, func() (*dynamodb.DeleteItemOutput, error) { return t.TableAPI.DeleteItem(ctx, in, opts...) })
+func (t faultyTable) DeleteItem(
+	ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.DeleteItemOutput, error) {
+	return through(t.faults, providertest.Write, func() (*dynamodb.DeleteItemOutput, error) {
+		return t.TableAPI.DeleteItem(ctx, in, opts...)
+	})
 }
 
-func (t faultyTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return through(t.faults, providertest.Update, func() (*dynamodb.UpdateItemOutput, error) { return t.TableAPI.UpdateItem(ctx, in, opts...) })
+func (t faultyTable) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	return through(t.faults, providertest.Update, func() (*dynamodb.UpdateItemOutput, error) {
+		return t.TableAPI.UpdateItem(ctx, in, opts...)
+	})
 }
 
-func (t faultyTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (t faultyTable) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	return through(t.faults, providertest.Write, func() (*dynamodb.TransactWriteItemsOutput, error) {
 		// A copy, because the SDK adds its token to the input, and a repetition with the token would never fail the
 		// condition.
@@ -114,19 +140,33 @@ type faultyQueues struct {
 	faults *faults
 }
 
-func (q faultyQueues) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) { return q.QueueAPI.SendMessageBatch(ctx, in, opts...) })
+func (q faultyQueues) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) {
+		return q.QueueAPI.SendMessageBatch(ctx, in, opts...)
+	})
 }
 
-func (q faultyQueues) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	return through(q.faults, providertest.Receive, func() (*sqs.ReceiveMessageOutput, error) { return q.QueueAPI.ReceiveMessage(ctx, in, opts...) })
+func (q faultyQueues) ReceiveMessage(
+	ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options),
+) (*sqs.ReceiveMessageOutput, error) {
+	return through(q.faults, providertest.Receive, func() (*sqs.ReceiveMessageOutput, error) {
+		return q.QueueAPI.ReceiveMessage(ctx, in, opts...)
+	})
 }
 
-func (q faultyQueues) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) { return q.QueueAPI.DeleteMessageBatch(ctx, in, opts...) })
+func (q faultyQueues) DeleteMessageBatch(
+	ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options),
+) (*sqs.DeleteMessageBatchOutput, error) {
+	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) {
+		return q.QueueAPI.DeleteMessageBatch(ctx, in, opts...)
+	})
 }
 
-func (q faultyQueues) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+func (q faultyQueues) ChangeMessageVisibilityBatch(
+	ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options),
+) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	return through(q.faults, providertest.Delay, func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 		return q.QueueAPI.ChangeMessageVisibilityBatch(ctx, in, opts...)
 	})

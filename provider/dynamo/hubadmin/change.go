@@ -37,7 +37,8 @@ func (c *change) tell(note func(uuid string, asked bool) error) error {
 // reverted, another caller changes the mapping.
 func (c *change) late(err error) error {
 	_, throttled := errors.AsType[*lambdatypes.TooManyRequestsException](c.refused)
-	if undone := c.asked && (c.state == stateEnabled || c.state == stateDisabled); undone || c.refused != nil && !throttled {
+	if undone := c.asked && (c.state == stateEnabled || c.state == stateDisabled); undone ||
+		c.refused != nil && !throttled {
 		err = errors.Join(errMeanwhile, err)
 	}
 	return fmt.Errorf("hubadmin: mapping %s is %s: %w", c.uuid, c.state, errors.Join(err, c.refused))
@@ -46,7 +47,9 @@ func (c *change) late(err error) error {
 // setAll enables or disables mappings concurrently, and waits until all have the final state. It calls note for each
 // mapping as soon as its state changes, and stops if note returns an error. asked is true if this call changed the
 // state. A mapping that fails does not delay the others.
-func (h *Admin) setAll(ctx context.Context, mappings []Mapping, enabled bool, note func(uuid string, asked bool) error) error {
+func (h *Admin) setAll(
+	ctx context.Context, mappings []Mapping, enabled bool, note func(uuid string, asked bool) error,
+) error {
 	way, end := stateDisabling, stateDisabled
 	if enabled {
 		way, end = stateEnabling, stateEnabled

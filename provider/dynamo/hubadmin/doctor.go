@@ -21,9 +21,15 @@ import (
 
 // DescribeAPI contains the DynamoDB operations that Check calls. *dynamodb.Client implements it.
 type DescribeAPI interface {
-	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
-	DescribeContinuousBackups(ctx context.Context, in *dynamodb.DescribeContinuousBackupsInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
+	DescribeTable(
+		ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(
+		ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTimeToLiveOutput, error)
+	DescribeContinuousBackups(
+		ctx context.Context, in *dynamodb.DescribeContinuousBackupsInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeContinuousBackupsOutput, error)
 }
 
 // Finding is a problem of a hub, or a resource that could not be read.
@@ -77,7 +83,10 @@ func (x *examination) wrong(of, what, leadsTo, do string) {
 
 func (x *examination) unread(of string, err error) {
 	x.findings = append(x.findings,
-		Finding{Unverified: true, Resource: of, Problem: err.Error(), Fix: "repeat with a role that has permission to read it"})
+		Finding{
+			Unverified: true, Resource: of, Problem: err.Error(),
+			Fix: "repeat with a role that has permission to read it",
+		})
 }
 
 // Check checks the hub's deployment and returns its problems and the resources that could not be read. It changes
@@ -138,18 +147,22 @@ func (x *examination) backups(ctx context.Context) {
 	switch {
 	case err != nil:
 		x.unread(of, err)
-	case ttl.TimeToLiveDescription == nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *ttl.TimeToLiveDescription.AttributeName != ttlAttribute:
+	case ttl.TimeToLiveDescription == nil ||
+		ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled ||
+		*ttl.TimeToLiveDescription.AttributeName != ttlAttribute:
 		x.wrong(of, "TTL on the attribute "+ttlAttribute+" is off",
 			"tombstones, crash markers and other temporary items are never deleted, and cost storage",
 			"enable TTL on the attribute "+ttlAttribute+" (a restored table has it off)")
 	}
-	backups, err := x.Describe.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.Config.Table})
+	backups, err := x.Describe.DescribeContinuousBackups(ctx,
+		&dynamodb.DescribeContinuousBackupsInput{TableName: &x.Config.Table})
 	if err != nil {
 		x.unread(of, err)
 		return
 	}
 	d := backups.ContinuousBackupsDescription
-	if d == nil || d.PointInTimeRecoveryDescription == nil || d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
+	if d == nil || d.PointInTimeRecoveryDescription == nil ||
+		d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
 		x.wrong(of, "point-in-time recovery is off", "deleted data cannot be restored",
 			"enable point-in-time recovery (a restored table has it off)")
 	}
@@ -174,7 +187,8 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 		}
 		x.wrong(of, fmt.Sprintf("the queue type is %s instead of %s", is, want), typeImpact(fifo), redeploy)
 	}
-	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil && time.Duration(seconds)*time.Second < leastRetention {
+	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil &&
+		time.Duration(seconds)*time.Second < leastRetention {
 		x.wrong(of,
 			fmt.Sprintf("the message retention is %d seconds instead of %.0f", seconds, leastRetention.Seconds()),
 			"an outage of that length loses messages", redeploy)
@@ -215,7 +229,8 @@ func (x *examination) messageSize(of string, attributes map[string]string) {
 func (x *examination) deadLetters(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(x.Config.DeadLetters)) {
 		of := "dead letters of " + name
-		attributes, err := x.attributes(ctx, x.Config.DeadLetters[name], sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+		attributes, err := x.attributes(ctx, x.Config.DeadLetters[name],
+			sqstypes.QueueAttributeNameApproximateNumberOfMessages,
 			sqstypes.QueueAttributeNameMaximumMessageSize)
 		if err != nil {
 			x.unread(of, err)

@@ -79,7 +79,10 @@ func (x *examination) builds(ctx context.Context) {
 	unknown := map[string]int{}
 	limited, stop := context.WithTimeout(ctx, livingLookFor)
 	defer stop()
-	for _, status := range []provider.RuntimeStatus{provider.StatusRunning, provider.StatusPending, provider.StatusBlocked, provider.StatusPaused, provider.StatusCancelling} {
+	for _, status := range []provider.RuntimeStatus{
+		provider.StatusRunning, provider.StatusPending, provider.StatusBlocked, provider.StatusPaused,
+		provider.StatusCancelling,
+	} {
 		err := x.living(limited, status, func(in *provider.Instance) {
 			if !knows(&build, in.Name, in.Version) {
 				unknown[fmt.Sprintf("%q version %q", in.Name, in.Version)]++
@@ -88,8 +91,9 @@ func (x *examination) builds(ctx context.Context) {
 		if limited.Err() != nil && ctx.Err() == nil {
 			x.findings = append(x.findings, Finding{
 				Unverified: true, Resource: livingOf,
-				Problem: fmt.Sprintf("the hub has too many ended instances to find the others within %v", livingLookFor),
-				Fix:     "run perdure versions, which counts running instances by orchestration and version",
+				Problem: fmt.Sprintf("the hub has too many ended instances to find the others within %v",
+					livingLookFor),
+				Fix: "run perdure versions, which counts running instances by orchestration and version",
 			})
 			break
 		}
@@ -108,7 +112,9 @@ func (x *examination) builds(ctx context.Context) {
 }
 
 // living calls look with the latest instances of a status. A page can be empty and still have a cursor.
-func (x *examination) living(ctx context.Context, status provider.RuntimeStatus, look func(in *provider.Instance)) error {
+func (x *examination) living(
+	ctx context.Context, status provider.RuntimeStatus, look func(in *provider.Instance),
+) error {
 	q := provider.ListQuery{Status: status, Limit: livingLookedAt}
 	for {
 		page, err := x.Instances.ListInstances(ctx, q)

@@ -9,7 +9,9 @@ import (
 
 // AccountAPI contains the Lambda operation with which Check reads the account's quota. *lambda.Client implements it.
 type AccountAPI interface {
-	GetAccountSettings(ctx context.Context, in *lambda.GetAccountSettingsInput, opts ...func(*lambda.Options)) (*lambda.GetAccountSettingsOutput, error)
+	GetAccountSettings(
+		ctx context.Context, in *lambda.GetAccountSettingsInput, opts ...func(*lambda.Options),
+	) (*lambda.GetAccountSettingsOutput, error)
 }
 
 // enoughConcurrency is the unreserved concurrency that Lambda guarantees in an account with the default quota of

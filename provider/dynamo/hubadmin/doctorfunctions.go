@@ -32,7 +32,8 @@ func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 		}
 		seen[m.functionARN] = true
 		of := "function " + m.Function
-		c, err := x.Functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &m.functionARN})
+		c, err := x.Functions.GetFunctionConfiguration(ctx,
+			&lambda.GetFunctionConfigurationInput{FunctionName: &m.functionARN})
 		if err != nil {
 			x.unread(of, err)
 			continue
@@ -57,7 +58,10 @@ func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfi
 	if c.Environment == nil {
 		return
 	}
-	for name, want := range map[string]string{"PERDURE_HUB": x.Config.Name, "PERDURE_TABLE": x.Config.Table, "PERDURE_INBOX_URL": x.Config.InboxURL, "PERDURE_PAYLOAD_BUCKET": x.Config.PayloadBucket} {
+	for name, want := range map[string]string{
+		"PERDURE_HUB": x.Config.Name, "PERDURE_TABLE": x.Config.Table, "PERDURE_INBOX_URL": x.Config.InboxURL,
+		"PERDURE_PAYLOAD_BUCKET": x.Config.PayloadBucket,
+	} {
 		if is, set := c.Environment.Variables[name]; set && is != want {
 			x.wrong(of, fmt.Sprintf("%s is %q instead of %q", name, is, want),
 				"the function reads and writes the resources of another hub", redeploy)
@@ -67,7 +71,8 @@ func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfi
 
 // limits checks settings that prevent a function from running.
 func (x *examination) limits(ctx context.Context, of, function string) {
-	concurrency, err := x.Functions.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &function})
+	concurrency, err := x.Functions.GetFunctionConcurrency(ctx,
+		&lambda.GetFunctionConcurrencyInput{FunctionName: &function})
 	switch {
 	case err != nil:
 		x.unread("reserved concurrency of "+of, err)
@@ -75,7 +80,8 @@ func (x *examination) limits(ctx context.Context, of, function string) {
 		x.wrong(of, "the reserved concurrency is 0", "the function does not run, and its messages wait",
 			"run aws lambda delete-function-concurrency"+orRedeploy)
 	}
-	recursion, err := x.Functions.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &function})
+	recursion, err := x.Functions.GetFunctionRecursionConfig(ctx,
+		&lambda.GetFunctionRecursionConfigInput{FunctionName: &function})
 	switch {
 	case err != nil:
 		x.unread("recursive loop detection of "+of, err)
@@ -96,8 +102,13 @@ type right struct {
 
 // rights returns the permissions that the function of a queue requires.
 func (x *examination) rights(queue string) []right {
-	table := right{x.tableARN, []string{"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"}}
-	own := right{x.arns[queue], []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"}}
+	table := right{
+		x.tableARN, []string{"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+	}
+	own := right{
+		x.arns[queue],
+		[]string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"},
+	}
 	inbox := right{x.arns[provider.QueueInbox], []string{sendMessage}}
 	needed := []right{table, own, inbox}
 	switch queue {
@@ -124,7 +135,9 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 		if r.resource == "" {
 			continue // it could not be read, which is reported already
 		}
-		out, err := x.Roles.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &role, ActionNames: r.actions, ResourceArns: []string{r.resource}})
+		out, err := x.Roles.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+			PolicySourceArn: &role, ActionNames: r.actions, ResourceArns: []string{r.resource},
+		})
 		if err != nil {
 			x.unread("role of "+of, err)
 			return

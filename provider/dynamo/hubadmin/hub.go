@@ -24,35 +24,59 @@ import (
 
 // LambdaAPI contains the Lambda operations for event source mappings. *lambda.Client implements it.
 type LambdaAPI interface {
-	ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
-	GetEventSourceMapping(ctx context.Context, in *lambda.GetEventSourceMappingInput, opts ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error)
-	UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, opts ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
+	ListEventSourceMappings(
+		ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options),
+	) (*lambda.ListEventSourceMappingsOutput, error)
+	GetEventSourceMapping(
+		ctx context.Context, in *lambda.GetEventSourceMappingInput, opts ...func(*lambda.Options),
+	) (*lambda.GetEventSourceMappingOutput, error)
+	UpdateEventSourceMapping(
+		ctx context.Context, in *lambda.UpdateEventSourceMappingInput, opts ...func(*lambda.Options),
+	) (*lambda.UpdateEventSourceMappingOutput, error)
 }
 
 // FunctionsAPI contains the Lambda operations with which Check checks functions. *lambda.Client implements it.
 type FunctionsAPI interface {
-	GetFunctionConfiguration(ctx context.Context, in *lambda.GetFunctionConfigurationInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
-	GetFunctionConcurrency(ctx context.Context, in *lambda.GetFunctionConcurrencyInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
-	GetFunctionRecursionConfig(ctx context.Context, in *lambda.GetFunctionRecursionConfigInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
+	GetFunctionConfiguration(
+		ctx context.Context, in *lambda.GetFunctionConfigurationInput, opts ...func(*lambda.Options),
+	) (*lambda.GetFunctionConfigurationOutput, error)
+	GetFunctionConcurrency(
+		ctx context.Context, in *lambda.GetFunctionConcurrencyInput, opts ...func(*lambda.Options),
+	) (*lambda.GetFunctionConcurrencyOutput, error)
+	GetFunctionRecursionConfig(
+		ctx context.Context, in *lambda.GetFunctionRecursionConfigInput, opts ...func(*lambda.Options),
+	) (*lambda.GetFunctionRecursionConfigOutput, error)
 }
 
 // IAMAPI contains the IAM operation with which Check checks roles. *iam.Client implements it.
 type IAMAPI interface {
-	SimulatePrincipalPolicy(ctx context.Context, in *iam.SimulatePrincipalPolicyInput, opts ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
+	SimulatePrincipalPolicy(
+		ctx context.Context, in *iam.SimulatePrincipalPolicyInput, opts ...func(*iam.Options),
+	) (*iam.SimulatePrincipalPolicyOutput, error)
 }
 
 // SchedulerAPI contains the EventBridge Scheduler operation with which Check checks the schedule group.
 // *scheduler.Client implements it.
 type SchedulerAPI interface {
-	GetScheduleGroup(ctx context.Context, in *scheduler.GetScheduleGroupInput, opts ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error)
+	GetScheduleGroup(
+		ctx context.Context, in *scheduler.GetScheduleGroupInput, opts ...func(*scheduler.Options),
+	) (*scheduler.GetScheduleGroupOutput, error)
 }
 
 // EventBridgeAPI contains the EventBridge operations for the sweeper's rule. *eventbridge.Client implements it.
 type EventBridgeAPI interface {
-	ListRuleNamesByTarget(ctx context.Context, in *eventbridge.ListRuleNamesByTargetInput, opts ...func(*eventbridge.Options)) (*eventbridge.ListRuleNamesByTargetOutput, error)
-	DescribeRule(ctx context.Context, in *eventbridge.DescribeRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error)
-	EnableRule(ctx context.Context, in *eventbridge.EnableRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.EnableRuleOutput, error)
-	DisableRule(ctx context.Context, in *eventbridge.DisableRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DisableRuleOutput, error)
+	ListRuleNamesByTarget(
+		ctx context.Context, in *eventbridge.ListRuleNamesByTargetInput, opts ...func(*eventbridge.Options),
+	) (*eventbridge.ListRuleNamesByTargetOutput, error)
+	DescribeRule(
+		ctx context.Context, in *eventbridge.DescribeRuleInput, opts ...func(*eventbridge.Options),
+	) (*eventbridge.DescribeRuleOutput, error)
+	EnableRule(
+		ctx context.Context, in *eventbridge.EnableRuleInput, opts ...func(*eventbridge.Options),
+	) (*eventbridge.EnableRuleOutput, error)
+	DisableRule(
+		ctx context.Context, in *eventbridge.DisableRuleInput, opts ...func(*eventbridge.Options),
+	) (*eventbridge.DisableRuleOutput, error)
 }
 
 // Admin is a deployed hub with the clients to operate it. Open sets all fields.
@@ -105,7 +129,8 @@ func Open(ctx context.Context, hub string) (*Admin, error) {
 	}
 	table, functions := dynamodb.NewFromConfig(cfg), lambda.NewFromConfig(cfg)
 	return &Admin{
-		Config: p.Config(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Account: functions,
+		Config: p.Config(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg),
+		Schedules: scheduler.NewFromConfig(cfg), Account: functions,
 		Lambda: functions, Events: eventbridge.NewFromConfig(cfg), Table: table, Describe: table,
 		ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Config().Table) },
 		Now:        time.Now, //nolint:forbidigo // Examine checks this clock

@@ -71,8 +71,10 @@ func (h *Admin) Mappings(ctx context.Context) ([]Mapping, error) {
 			for i := range out.EventSourceMappings {
 				m := &out.EventSourceMappings[i]
 				all = append(all, Mapping{
-					Queue: name, UUID: aws.ToString(m.UUID), Function: functionName(aws.ToString(m.FunctionArn)), State: aws.ToString(m.State),
-					functionARN: aws.ToString(m.FunctionArn), modified: modified(m.LastModified), shape: shapeOf(m), concurrency: maximumConcurrency(m),
+					Queue: name, UUID: aws.ToString(m.UUID), Function: functionName(aws.ToString(m.FunctionArn)),
+					State:       aws.ToString(m.State),
+					functionARN: aws.ToString(m.FunctionArn), modified: modified(m.LastModified), shape: shapeOf(m),
+					concurrency: maximumConcurrency(m),
 				})
 			}
 			if in.Marker = out.NextMarker; in.Marker == nil {
@@ -101,7 +103,8 @@ func unqualified(arn string) string {
 
 // shapeOf returns the settings of a mapping that a deployment can change. Enabling and disabling do not change them.
 func shapeOf(m *lambdatypes.EventSourceMappingConfiguration) string {
-	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize), aws.ToInt32(m.MaximumBatchingWindowInSeconds), maximumConcurrency(m))
+	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize),
+		aws.ToInt32(m.MaximumBatchingWindowInSeconds), maximumConcurrency(m))
 }
 
 func maximumConcurrency(m *lambdatypes.EventSourceMappingConfiguration) int32 {
@@ -185,7 +188,9 @@ func (h *Admin) ask(ctx context.Context, uuid string, enabled bool) error {
 	case isRule:
 		_, err = h.Events.DisableRule(ctx, &eventbridge.DisableRuleInput{Name: &name})
 	default:
-		_, err = h.Lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: &uuid, Enabled: &enabled})
+		_, err = h.Lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{
+			UUID: &uuid, Enabled: &enabled,
+		})
 	}
 	return err
 }
@@ -195,7 +200,9 @@ func (h *Admin) arnOf(ctx context.Context, url string) (string, error) {
 	return attributes[string(sqstypes.QueueAttributeNameQueueArn)], err
 }
 
-func (h *Admin) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
+func (h *Admin) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (
+	map[string]string, error,
+) {
 	out, err := h.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 	if err != nil {
 		return nil, fmt.Errorf("hubadmin: read attributes of queue %s: %w", url, err)

@@ -54,7 +54,9 @@ func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 // readPaused reads the item with strong consistency.
 func (h *Admin) readPaused(ctx context.Context) (paused, error) {
 	p := paused{uuids: map[string]bool{}}
-	out, err := h.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &h.Config.Table, Key: pausedKey(), ConsistentRead: aws.Bool(true)})
+	out, err := h.Table.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &h.Config.Table, Key: pausedKey(), ConsistentRead: aws.Bool(true),
+	})
 	if err != nil {
 		return p, fmt.Errorf("hubadmin: hub %q: read pause record: %w", h.Config.Name, err)
 	}
@@ -141,7 +143,9 @@ func (h *Admin) forget(ctx context.Context, p *paused, uuids ...string) error {
 	return h.unlessPaused(ctx, p, "DELETE paused :uuids", uuids, nil)
 }
 
-func (h *Admin) unlessPaused(ctx context.Context, p *paused, update string, uuids []string, values map[string]types.AttributeValue) error {
+func (h *Admin) unlessPaused(
+	ctx context.Context, p *paused, update string, uuids []string, values map[string]types.AttributeValue,
+) error {
 	if p.last == nil {
 		return h.update(ctx, update, "attribute_not_exists(lastPause)", uuids, values)
 	}
@@ -153,8 +157,12 @@ func (h *Admin) unlessPaused(ctx context.Context, p *paused, update string, uuid
 }
 
 // update changes the item. It sets the values :pause, a new identifier, and :uuids if the expression uses them.
-func (h *Admin) update(ctx context.Context, update, condition string, uuids []string, values map[string]types.AttributeValue) error {
-	in := &dynamodb.UpdateItemInput{TableName: &h.Config.Table, Key: pausedKey(), UpdateExpression: &update, ExpressionAttributeValues: values}
+func (h *Admin) update(
+	ctx context.Context, update, condition string, uuids []string, values map[string]types.AttributeValue,
+) error {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &h.Config.Table, Key: pausedKey(), UpdateExpression: &update, ExpressionAttributeValues: values,
+	}
 	if in.ExpressionAttributeValues == nil {
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{}
 	}

@@ -1,6 +1,5 @@
-// Package app is the application of the end-to-end tests: the examples, the engine's scenarios, and orchestrations that give a test time
-// to do harm.
-// Its functions/ are built and deployed as a user's own would be.
+// Package app is the application of the end-to-end tests: the examples, the engine's scenarios, and orchestrations that
+// give a test time to do harm. Its functions/ are built and deployed as a user's own would be.
 package app
 
 import (
@@ -23,7 +22,8 @@ type Naps struct {
 	Each  time.Duration
 }
 
-// Registry holds the examples and the orchestrations of the tests. The hub is what activities hold; a process that runs none needs none.
+// Registry holds the examples and the orchestrations of the tests. The hub is what activities hold; a process that runs
+// none needs none.
 func Registry(hub *client.Client) *perdure.Registry {
 	r := examples.Registry()
 	perdure.AddActivity(r, "nap", nap)
@@ -79,7 +79,8 @@ type Relieved struct {
 
 func standsBy(ctx context.Context, w Watch) (Relieved, error) {
 	i := perdure.ActivityInfoFrom(ctx)
-	if err := os.WriteFile(filepath.Join(w.Folder, fmt.Sprintf("%s-%d", i.InstanceID, w.Number)), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.Folder, fmt.Sprintf("%s-%d", i.InstanceID, w.Number)), nil,
+		0o600); err != nil {
 		return Relieved{}, err
 	}
 	<-ctx.Done()

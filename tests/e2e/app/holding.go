@@ -22,7 +22,8 @@ const (
 // held is the file that is locked while something holds: the lock ends with the process, however that ends.
 const held = "held"
 
-// holding has an activity hold a folder until it is cancelled, and undoes that. Its custom status is how the activity ended.
+// holding has an activity hold a folder until it is cancelled, and undoes that. Its custom status is how the activity
+// ended.
 func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err error) {
 	h := perdure.CallActivity(ctx, holds, folder, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
@@ -37,8 +38,8 @@ func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err er
 	return h.Await(ctx)
 }
 
-// holds keeps a folder locked until it is cancelled, and then for the whole of its grace, and longer. One that cannot go on in its process
-// lets go: it is begun again.
+// holds keeps a folder locked until it is cancelled, and then for the whole of its grace, and longer. One that cannot
+// go on in its process lets go: it is begun again.
 func holds(ctx context.Context, folder string) (string, error) {
 	f, err := lock(folder)
 	if err != nil {
@@ -70,7 +71,8 @@ func letsGo(_ context.Context, folder string) (string, error) {
 }
 
 func lock(folder string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(folder, held), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a test's own folder
+	f, err := os.OpenFile(filepath.Join(folder, held), os.O_CREATE|os.O_RDWR,
+		0o600) //nolint:gosec // a test's own folder
 	if err != nil {
 		return nil, err
 	}

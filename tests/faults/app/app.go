@@ -1,4 +1,5 @@
-// Package app is the application that the tests of faults deploy. A variable of a function's environment makes it faulty.
+// Package app is the application that the tests of faults deploy. A variable of a function's environment makes it
+// faulty.
 package app
 
 import (

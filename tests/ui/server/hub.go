@@ -61,7 +61,9 @@ func (h *hub) fill() {
 		h.now = end.Add(-time.Duration(instances-n) * 37 * time.Second)
 		h.common(n)
 	}
-	for i, story := range []func(end time.Time){h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting, h.order} {
+	for i, story := range []func(end time.Time){
+		h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting, h.order,
+	} {
 		h.now = end.Add(-time.Duration(stories-i) * time.Second)
 		story(end)
 	}
@@ -73,7 +75,8 @@ func (h *hub) start(id, name, version string, ago time.Duration, tags map[string
 	now := h.now
 	h.now = now.Add(-ago)
 	in, err := h.StartOrchestration(context.Background(), provider.Start{
-		InstanceID: id, Name: name, Version: version, StartID: "start of " + id, Input: history.Payload(input), Tags: tags, RequestedBy: alice,
+		InstanceID: id, Name: name, Version: version, StartID: "start of " + id, Input: history.Payload(input),
+		Tags: tags, RequestedBy: alice,
 	})
 	h.now = now
 	if err != nil {
@@ -86,18 +89,28 @@ func (h *hub) start(id, name, version string, ago time.Duration, tags map[string
 func (h *hub) common(n int) {
 	names := []string{fulfil, "charge", ship, "report"}
 	id := fmt.Sprintf("order-%05d", n)
-	h.start(id, names[n%len(names)], v100, 0, map[string]string{customer: strconv.Itoa(n % 97), region: []string{"eu", "us", "ap"}[n%3]}, fmt.Sprintf(`{"order":%d}`, n))
+	h.start(id, names[n%len(names)], v100, 0,
+		map[string]string{customer: strconv.Itoa(n % 97), region: []string{"eu", "us", "ap"}[n%3]},
+		fmt.Sprintf(`{"order":%d}`, n))
 	at := h.now.Add(120 * time.Millisecond)
 	took := time.Duration(n%50+1) * 311 * time.Millisecond
 	h.Append(id, history.Event{Kind: history.TurnStarted, Time: at, Version: []string{v100, v110}[n%2], BuildID: "b7"})
 	switch {
 	case n%23 == 0:
-		h.Append(id, history.Event{Kind: history.OrchestrationFailed, Time: at.Add(took), Error: &history.Failure{Type: "DeclinedError", Message: "the card was declined"}})
+		h.Append(id, history.Event{
+			Kind: history.OrchestrationFailed, Time: at.Add(took),
+			Error: &history.Failure{Type: "DeclinedError", Message: "the card was declined"},
+		})
 	case n%31 == 0:
-		h.Append(id, history.Event{Kind: history.OrchestrationCancelled, Time: at.Add(took), Reason: "requested", Message: "the customer asked"})
+		h.Append(id, history.Event{
+			Kind: history.OrchestrationCancelled, Time: at.Add(took), Reason: "requested",
+			Message: "the customer asked",
+		})
 	case n%97 == 0:
 	default:
-		h.Append(id, history.Event{Kind: history.OrchestrationCompleted, Time: at.Add(took), Output: history.Payload(`{"ok":true}`)})
+		h.Append(id, history.Event{
+			Kind: history.OrchestrationCompleted, Time: at.Add(took), Output: history.Payload(`{"ok":true}`),
+		})
 	}
 }
 
@@ -120,8 +133,14 @@ func (h *hub) large(end time.Time) {
 	s.at(200*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: "2.0.0", BuildID: "b7"})
 	for n := int64(0); 2*n+2 < events; n++ {
 		at := time.Second + time.Duration(n)*800*time.Millisecond
-		s.at(at, history.Event{Kind: history.ActivityScheduled, Name: "copyFile", Queue: defaultQueue, Input: history.Payload(fmt.Sprintf(`{"file":"part-%05d.csv"}`, n))})
-		s.at(at+time.Duration(n%7+1)*90*time.Millisecond, history.Event{Kind: history.ActivityCompleted, SourceEventID: 2*n + 3, Attempt: 1, Result: history.Payload(`{"rows":1200}`)})
+		s.at(at, history.Event{
+			Kind: history.ActivityScheduled, Name: "copyFile", Queue: defaultQueue,
+			Input: history.Payload(fmt.Sprintf(`{"file":"part-%05d.csv"}`, n)),
+		})
+		s.at(at+time.Duration(n%7+1)*90*time.Millisecond, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: 2*n + 3, Attempt: 1,
+			Result: history.Payload(`{"rows":1200}`),
+		})
 	}
 }
 
@@ -149,11 +168,20 @@ func (h *hub) failed(end time.Time) {
 	const id = "charge-31"
 	h.start(id, "charge", v110, 3*time.Minute, nil, `{"amount":3100}`)
 	s := script{h, id, end.Add(-3 * time.Minute)}
-	why := &history.Failure{Type: "DeclinedError", Message: "the card was declined", NonRetryable: true, Cause: &history.Failure{Type: "error", Message: "bank: code 51"}}
+	why := &history.Failure{
+		Type: "DeclinedError", Message: "the card was declined", NonRetryable: true,
+		Cause: &history.Failure{Type: "error", Message: "bank: code 51"},
+	}
 	s.at(80*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v110, BuildID: "b7"})
-	s.at(80*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000}})
+	s.at(80*time.Millisecond, history.Event{
+		Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments,
+		Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000},
+	})
 	s.at(40*time.Second, history.Event{Kind: history.ActivityFailed, SourceEventID: 3, Attempt: 3, Error: why})
-	s.at(40*time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "ActivityError", Message: `activity chargeCard failed`, Cause: why}})
+	s.at(40*time.Second, history.Event{
+		Kind:  history.OrchestrationFailed,
+		Error: &history.Failure{Type: "ActivityError", Message: `activity chargeCard failed`, Cause: why},
+	})
 }
 
 func (h *hub) terminated(end time.Time) {
@@ -161,7 +189,9 @@ func (h *hub) terminated(end time.Time) {
 	h.start(id, "report", v100, time.Hour, map[string]string{region: "us"}, `{}`)
 	s := script{h, id, end.Add(-time.Hour)}
 	s.at(time.Second, history.Event{Kind: history.TurnStarted, Version: v100, BuildID: "b7"})
-	s.at(9*time.Minute, history.Event{Kind: history.OrchestrationTerminated, Message: "not needed any more", RequestedBy: alice})
+	s.at(9*time.Minute, history.Event{
+		Kind: history.OrchestrationTerminated, Message: "not needed any more", RequestedBy: alice,
+	})
 }
 
 func (h *hub) blocked(end time.Time) {
@@ -169,15 +199,30 @@ func (h *hub) blocked(end time.Time) {
 	h.start(id, fulfil, v120, 20*time.Minute, nil, `{"order":9}`)
 	s := script{h, id, end.Add(-20 * time.Minute)}
 	s.at(90*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v120, BuildID: "b7"})
-	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: "reserveStock", Queue: defaultQueue, Input: history.Payload(`{"sku":"tamper","quantity":1}`)})
-	s.at(800*time.Millisecond, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`"r-1"`)})
+	s.at(90*time.Millisecond, history.Event{
+		Kind: history.ActivityScheduled, Name: "reserveStock", Queue: defaultQueue,
+		Input: history.Payload(`{"sku":"tamper","quantity":1}`),
+	})
+	s.at(800*time.Millisecond, history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`"r-1"`),
+	})
 	s.at(900*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v120, BuildID: "b7"})
-	s.at(900*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":1200}`)})
-	parked := history.Event{Kind: history.ActivityCompleted, ID: 7, Time: s.from.Add(2 * time.Minute), SourceEventID: 6, Attempt: 1, Result: history.Payload(`"c-1"`)}
-	s.at(2*time.Minute, history.Event{Kind: history.InputsParked, BuildID: "b8", Inputs: []history.Event{parked}, Error: &history.Failure{
-		Type: history.TypeNondeterminism, Message: "the code does not match the history", EventID: 6,
-		Expected: "ActivityScheduled \"chargeCard\"\n  queue payments\n  input {\"amount\":1200}", Got: "ActivityScheduled \"authoriseCard\"\n  queue payments\n  input {\"amount\":1200}",
-	}})
+	s.at(900*time.Millisecond, history.Event{
+		Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":1200}`),
+	})
+	parked := history.Event{
+		Kind: history.ActivityCompleted, ID: 7, Time: s.from.Add(2 * time.Minute), SourceEventID: 6, Attempt: 1,
+		Result: history.Payload(`"c-1"`),
+	}
+	s.at(2*time.Minute,
+		history.Event{
+			Kind: history.InputsParked, BuildID: "b8", Inputs: []history.Event{parked},
+			Error: &history.Failure{
+				Type: history.TypeNondeterminism, Message: "the code does not match the history", EventID: 6,
+				Expected: "ActivityScheduled \"chargeCard\"\n  queue payments\n  input {\"amount\":1200}",
+				Got:      "ActivityScheduled \"authoriseCard\"\n  queue payments\n  input {\"amount\":1200}",
+			},
+		})
 }
 
 func (h *hub) paused(end time.Time) {
@@ -185,11 +230,24 @@ func (h *hub) paused(end time.Time) {
 	h.start(id, fulfil, v110, 30*time.Minute, map[string]string{customer: "10"}, `{"order":10}`)
 	s := script{h, id, end.Add(-30 * time.Minute)}
 	s.at(90*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v110, BuildID: "b7"})
-	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":900}`)})
-	s.at(5*time.Minute, history.Event{Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "1", RequestedBy: alice, Message: "the carrier asks to wait"})
-	s.at(7*time.Minute, history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2", RequestedBy: alice})
-	s.at(20*time.Minute, history.Event{Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "3", RequestedBy: alice, Message: "the carrier asks to wait once more"})
-	parked := history.Event{Kind: history.ActivityCompleted, ID: 8, Time: s.from.Add(21 * time.Minute), SourceEventID: 3, Attempt: 1, Result: history.Payload(`"c-1"`)}
+	s.at(90*time.Millisecond, history.Event{
+		Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":900}`),
+	})
+	s.at(5*time.Minute, history.Event{
+		Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "1", RequestedBy: alice,
+		Message: "the carrier asks to wait",
+	})
+	s.at(7*time.Minute, history.Event{
+		Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2", RequestedBy: alice,
+	})
+	s.at(20*time.Minute, history.Event{
+		Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "3", RequestedBy: alice,
+		Message: "the carrier asks to wait once more",
+	})
+	parked := history.Event{
+		Kind: history.ActivityCompleted, ID: 8, Time: s.from.Add(21 * time.Minute), SourceEventID: 3, Attempt: 1,
+		Result: history.Payload(`"c-1"`),
+	}
 	s.at(21*time.Minute, history.Event{Kind: history.InputsParked, Inputs: []history.Event{parked}})
 }
 
@@ -198,10 +256,14 @@ func (h *hub) waiting(end time.Time) {
 	x := h.start(id, fulfil, v110, 12*time.Minute, map[string]string{customer: "8"}, `{"order":8}`)
 	s := script{h, id, end.Add(-12 * time.Minute)}
 	s.at(90*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v110, BuildID: "b7"})
-	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Retry: &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 300_000}})
+	s.at(90*time.Millisecond, history.Event{
+		Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments,
+		Retry: &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 300_000},
+	})
 	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: "printLabel", Queue: "printers"})
 	h.Retry(x, provider.ActivityRetry{
-		ActivityID: 3, Attempt: 5, At: end.Add(4 * time.Minute), FailedAt: end.Add(-30 * time.Second), Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
+		ActivityID: 3, Attempt: 5, At: end.Add(4 * time.Minute), FailedAt: end.Add(-30 * time.Second),
+		Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
 	})
 	h.Work(map[string]time.Time{payments: end, defaultQueue: end})
 }
@@ -209,55 +271,107 @@ func (h *hub) waiting(end time.Time) {
 // order starts an instance whose history has most kinds of events.
 func (h *hub) order(end time.Time) {
 	const id, long = "order-7", 25*time.Hour + 52*time.Second
-	x := h.start(id, fulfil, v110, long, map[string]string{customer: "7", region: "eu"}, `{"order":7,"lines":[{"sku":"knock-box","quantity":2},{"sku":"tamper","quantity":1}],"express":true}`)
+	x := h.start(id, fulfil, v110, long, map[string]string{customer: "7", region: "eu"},
+		`{"order":7,"lines":[{"sku":"knock-box","quantity":2},{"sku":"tamper","quantity":1}],"express":true}`)
 	s := script{h, id, end.Add(-long)}
 	turn := func(at time.Duration) {
 		s.at(at, history.Event{Kind: history.TurnStarted, Version: v110, BuildID: "b7"})
 	}
 	activity := func(at time.Duration, name, queue, input string) {
-		s.at(at, history.Event{Kind: history.ActivityScheduled, Name: name, Queue: queue, Input: history.Payload(input)})
+		s.at(at, history.Event{
+			Kind: history.ActivityScheduled, Name: name, Queue: queue, Input: history.Payload(input),
+		})
 	}
 	done := func(at time.Duration, of int64, attempt int, result string) {
-		s.at(at, history.Event{Kind: history.ActivityCompleted, SourceEventID: of, Attempt: attempt, Result: history.Payload(result)})
+		s.at(at, history.Event{
+			Kind: history.ActivityCompleted, SourceEventID: of, Attempt: attempt, Result: history.Payload(result),
+		})
 	}
-	turn(140 * time.Millisecond)                                                                                                                                                                                   // 2
-	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"knock-box","quantity":2}`)                                                                                                               // 3
-	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"tamper","quantity":1}`)                                                                                                                  // 4
-	activity(140*time.Millisecond, "quoteFast", payments, `{"carrier":"swift"}`)                                                                                                                                   // 5
-	activity(140*time.Millisecond, "quoteSlow", payments, `{"carrier":"barge"}`)                                                                                                                                   // 6
-	activity(140*time.Millisecond, "quoteOther", payments, `{"carrier":"mule"}`)                                                                                                                                   // 7
-	done(900*time.Millisecond, 3, 1, `"r-1"`)                                                                                                                                                                      // 8
-	done(4*time.Second, 4, 3, `"r-2"`)                                                                                                                                                                             // 9
-	done(6*time.Second, 5, 1, `{"price":12.5}`)                                                                                                                                                                    // 10
-	turn(6*time.Second + 100*time.Millisecond)                                                                                                                                                                     // 11
-	s.at(6100*time.Millisecond, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "select_loser", RequestedBy: history.RequestedByOrchestration}) // 12
+	turn(140 * time.Millisecond) // 2
+	activity(140*time.Millisecond, "reserveStock", defaultQueue,
+		`{"sku":"knock-box","quantity":2}`) // 3
+	activity(140*time.Millisecond, "reserveStock", defaultQueue,
+		`{"sku":"tamper","quantity":1}`) // 4
+	activity(140*time.Millisecond, "quoteFast", payments,
+		`{"carrier":"swift"}`) // 5
+	activity(140*time.Millisecond, "quoteSlow", payments,
+		`{"carrier":"barge"}`) // 6
+	activity(140*time.Millisecond, "quoteOther", payments,
+		`{"carrier":"mule"}`) // 7
+	done(900*time.Millisecond, 3, 1,
+		`"r-1"`) // 8
+	done(4*time.Second, 4, 3,
+		`"r-2"`) // 9
+	done(6*time.Second, 5, 1,
+		`{"price":12.5}`) // 10
+	turn(6*time.Second +
+		100*time.Millisecond) // 11
+	s.at(6100*time.Millisecond,
+		history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}},
+			Reason: "select_loser", RequestedBy: history.RequestedByOrchestration,
+		}) // 12
 	fire := s.from.Add(26 * time.Hour)
-	s.at(6100*time.Millisecond, history.Event{Kind: history.TimerCreated, FireAt: &fire})                                                                                                                     // 13
-	s.at(6100*time.Millisecond, history.Event{Kind: history.ExternalEventSubscribed, Name: "packed"})                                                                                                         // 14
-	s.at(25*time.Hour, history.Event{Kind: history.ExternalEventRaised, Name: "packed", EventID: "e-1", RequestedBy: alice, Data: history.Payload(`{"by":"bob","weight":1.7}`)})                              // 15
-	turn(25*time.Hour + 80*time.Millisecond)                                                                                                                                                                  // 16
-	s.at(25*time.Hour+80*time.Millisecond, history.Event{Kind: history.TimerCancelled, SourceEventID: 13, Reason: "select_loser"})                                                                            // 17
-	s.at(25*time.Hour+80*time.Millisecond, history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`{"stage":"shipping"}`)})                                                               // 18
-	s.at(25*time.Hour+80*time.Millisecond, history.Event{Kind: history.SubOrchestrationScheduled, Name: ship, InstanceID: "ship-order-7", StartID: "st", Attempt: 1, Input: history.Payload(`{"parcel":7}`)}) // 19
-	activity(25*time.Hour+80*time.Millisecond, "sendMail", defaultQueue, `{"to":"customer 7","about":"shipped"}`)                                                                                             // 20
-	s.at(25*time.Hour+18*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 20, Reason: "requested", RequestedBy: alice, Message: "the mail server hangs"})                     // 21
-	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`)                                                                                                                        // 22
+	s.at(6100*time.Millisecond,
+		history.Event{Kind: history.TimerCreated, FireAt: &fire}) // 13
+	s.at(6100*time.Millisecond,
+		history.Event{Kind: history.ExternalEventSubscribed, Name: "packed"}) // 14
+	s.at(25*time.Hour,
+		history.Event{
+			Kind: history.ExternalEventRaised, Name: "packed", EventID: "e-1", RequestedBy: alice,
+			Data: history.Payload(`{"by":"bob","weight":1.7}`),
+		}) // 15
+	turn(25*time.Hour +
+		80*time.Millisecond) // 16
+	s.at(25*time.Hour+80*time.Millisecond,
+		history.Event{Kind: history.TimerCancelled, SourceEventID: 13, Reason: "select_loser"}) // 17
+	s.at(25*time.Hour+80*time.Millisecond,
+		history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`{"stage":"shipping"}`)}) // 18
+	s.at(25*time.Hour+80*time.Millisecond,
+		history.Event{
+			Kind: history.SubOrchestrationScheduled, Name: ship, InstanceID: "ship-order-7", StartID: "st", Attempt: 1,
+			Input: history.Payload(`{"parcel":7}`),
+		}) // 19
+	activity(25*time.Hour+80*time.Millisecond, "sendMail", defaultQueue,
+		`{"to":"customer 7","about":"shipped"}`) // 20
+	s.at(25*time.Hour+18*time.Second,
+		history.Event{
+			Kind: history.ActivityCancelRequested, SourceEventID: 20, Reason: "requested", RequestedBy: alice,
+			Message: "the mail server hangs",
+		}) // 21
+	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`) // 22
 	h.Leave(x,
-		provider.ActivityRecord{ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond), CancelOutcome: provider.OutcomeStopped},
-		provider.ActivityRecord{ActivityID: 7, SeenAt: s.from.Add(7100 * time.Millisecond), EndedAt: s.from.Add(22 * time.Second), CancelOutcome: provider.OutcomeAbandoned},
-		provider.ActivityRecord{ActivityID: 20, SeenAt: s.from.Add(25*time.Hour + 22*time.Second), EndedAt: s.from.Add(25*time.Hour + 27*time.Second), CancelOutcome: provider.OutcomeStopped},
-		provider.ActivityRecord{ActivityID: 22, LastHeartbeatAt: end.Add(-9 * time.Second), Details: []byte(`{"seen":3}`)})
+		provider.ActivityRecord{
+			ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond),
+			CancelOutcome: provider.OutcomeStopped,
+		},
+		provider.ActivityRecord{
+			ActivityID: 7, SeenAt: s.from.Add(7100 * time.Millisecond), EndedAt: s.from.Add(22 * time.Second),
+			CancelOutcome: provider.OutcomeAbandoned,
+		},
+		provider.ActivityRecord{
+			ActivityID: 20, SeenAt: s.from.Add(25*time.Hour + 22*time.Second),
+			EndedAt: s.from.Add(25*time.Hour + 27*time.Second), CancelOutcome: provider.OutcomeStopped,
+		},
+		provider.ActivityRecord{
+			ActivityID: 22, LastHeartbeatAt: end.Add(-9 * time.Second), Details: []byte(`{"seen":3}`),
+		})
 }
 
 // bury adds dead letters of every kind, and many of one kind.
 func (h *hub) bury() {
 	for n := range 30 {
-		h.Bury(provider.QueueInbox, "corrupt: item x#7 h#3", fmt.Sprintf(`{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"packed","data":{"parcel":%d}}`, n))
+		h.Bury(provider.QueueInbox, "corrupt: item x#7 h#3",
+			fmt.Sprintf(`{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"packed","data":{"parcel":%d}}`, n))
 	}
-	h.Bury(provider.QueueInbox, "poison: its turn took the process down in 13 deliveries", `{"v":1,"kind":"cancel","instanceId":"order-9"}`)
-	h.Bury(provider.QueueTimers, "", `{"v":1,"instanceId":"order-8","executionId":"x1","seq":2,"timerId":4,"fireAt":"2030-01-01T00:00:00Z"}`)
-	h.Bury(defaultQueue, "picked up: the work item is in its queue again", `{"v":1,"instanceId":"import-2026","executionId":"x2","activityId":3,"name":"copyFile","attempt":2}`)
+	h.Bury(provider.QueueInbox, "poison: its turn took the process down in 13 deliveries",
+		`{"v":1,"kind":"cancel","instanceId":"order-9"}`)
+	h.Bury(provider.QueueTimers, "",
+		`{"v":1,"instanceId":"order-8","executionId":"x1","seq":2,"timerId":4,"fireAt":"2030-01-01T00:00:00Z"}`)
+	h.Bury(defaultQueue, "picked up: the work item is in its queue again",
+		`{"v":1,"instanceId":"import-2026","executionId":"x2","activityId":3,"name":"copyFile","attempt":2}`)
 	for n := range 1200 {
-		h.Bury(payments, "later: field deadline", fmt.Sprintf(`{"v":9,"instanceId":"charge-%d","activityId":3,"name":"chargeCard","attempt":1}`, n))
+		h.Bury(payments, "later: field deadline",
+			fmt.Sprintf(`{"v":9,"instanceId":"charge-%d","activityId":3,"name":"chargeCard","attempt":1}`, n))
 	}
 }

@@ -36,7 +36,8 @@ func run() error {
 	h.Letters = fakeprovider.NewLetters(time.Now, defaultQueue, payments, provider.QueueInbox, provider.QueueTimers)
 	h.bury()
 
-	api := httpapi.New(client.New(h, client.WithClock(time.Now)), admin.New(h, admin.WithClock(time.Now)), httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+	api := httpapi.New(client.New(h, client.WithClock(time.Now)), admin.New(h, admin.WithClock(time.Now)),
+		httpapi.WithLogger(slog.New(slog.DiscardHandler)))
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.Handle(ui.Path, ui.Handler())

@@ -48,8 +48,8 @@ func ErrorText(err error, hub string) string {
 	}
 }
 
-// reportedError returns the error of a query, an update or a token without the operation that wraps it. It returns other
-// errors unchanged.
+// reportedError returns the error of a query, an update or a token without the operation that wraps it. It returns
+// other errors unchanged.
 func reportedError(err error) error {
 	if e, is := errors.AsType[*client.QueryError](err); is {
 		return e

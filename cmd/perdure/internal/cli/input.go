@@ -13,8 +13,8 @@ import (
 // NoInput is the default value of an input.
 const NoInput = "null"
 
-// ReadInput returns a JSON value, the content of @FILE, or stdin for "-". It reads one byte more than any hub allows, so
-// that the client can reject an input that is too large.
+// ReadInput returns a JSON value, the content of @FILE, or stdin for "-". It reads one byte more than any hub allows,
+// so that the client can reject an input that is too large.
 func (env *Env) ReadInput(from string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(from, "@")
 	source := env.Stdin

@@ -24,7 +24,8 @@ type nextStep struct {
 // The next steps of a blocked instance, by failure type. The web UI has the same texts.
 var blockedSteps = map[string]string{
 	history.TypeNondeterminism: "Deploy the old code again, and register the new code under another version. " +
-		"If only an input differs, the same build made both decisions, and the code depends on map order, time or randomness: " +
+		"If only an input differs, the same build made both decisions, and the code depends on map order, time or " +
+		"randomness: " +
 		"record such values with SideEffect. The instance continues once a build matches its history.",
 	history.TypeUnregistered: "Deploy a build that registers this version of the orchestration. " +
 		"The instance then continues.",

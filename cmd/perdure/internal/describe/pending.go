@@ -88,8 +88,9 @@ func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []st
 		notes = append(notes, note)
 	}
 	if !x.CancelledAt.IsZero() {
-		add("cancelled", fmt.Sprintf("cancelled %s ago (%s), waiting for its end", term.Duration(now.Sub(x.CancelledAt)),
-			term.Excerpt(x.CancelReason, term.MaxName)))
+		add("cancelled",
+			fmt.Sprintf("cancelled %s ago (%s), waiting for its end", term.Duration(now.Sub(x.CancelledAt)),
+				term.Excerpt(x.CancelReason, term.MaxName)))
 	}
 	if !x.ResultPendingSince.IsZero() {
 		add("external", externalText(x, now))

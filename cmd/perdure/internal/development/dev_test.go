@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/localstack"
 )
 
-// The cloud that a user of another module gets is the checkout's: each file, and each change of one in a folder of its own.
+// The cloud that a user of another module gets is the checkout's: each file, and each change of one in a folder of its
+// own.
 func TestTheLocalCloudIsUnpackedWholeAndOnce(t *testing.T) {
 	t.Parallel()
 	cache := filepath.Join(t.TempDir(), "perdure")

@@ -141,7 +141,8 @@ func describeApplication(dir string, f initFlags, version string) (application, 
 		name := notAllowed.ReplaceAllString(strings.ToLower(filepath.Base(absolute)), "-")
 		app.Module = "example.com/" + strings.Trim(name, "-")
 	}
-	app.Package = strings.TrimLeft(notAllowed.ReplaceAllString(strings.ToLower(path.Base(app.Module)), ""), "0123456789")
+	app.Package = strings.TrimLeft(notAllowed.ReplaceAllString(strings.ToLower(path.Base(app.Module)), ""),
+		"0123456789")
 	if app.Package == "" || app.Package == "main" {
 		app.Package = "app"
 	}

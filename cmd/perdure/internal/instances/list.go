@@ -151,7 +151,8 @@ func instanceRows(instances []client.Status, parents bool) string {
 	for i := range instances {
 		s := &instances[i]
 		row := []string{
-			term.Clean(s.InstanceID), term.Excerpt(s.Orchestration, term.MaxName), term.Excerpt(s.Version, term.MaxName),
+			term.Clean(s.InstanceID), term.Excerpt(s.Orchestration, term.MaxName),
+			term.Excerpt(s.Version, term.MaxName),
 			string(s.Status), term.Time(s.CreatedAt), describe.Took(*s),
 		}
 		if parents {

@@ -41,7 +41,9 @@ continue-as-new. With --json, each event is one line. The exit codes are those o
 
 func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id string, f watchFlags) error {
 	if f.interval <= 0 {
-		return &provider.FieldError{Field: "--interval", Problem: fmt.Sprintf("must be more than 0s, is %s", f.interval)}
+		return &provider.FieldError{
+			Field: "--interval", Problem: fmt.Sprintf("must be more than 0s, is %s", f.interval),
+		}
 	}
 	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
 	defer cancel()

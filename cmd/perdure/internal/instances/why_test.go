@@ -13,11 +13,13 @@ func TestWhyWithoutTimes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 	for want, x := range map[string]client.Cancellation{
-		"ABANDONED, seen —":                    {DecidedAt: at, End: client.OutcomeAbandoned},
-		"stopped, seen +0ms":                   {DecidedAt: at, SeenAt: at, End: client.OutcomeStopped},
-		"timed out without a report, seen —":   {EndedAt: at, End: client.OutcomeTimedOut},
-		"completed anyway after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.OutcomeCompleted},
-		"worker lost, seen —":                  {End: client.OutcomeWorkerLost},
+		"ABANDONED, seen —":                  {DecidedAt: at, End: client.OutcomeAbandoned},
+		"stopped, seen +0ms":                 {DecidedAt: at, SeenAt: at, End: client.OutcomeStopped},
+		"timed out without a report, seen —": {EndedAt: at, End: client.OutcomeTimedOut},
+		"completed anyway after 1.00s, seen —": {
+			SeenAt: at, EndedAt: at.Add(time.Second), End: client.OutcomeCompleted,
+		},
+		"worker lost, seen —": {End: client.OutcomeWorkerLost},
 	} {
 		if got := outcomeText(&x) + ", seen " + observedText(&x); got != want {
 			t.Errorf("%q, want %q", got, want)

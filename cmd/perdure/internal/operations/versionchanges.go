@@ -80,7 +80,8 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 	slices.SortFunc(rows, byVersion)
 	for _, n := range rows {
 		t.Add(term.Excerpt(n.Orchestration, term.MaxName),
-			term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName), term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
+			term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName),
+			term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
 			term.Time(n.Oldest))
 	}
 	return env.Print(t.String())
@@ -164,7 +165,9 @@ func (n *changeCounter) reached() string {
 
 // count reads the history of the current execution of an instance.
 func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
-	seen := instanceChanges{of: scan.Version{Orchestration: s.Orchestration, Version: s.Version}, createdAt: s.CreatedAt}
+	seen := instanceChanges{
+		of: scan.Version{Orchestration: s.Orchestration, Version: s.Version}, createdAt: s.CreatedAt,
+	}
 	for e, err := range n.client.History(ctx, s.InstanceID) {
 		switch {
 		case errors.Is(err, client.ErrNotFound):

@@ -16,23 +16,24 @@ import (
 
 func listCommand(env *cli.Env) *cobra.Command {
 	var p client.Paging
-	cmd := env.ClientCommand("list", "List schedules", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		if err := flagvalue.CheckLimit(p.Limit); err != nil {
-			return err
-		}
-		page, err := cl.SchedulesPage(ctx, p)
-		if err != nil {
-			return err
-		}
-		if env.JSON {
-			return env.PrintJSON(httpapi.NewSchedulePage(page))
-		}
-		if err := env.Print(scheduleTable(page.Items)); err != nil {
-			return err
-		}
-		env.PrintCursor(page.NextCursor)
-		return nil
-	})
+	cmd := env.ClientCommand("list", "List schedules", "",
+		func(ctx context.Context, cl *client.Client, _ string) error {
+			if err := flagvalue.CheckLimit(p.Limit); err != nil {
+				return err
+			}
+			page, err := cl.SchedulesPage(ctx, p)
+			if err != nil {
+				return err
+			}
+			if env.JSON {
+				return env.PrintJSON(httpapi.NewSchedulePage(page))
+			}
+			if err := env.Print(scheduleTable(page.Items)); err != nil {
+				return err
+			}
+			env.PrintCursor(page.NextCursor)
+			return nil
+		})
 	cmd.Flags().IntVar(&p.Limit, "limit", 100, flagvalue.LimitUsage)
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", flagvalue.CursorUsage)
 	cmd.Example = "  perdure schedule list --limit 1000"

@@ -8,7 +8,8 @@ import (
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0ms", 0: "0ms", 999 * time.Millisecond: "999ms", 1250 * time.Millisecond: "1.25s", 12345 * time.Millisecond: "12.3s",
+		-time.Second: "0ms", 0: "0ms", 999 * time.Millisecond: "999ms", 1250 * time.Millisecond: "1.25s",
+		12345 * time.Millisecond:       "12.3s",
 		59*time.Minute + 5*time.Second: "59m05s", 3*time.Hour + 4*time.Minute: "3h04m", 49 * time.Hour: "2d01h",
 	} {
 		if got := Duration(d); got != want {

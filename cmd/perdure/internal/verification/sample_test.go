@@ -27,7 +27,8 @@ func TestVerifyTakesAShareOfEachVersion(t *testing.T) {
 		return ids, by
 	}
 	ids, by := drawnOf(100)
-	if by[scan.Version{Orchestration: "few", Version: "1"}] != 5 || by[scan.Version{Orchestration: "many", Version: "1"}] != 95 {
+	if by[scan.Version{Orchestration: "few", Version: "1"}] != 5 ||
+		by[scan.Version{Orchestration: "many", Version: "1"}] != 95 {
 		t.Errorf("chosen: %v", by)
 	}
 	if again, _ := drawnOf(100); strings.Join(again, " ") != strings.Join(ids, " ") {

@@ -47,7 +47,8 @@ func New(env *cli.Env, cl *client.Client, binary string) *Verification {
 	}
 }
 
-// Run replays a sample of up to limit instances that have not ended. After an error, Result returns the findings so far.
+// Run replays a sample of up to limit instances that have not ended. After an error, Result returns the findings so
+// far.
 func (v *Verification) Run(ctx context.Context, name string, limit int) error {
 	first, err := startReplay(ctx, v.binary)
 	if err != nil {

@@ -17,7 +17,8 @@ func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 	v.progress.SetRetry(errors.New("503 SlowDown"))
 	found := v.Result()
 	err := found.ExitError(Allowance{}, time.Minute, true)
-	if e, ok := errors.AsType[*cli.ExitError](err); !ok || e.Code != cli.CodeTimeout || !strings.Contains(e.Text, "after 1m0s; retrying after 503 SlowDown; increase --timeout") {
+	if e, ok := errors.AsType[*cli.ExitError](err); !ok || e.Code != cli.CodeTimeout ||
+		!strings.Contains(e.Text, "after 1m0s; retrying after 503 SlowDown; increase --timeout") {
 		t.Errorf("%v", err)
 	}
 }

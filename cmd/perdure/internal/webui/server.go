@@ -66,8 +66,8 @@ func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, erro
 // privateHeaders are the headers of the browser that an endpoint must not receive.
 var privateHeaders = []string{"Cookie", "Origin", "Referer", "Authorization"}
 
-// newHandler serves the web UI and the API under the loopback names of this machine only. It rejects all requests to the
-// API from pages of other origins.
+// newHandler serves the web UI and the API under the loopback names of this machine only. It rejects all requests to
+// the API from pages of other origins.
 func newHandler(api http.Handler, port int) http.Handler {
 	protection := originguard.Protection()
 	mux := http.NewServeMux()

@@ -16,7 +16,9 @@ import (
 func echo() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "uri": r.RequestURI, "body": string(body), "header": r.Header})
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"method": r.Method, "uri": r.RequestURI, "body": string(body), "header": r.Header,
+		})
 	})
 }
 
@@ -29,21 +31,63 @@ func TestUIServesItsOwnPageAlone(t *testing.T) {
 		header             map[string]string
 		want               int
 	}{
-		"the page":                {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
-		"the front":               {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
-		"a call":                  {http.MethodGet, "127.0.0.1:8090", "/v1/instances/~YS9i?pending=false", nil, http.StatusOK},
-		"a change":                {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"}, http.StatusOK},
-		"a change of a program":   {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", nil, http.StatusOK},
-		"a change of a page":      {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
-		"of a neighbour":          {http.MethodDelete, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Origin": "http://127.0.0.1:3000"}, http.StatusForbidden},
-		"a read of a page":        {http.MethodGet, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, http.StatusForbidden},
-		"of one on this machine":  {http.MethodGet, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
-		"with another's origin":   {http.MethodGet, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Origin": "http://localhost:8090"}, http.StatusForbidden},
-		"a typed address":         {http.MethodGet, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Sec-Fetch-Site": "none"}, http.StatusOK},
-		"an upgrade":              {http.MethodGet, "127.0.0.1:8090", "/v1/instances/a", map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"}, http.StatusForbidden},
-		"a link to the page":      {http.MethodGet, "127.0.0.1:8090", "/ui", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, http.StatusOK},
-		"by a rebound name":       {http.MethodGet, "evil.example:8090", "/v1/instances", nil, http.StatusMisdirectedRequest},
-		"by another port's name":  {http.MethodGet, "127.0.0.1:80", "/v1/instances", nil, http.StatusMisdirectedRequest},
+		"the page":  {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
+		"the front": {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
+		"a call": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/~YS9i?pending=false", nil, http.StatusOK,
+		},
+		"a change": {
+			http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel",
+			map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"},
+			http.StatusOK,
+		},
+		"a change of a program": {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", nil, http.StatusOK},
+		"a change of a page": {
+			http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel",
+			map[string]string{"Sec-Fetch-Site": "cross-site"},
+			http.StatusForbidden,
+		},
+		"of a neighbour": {
+			http.MethodDelete, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Origin": "http://127.0.0.1:3000"},
+			http.StatusForbidden,
+		},
+		"a read of a page": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+			http.StatusForbidden,
+		},
+		"of one on this machine": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Sec-Fetch-Site": "same-site"},
+			http.StatusForbidden,
+		},
+		"with another's origin": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Origin": "http://localhost:8090"},
+			http.StatusForbidden,
+		},
+		"a typed address": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Sec-Fetch-Site": "none"},
+			http.StatusOK,
+		},
+		"an upgrade": {
+			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
+			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
+			http.StatusForbidden,
+		},
+		"a link to the page": {
+			http.MethodGet, "127.0.0.1:8090", "/ui",
+			map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+			http.StatusOK,
+		},
+		"by a rebound name": {
+			http.MethodGet, "evil.example:8090", "/v1/instances", nil, http.StatusMisdirectedRequest,
+		},
+		"by another port's name": {
+			http.MethodGet, "127.0.0.1:80", "/v1/instances", nil, http.StatusMisdirectedRequest,
+		},
 		"what is not there":       {http.MethodGet, "127.0.0.1:8090", "/v2/instances", nil, http.StatusNotFound},
 		"the page is not changed": {http.MethodPost, "127.0.0.1:8090", "/ui", nil, http.StatusMethodNotAllowed},
 	} {
@@ -60,12 +104,14 @@ func TestUIServesItsOwnPageAlone(t *testing.T) {
 	}
 }
 
-// What an endpoint answers does nothing in the origin of the page: it opens no origin, sets no cookie, and is never run or kept.
+// What an endpoint answers does nothing in the origin of the page: it opens no origin, sets no cookie, and is never run
+// or kept.
 func TestUIAnswersDoNothingInTheOriginOfThePage(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range map[string]string{
-			"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true", "Set-Cookie": "a=b", "Content-Type": "text/html",
+			"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true", "Set-Cookie": "a=b",
+			"Content-Type":  "text/html",
 			"Cache-Control": "public", "Content-Security-Policy": "default-src *",
 		} {
 			w.Header().Set(name, value)
@@ -82,8 +128,10 @@ func TestUIAnswersDoNothingInTheOriginOfThePage(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHandler(endpoint, 8090).ServeHTTP(w, r)
 	for name, want := range map[string]string{
-		"Access-Control-Allow-Origin": "", "Access-Control-Allow-Credentials": "", "Set-Cookie": "", "Content-Type": "text/html", "Cache-Control": "no-store",
-		"Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+		"Access-Control-Allow-Origin": "", "Access-Control-Allow-Credentials": "", "Set-Cookie": "",
+		"Content-Type": "text/html", "Cache-Control": "no-store",
+		"Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin",
+		"X-Content-Type-Options": "nosniff",
 	} {
 		if got := strings.Join(w.Header().Values(name), ", "); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -215,7 +215,8 @@ func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 		r.Details = json.RawMessage(details)
 	}
 	for name, at := range map[string]*time.Time{
-		attrCancelSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrHeartbeatAt: &r.LastHeartbeatAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
+		attrCancelSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrHeartbeatAt: &r.LastHeartbeatAt,
+		attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
 	} {
 		text := table.GetString(it, name)
 		if text == "" || err != nil {

@@ -22,7 +22,9 @@ import (
 func cancelledFor(codes ...string) error {
 	e := &types.TransactionCanceledException{}
 	for _, code := range codes {
-		e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: &code, Item: table.Item{"reason": table.Str(code)}})
+		e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{
+			Code: &code, Item: table.Item{"reason": table.Str(code)},
+		})
 	}
 	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "TransactWriteItems", Err: e}
 }
@@ -66,18 +68,22 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 func TestRefusedItem(t *testing.T) {
 	t.Parallel()
 	one := &types.ConditionalCheckFailedException{Item: table.Item{"a": table.Str("1")}}
-	if it, refused := table.FailedItem(&smithy.OperationError{Err: one}, 0); !refused || table.GetString(it, "a") != "1" {
+	if it, refused := table.FailedItem(&smithy.OperationError{Err: one}, 0); !refused ||
+		table.GetString(it, "a") != "1" {
 		t.Errorf("condition: %v, %v", it, refused)
 	}
-	if it, refused := table.FailedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused || table.GetString(it, "reason") == "" {
+	if it, refused := table.FailedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused ||
+		table.GetString(it, "reason") == "" {
 		t.Errorf("first of a transaction: %v, %v", it, refused)
 	}
-	if it, refused := table.FailedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused || table.GetString(it, "reason") != "ConditionalCheckFailed" {
+	if it, refused := table.FailedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused ||
+		table.GetString(it, "reason") != "ConditionalCheckFailed" {
 		t.Errorf("second of a transaction: %v, %v", it, refused)
 	}
 	for name, err := range map[string]error{
-		"another of the transaction": cancelledFor("None", "ConditionalCheckFailed"), "conflict": cancelledFor("TransactionConflict"),
-		"no reasons": cancelledFor(), "another error": errors.New("other"), "none": nil,
+		"another of the transaction": cancelledFor("None", "ConditionalCheckFailed"),
+		"conflict":                   cancelledFor("TransactionConflict"),
+		"no reasons":                 cancelledFor(), "another error": errors.New("other"), "none": nil,
 	} {
 		if it, refused := table.FailedItem(err, 0); refused {
 			t.Errorf("%s: refused by %v", name, it)
@@ -93,7 +99,8 @@ func TestCallRepeatsWithGrowingPauses(t *testing.T) {
 			at = append(at, time.Now())
 			return &types.RequestLimitExceeded{Message: aws.String("slow down")}
 		})
-		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op != "S.Op" || e.InstanceID != "a" || len(at) != awscall.MaxTries {
+		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op != "S.Op" || e.InstanceID != "a" ||
+			len(at) != awscall.MaxTries {
 			t.Errorf("%d tries, %v", len(at), err)
 		}
 		pause := awscall.FirstPause
@@ -109,7 +116,9 @@ func TestCallRepeatsWithGrowingPauses(t *testing.T) {
 func TestCallEndsWithTheFirstSuccessOrPermanentError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for name, last := range map[string]error{"success": nil, "permanent": &smithy.GenericAPIError{Code: "AccessDeniedException"}} {
+		for name, last := range map[string]error{
+			"success": nil, "permanent": &smithy.GenericAPIError{Code: "AccessDeniedException"},
+		} {
 			tries := 0
 			err := awscall.Do(t.Context(), "S.Op", "", func() error {
 				if tries++; tries < 3 {
@@ -133,7 +142,8 @@ func TestCallDoesNotOutliveItsContext(t *testing.T) {
 		time.AfterFunc(12*time.Millisecond, func() { cancel(cause) })
 		began, tries := time.Now(), 0
 		err := awscall.Do(ctx, "S.Op", "", func() error { tries++; return &types.TransactionConflictException{} })
-		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || time.Since(began) > 15*time.Millisecond || tries > 2 {
+		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable ||
+			time.Since(began) > 15*time.Millisecond || tries > 2 {
 			t.Errorf("%v after %v and %d tries", err, time.Since(began), tries)
 		}
 		if _, conflict := errors.AsType[*types.TransactionConflictException](err); !errors.Is(err, cause) && !conflict {

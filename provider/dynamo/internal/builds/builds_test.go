@@ -25,7 +25,9 @@ type fakeBuilds struct {
 	reads int
 }
 
-func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (
+	*dynamodb.QueryOutput, error,
+) {
 	b.reads++
 	out := &dynamodb.QueryOutput{}
 	for _, doc := range b.docs {
@@ -53,7 +55,11 @@ func (bs *Builds) knows(t *testing.T, name, version string, want bool) {
 
 func TestALookAtTheBuildsServesForAMinute(t *testing.T) {
 	t.Parallel()
-	b := &fakeBuilds{docs: []string{`{"orchestrations":{"order":["1.0.0"]}}`, `{"orchestrations":{"order":["2.0.0"],"refund":null}}`}}
+	b := &fakeBuilds{
+		docs: []string{
+			`{"orchestrations":{"order":["1.0.0"]}}`, `{"orchestrations":{"order":["2.0.0"],"refund":null}}`,
+		},
+	}
 	bs, pass := clocked(b, nil)
 	for range 5 {
 		bs.knows(t, "order", "", true)

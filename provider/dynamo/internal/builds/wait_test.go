@@ -25,7 +25,9 @@ type slowBuilds struct {
 	reads atomic.Int32
 }
 
-func (b *slowBuilds) Query(ctx context.Context, _ *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (b *slowBuilds) Query(
+	ctx context.Context, _ *dynamodb.QueryInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	b.reads.Add(1)
 	select {
 	case <-time.After(b.takes):
@@ -35,11 +37,16 @@ func (b *slowBuilds) Query(ctx context.Context, _ *dynamodb.QueryInput, _ ...fun
 	if b.fails != nil {
 		return nil, b.fails
 	}
-	return &dynamodb.QueryOutput{Items: []table.Item{{table.AttrSK: table.Str("b#1"), table.AttrBuild: table.Str(`{"orchestrations":{"order":["1.0.0"]}}`)}}}, nil
+	return &dynamodb.QueryOutput{Items: []table.Item{{
+		table.AttrSK: table.Str("b#1"), table.AttrBuild: table.Str(`{"orchestrations":{"order":["1.0.0"]}}`),
+	}}}, nil
 }
 
 // onSlowBuilds runs f in a bubble, on a provider with slow builds.
-func onSlowBuilds(t *testing.T, takes time.Duration, f func(ctx context.Context, b *slowBuilds, known func(ctx context.Context, name string) error)) {
+func onSlowBuilds(
+	t *testing.T, takes time.Duration,
+	f func(ctx context.Context, b *slowBuilds, known func(ctx context.Context, name string) error),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBuilds{takes: takes}
@@ -95,51 +102,54 @@ func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 // A read whose context ends is no error of those that wait for it: one of them reads.
 func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 	t.Parallel()
-	onSlowBuilds(t, 10*time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
-		reader, stop := context.WithTimeout(ctx, time.Second)
-		defer stop()
-		errs := make(chan error, 11)
-		go func() { errs <- known(reader, "order") }()
-		synctest.Wait()
-		for range 10 {
-			go func() { errs <- known(ctx, "order") }()
-		}
-		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		for range 10 {
-			if err := <-errs; err != nil {
+	onSlowBuilds(t, 10*time.Second,
+		func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
+			reader, stop := context.WithTimeout(ctx, time.Second)
+			defer stop()
+			errs := make(chan error, 11)
+			go func() { errs <- known(reader, "order") }()
+			synctest.Wait()
+			for range 10 {
+				go func() { errs <- known(ctx, "order") }()
+			}
+			if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
-		}
-		if n := b.reads.Load(); n != 2 {
-			t.Errorf("%d reads", n)
-		}
-	})
-}
-
-// A thousand that ask for a name which no build has share a read that began after they have asked; so do they its failure.
-func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
-	t.Parallel()
-	for _, fails := range []error{nil, errors.New("no")} {
-		onSlowBuilds(t, time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
-			b.fails = fails
-			want := fails
-			if want == nil {
-				want = provider.ErrUnknownOrchestration
-			}
-			errs := make(chan error, 1000)
-			for n := range 1000 {
-				go func() { errs <- known(ctx, fmt.Sprint("ordre-", n)) }()
-			}
-			for range 1000 {
-				if err := <-errs; !errors.Is(err, want) {
+			for range 10 {
+				if err := <-errs; err != nil {
 					t.Error(err)
 				}
 			}
-			if n := b.reads.Load(); n > 2 {
+			if n := b.reads.Load(); n != 2 {
 				t.Errorf("%d reads", n)
 			}
 		})
+}
+
+// A thousand that ask for a name which no build has share a read that began after they have asked; so do they its
+// failure.
+func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []error{nil, errors.New("no")} {
+		onSlowBuilds(t, time.Second,
+			func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
+				b.fails = fails
+				want := fails
+				if want == nil {
+					want = provider.ErrUnknownOrchestration
+				}
+				errs := make(chan error, 1000)
+				for n := range 1000 {
+					go func() { errs <- known(ctx, fmt.Sprint("ordre-", n)) }()
+				}
+				for range 1000 {
+					if err := <-errs; !errors.Is(err, want) {
+						t.Error(err)
+					}
+				}
+				if n := b.reads.Load(); n > 2 {
+					t.Errorf("%d reads", n)
+				}
+			})
 	}
 }

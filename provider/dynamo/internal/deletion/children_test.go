@@ -56,13 +56,23 @@ func randomHistory(random *rand.Rand) (segments []provider.Segment) {
 		s := provider.Segment{Sequence: sequence}
 		for range 1 + random.IntN(20) {
 			id++
-			e := history.Event{ID: id, Kind: []history.Kind{history.SubOrchestrationScheduled, history.ActivityScheduled, history.TimerCreated}[random.IntN(3)]}
+			e := history.Event{
+				ID: id,
+				Kind: []history.Kind{
+					history.SubOrchestrationScheduled, history.ActivityScheduled, history.TimerCreated,
+				}[random.IntN(3)],
+			}
 			if n := len(open); n > 0 && random.IntN(2) == 0 {
 				at := random.IntN(n)
 				e.Kind, e.SourceEventID = history.SubOrchestrationCompleted, open[at]
 				open = slices.Delete(open, at, at+1)
 				if random.IntN(4) == 0 {
-					e = history.Event{ID: id, Kind: history.InputsParked, Inputs: []history.Event{{Kind: history.SubOrchestrationCompleted, SourceEventID: e.SourceEventID}}}
+					e = history.Event{
+						ID: id, Kind: history.InputsParked,
+						Inputs: []history.Event{
+							{Kind: history.SubOrchestrationCompleted, SourceEventID: e.SourceEventID},
+						},
+					}
 				}
 			} else {
 				e.InstanceID = "child"

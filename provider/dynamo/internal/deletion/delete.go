@@ -158,7 +158,8 @@ func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Positi
 	return &types.Update{
 		Key: table.InstanceKey(in.InstanceID),
 		UpdateExpression: aws.String(
-			"SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
+			"SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = " +
+				":inbox" +
 				" REMOVE blockedBy, diagnosis, paused, due",
 		),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),

@@ -117,7 +117,8 @@ func (dl *Deleter) tombstonePut(it table.Item, watermark provider.Position, purg
 			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],
 		},
 	}
-	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) AND attribute_not_exists(answered) AND "
+	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) " +
+		"AND attribute_not_exists(answered) AND "
 	if refused := it[table.AttrRejectedCount]; refused != nil {
 		condition += "#refused = :refused"
 		put.ExpressionAttributeValues[":refused"] = refused
@@ -145,7 +146,8 @@ func (dl *Deleter) DeleteIncarnation(ctx context.Context, instanceID, startID st
 		return nil
 	case err != nil:
 		return err
-	case table.GetString(it, table.AttrStartID) == startID && !instances.IsDeleting(it) && provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
+	case table.GetString(it, table.AttrStartID) == startID && !instances.IsDeleting(it) &&
+		provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
 		return dl.DeleteEnded(ctx, it)
 	}
 	return IgnoreNotFound(dl.deleteIncarnation(ctx, instanceID, startID, force))

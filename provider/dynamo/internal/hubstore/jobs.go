@@ -59,7 +59,8 @@ func (hs *Store) PutJob(ctx context.Context, j *provider.Job) error {
 	err = hs.table.Put(ctx, "", in)
 	old, refused := table.FailedItem(err, 0)
 	switch {
-	case refused && (table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)):
+	case refused &&
+		(table.GetNumber(old, attrRevision) != j.Revision+1 || table.GetString(old, attrJob) != string(doc)):
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, provider.ErrConflict)
 	case err != nil && !refused:
 		return err

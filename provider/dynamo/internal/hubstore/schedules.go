@@ -57,7 +57,8 @@ func (hs *Store) ListSchedules(ctx context.Context, after string) iter.Seq2[prov
 			ConsistentRead:         aws.Bool(true),
 			KeyConditionExpression: aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
 			ExpressionAttributeValues: table.Item{
-				":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after), ":end": table.Str(skSchedulesEnd),
+				":hub": table.Str(table.PKHub), ":first": table.Str(skSchedules + after),
+				":end": table.Str(skSchedulesEnd),
 			},
 		}) {
 			if err != nil {

@@ -17,7 +17,9 @@ func TestDedupIDsAreStable(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{
 		Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x",
-		Outcomes: []provider.ActivityOutcome{{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2}},
+		Outcomes: []provider.ActivityOutcome{
+			{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2},
+		},
 	}
 	m.Segment = 9 // where it was found is not part of its content
 	if got, want := deduplicationID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
@@ -103,7 +105,9 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 	add("3/1 is pending", handedOver)
 	for _, name := range []string{"a look", "the next look"} {
 		at := time.Unix(int64(len(name)), 0)
-		add(name, provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 1, FireAt: &at})
+		add(name, provider.Message{
+			Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 1, FireAt: &at,
+		})
 	}
 	add("3/2", outcomes("x", 3, 2))
 	add("4/1", outcomes("x", 4, 1))
@@ -117,7 +121,9 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 	}
 	add("one run of 3/1", attempts("m.1"))
 	add("another run of 3/1", attempts("m.2"))
-	add("attempt of 3 that is due", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 2})
+	add("attempt of 3 that is due", provider.Message{
+		Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 2,
+	})
 	add("the next", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 3})
 	add("timer", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3})
 	add("timer of another", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "y", TimerID: 3})

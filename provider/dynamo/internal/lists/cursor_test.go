@@ -15,7 +15,8 @@ import (
 func TestCursorRoundTrip(t *testing.T) {
 	t.Parallel()
 	q := provider.ListQuery{
-		Status: provider.StatusRunning, Name: "order", Version: "1.0.0", Parent: "p", Tags: map[string]string{"a": "b", "c": "d"}, StartedAfter: time.Unix(1, 0),
+		Status: provider.StatusRunning, Name: "order", Version: "1.0.0", Parent: "p",
+		Tags: map[string]string{"a": "b", "c": "d"}, StartedAfter: time.Unix(1, 0),
 		StartedBefore: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
 	}
 	q.Cursor = cursor{Before: "2026-01-01T00:00:00.000Z#abc", Query: queryDigest(q)}.String()
@@ -29,9 +30,12 @@ func TestCursorsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	text := base64.RawURLEncoding.EncodeToString
 	for name, s := range map[string]string{
-		"no base64": "%%%", "no JSON": text([]byte("not ours")), "no object": text([]byte("[1]")), "null": text([]byte("null")),
-		"empty object": text([]byte("{}")), "no place": text([]byte(`{"q":"` + queryDigest(provider.ListQuery{}) + `"}`)),
-		"other types": text([]byte(`{"b":1,"q":2}`)), "another filter": cursor{Before: "x", Query: "other"}.String(), "no filter": cursor{Before: "x"}.String(),
+		"no base64": "%%%", "no JSON": text([]byte("not ours")), "no object": text([]byte("[1]")),
+		"null":         text([]byte("null")),
+		"empty object": text([]byte("{}")), "no place": text([]byte(`{"q":"` + queryDigest(provider.ListQuery{}) +
+			`"}`)),
+		"other types": text([]byte(`{"b":1,"q":2}`)), "another filter": cursor{Before: "x", Query: "other"}.String(),
+		"no filter": cursor{Before: "x"}.String(),
 	} {
 		_, err := parseCursor(provider.ListQuery{Cursor: s})
 		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "cursor" {
@@ -142,7 +146,9 @@ func TestInstanceItemsThatCannotBeRead(t *testing.T) {
 		"updated": func(it table.Item) { delete(it, "updated") },
 		"tags":    func(it table.Item) { it["tags"] = table.Str("{") },
 	} {
-		it, err := instances.Encode(provider.Instance{InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"}})
+		it, err := instances.Encode(provider.Instance{
+			InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,9 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 			}}, nil
 		}
 		ob := senderTo(q)
-		refused, err := ob.SendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
+		refused, err := ob.SendOutputs(t.Context(), &provider.Outputs{
+			WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}},
+		})
 		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 2 {
 			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.Sent))
 		}
@@ -59,9 +61,13 @@ func senderTo(q *sqsfake.Queues) *Outbox {
 // keyTable is a table with one signing key.
 type keyTable struct{ table.API }
 
-func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (
+	*dynamodb.QueryOutput, error,
+) {
 	secret := base64.StdEncoding.EncodeToString(make([]byte, 32))
-	return &dynamodb.QueryOutput{Items: []table.Item{{table.AttrSK: table.Str("key#0000000001"), "secret": table.Str(secret)}}}, nil
+	return &dynamodb.QueryOutput{Items: []table.Item{{
+		table.AttrSK: table.Str("key#0000000001"), "secret": table.Str(secret),
+	}}}, nil
 }
 
 // A misconfigured role, a disabled key, a throttled queue: SQS calls each of them the sender's fault, and an activity
@@ -72,10 +78,14 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 		"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true,
 		"AWS.SimpleQueueService.InvalidMessageContents": true, "com.amazonaws.sqs#InvalidMessageContents": true,
 
-		"AccessDenied": false, "AccessDeniedException": false, "InvalidClientTokenId": false, "RequestThrottled": false, "ThrottlingException": false,
-		"OverLimit": false, "KMS.AccessDeniedException": false, "KMS.DisabledException": false, "KMS.ThrottlingException": false,
-		"KmsThrottled": false, "InternalError": false, "ServiceUnavailable": false, "InvalidSecurity": false, "MissingParameter": false,
-		"AWS.SimpleQueueService.NonExistentQueue": false, "AWS.SimpleQueueService.UnsupportedOperation": false, "SomethingNew": false, "": false,
+		"AccessDenied": false, "AccessDeniedException": false, "InvalidClientTokenId": false, "RequestThrottled": false,
+		"ThrottlingException": false,
+		"OverLimit":           false, "KMS.AccessDeniedException": false, "KMS.DisabledException": false,
+		"KMS.ThrottlingException": false,
+		"KmsThrottled":            false, "InternalError": false, "ServiceUnavailable": false, "InvalidSecurity": false,
+		"MissingParameter":                        false,
+		"AWS.SimpleQueueService.NonExistentQueue": false, "AWS.SimpleQueueService.UnsupportedOperation": false,
+		"SomethingNew": false, "": false,
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -85,18 +95,25 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 					out := &sqs.SendMessageBatchOutput{}
 					for _, e := range in.Entries {
 						if time.Since(began) < time.Hour && strings.Contains(*e.MessageBody, `"activityId":3`) {
-							out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, SenderFault: true, Code: &code})
+							out.Failed = append(out.Failed, types.BatchResultErrorEntry{
+								Id: e.Id, SenderFault: true, Code: &code,
+							})
 						}
 					}
 					return out, nil
 				}}
 				ob := senderTo(q)
-				out := &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}}
+				out := &provider.Outputs{
+					WorkItems: []provider.WorkItem{
+						{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"},
+					},
+				}
 				refused, err := ob.SendOutputs(t.Context(), out)
 				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 1) {
 					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.Sent))
 				}
-				if failed, ok := errors.AsType[*provider.Error](err); !forGood && (!ok || !failed.Retryable || len(refused) > 0 || len(q.Sent) != awscall.MaxTries) {
+				if failed, ok := errors.AsType[*provider.Error](err); !forGood &&
+					(!ok || !failed.Retryable || len(refused) > 0 || len(q.Sent) != awscall.MaxTries) {
 					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.Sent))
 				}
 				time.Sleep(time.Hour)

@@ -33,7 +33,8 @@ func SkippedBefore(o *provider.Orchestration, since, now time.Time) SkippedOutpu
 			switch e := &o.Segments[i].Events[j]; {
 			case e.ID <= u.lastCopied:
 			case e.Kind == history.DetachedOrchestrationScheduled && e.Time.Before(since),
-				(e.Kind == history.ExternalEventSent || e.Kind == history.UpdateSent) && e.Time.Before(since) && !u.Ids[e.ID]:
+				(e.Kind == history.ExternalEventSent || e.Kind == history.UpdateSent) && e.Time.Before(since) &&
+					!u.Ids[e.ID]:
 				u.Ids[e.ID] = true
 				u.Dropped++
 			case (e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected) && e.Time.Before(since):

@@ -33,7 +33,8 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 	in := rj.addRejectedStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
 	in.ConditionExpression = aws.String(
-		belowLimit + " AND attribute_exists(" + table.AttrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)",
+		belowLimit + " AND attribute_exists(" + table.AttrPK +
+			") AND (attribute_not_exists(deleting) OR startId <> :id)",
 	)
 	in.ExpressionAttributeValues[":id"] = table.Str(m.StartID)
 	there, err := rj.table.UpdateReturning(ctx, m.InstanceID, in)
@@ -52,7 +53,8 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 	answer.Error = &history.Failure{
 		Type:         history.TypeAlreadyExists,
 		NonRetryable: true,
-		Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)), provider.ErrAlreadyExists).
+		Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)),
+			provider.ErrAlreadyExists).
 			Error(),
 	}
 	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost

@@ -20,7 +20,10 @@ func largeSegment(t *testing.T) []table.Item {
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
 	}
-	e := history.Event{ID: 2, Kind: history.ExternalEventRaised, Time: time.Unix(0, 0), Name: "n", EventID: "e", Data: history.Payload(`"` + hex.EncodeToString(noise) + `"`)}
+	e := history.Event{
+		ID: 2, Kind: history.ExternalEventRaised, Time: time.Unix(0, 0), Name: "n", EventID: "e",
+		Data: history.Payload(`"` + hex.EncodeToString(noise) + `"`),
+	}
 	items, err := Encode("x", "nonce", provider.Segment{Sequence: 3, Events: []history.Event{e}})
 	if err != nil || len(items) < 2 {
 		t.Fatalf("%d items, %v", len(items), err)
@@ -44,7 +47,8 @@ func TestWhatMaySettleATimer(t *testing.T) {
 		state.AddOpen(history.OpenItem{ID: 1})
 		state.Apply(e)
 		_, waits := state.Open(1)
-		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) || maySettle(doc) != (kind.HasSource() || kind.Terminal()) {
+		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) ||
+			maySettle(doc) != (kind.HasSource() || kind.Terminal()) {
 			t.Errorf("%s: %v", kind, maySettle(doc))
 		}
 	}
@@ -86,14 +90,17 @@ func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 		return c.decode(nil, func(provider.Segment) bool { return true })
 	}
 	for what, err := range map[string]error{
-		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due), "a segment is missing before": cut(items, due-1),
-		"it was read before": cut(items, due+1),
+		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due),
+		"a segment is missing before": cut(items, due-1),
+		"it was read before":          cut(items, due+1),
 	} {
 		if _, torn := errors.AsType[*table.TornError](err); !torn {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	stub := table.Item{table.AttrPK: items[0][table.AttrPK], table.AttrSK: items[0][table.AttrSK], table.AttrStub: table.Str("now")}
+	stub := table.Item{
+		table.AttrPK: items[0][table.AttrPK], table.AttrSK: items[0][table.AttrSK], table.AttrStub: table.Str("now"),
+	}
 	if err := cut([]table.Item{stub}, due); !errors.Is(err, table.ErrDeleted) {
 		t.Errorf("a stub: %v", err)
 	}

@@ -29,7 +29,12 @@ func segmentOf(sequence int64, size int, compressible bool) provider.Segment {
 	}
 	return provider.Segment{
 		Sequence: sequence, Watermark: provider.Position{Inbox: "inbox", Sequence: "42"},
-		Events: []history.Event{{ID: 1, Kind: history.SideEffectRecorded, Time: time.Unix(0, 0).UTC(), Value: history.Payload(`"` + string(doc) + `"`)}},
+		Events: []history.Event{
+			{
+				ID: 1, Kind: history.SideEffectRecorded, Time: time.Unix(0, 0).UTC(),
+				Value: history.Payload(`"` + string(doc) + `"`),
+			},
+		},
 	}
 }
 
@@ -53,9 +58,12 @@ func packedBytes(it table.Item) int {
 func TestSegmentsAreReadableWhileSmall(t *testing.T) {
 	t.Parallel()
 	overhead := len(table.GetString(encoded(t, segmentOf(1, 10, true))[0], table.AttrEvents)) - 10
-	for size, readable := range map[int]bool{0: true, table.JSONLimit - overhead: true, table.JSONLimit - overhead + 1: false, 100 << 10: false} {
+	for size, readable := range map[int]bool{
+		0: true, table.JSONLimit - overhead: true, table.JSONLimit - overhead + 1: false, 100 << 10: false,
+	} {
 		items := encoded(t, segmentOf(1, size, true))
-		if got := table.GetString(items[0], table.AttrEvents) != ""; got != readable || len(items) != 1 || readable == (packedBytes(items[0]) > 0) {
+		if got := table.GetString(items[0], table.AttrEvents) != ""; got != readable || len(items) != 1 ||
+			readable == (packedBytes(items[0]) > 0) {
 			t.Errorf("%d bytes: readable %v, %d packed, %d items", size, got, packedBytes(items[0]), len(items))
 		}
 	}
@@ -63,15 +71,21 @@ func TestSegmentsAreReadableWhileSmall(t *testing.T) {
 
 func TestLargeSegmentsAreSplit(t *testing.T) {
 	t.Parallel()
-	for size, parts := range map[int]int{300 << 10: 1, table.PartLimit + 1: 2, 3*table.PartLimit - 8<<10: 3, table.TurnLimit - 8<<10: 9} {
+	for size, parts := range map[int]int{
+		300 << 10: 1, table.PartLimit + 1: 2, 3*table.PartLimit - 8<<10: 3, table.TurnLimit - 8<<10: 9,
+	} {
 		s := segmentOf(7, size, false)
 		items := encoded(t, s)
 		if len(items) != parts || table.GetNumber(items[0], table.AttrParts) != int64(parts) {
-			t.Errorf("%d bytes: %d items, %d parts, want %d", size, len(items), table.GetNumber(items[0], table.AttrParts), parts)
+			t.Errorf("%d bytes: %d items, %d parts, want %d", size, len(items),
+				table.GetNumber(items[0], table.AttrParts), parts)
 		}
 		for n, it := range items {
-			if table.GetString(it, table.AttrPK) != "x#X" || table.GetString(it, table.AttrSK) != table.SegmentSK(7, n) || packedBytes(it) > table.PartLimit || packedBytes(it) == 0 {
-				t.Errorf("part %d is %s %s of %d bytes", n, table.GetString(it, table.AttrPK), table.GetString(it, table.AttrSK), packedBytes(it))
+			if table.GetString(it, table.AttrPK) != "x#X" ||
+				table.GetString(it, table.AttrSK) != table.SegmentSK(7, n) || packedBytes(it) > table.PartLimit ||
+				packedBytes(it) == 0 {
+				t.Errorf("part %d is %s %s of %d bytes", n, table.GetString(it, table.AttrPK),
+					table.GetString(it, table.AttrSK), packedBytes(it))
 			}
 		}
 		got, err := decode(7, items)
@@ -85,7 +99,8 @@ func TestTheFirstPartHasTheHeader(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, table.PartLimit + 1} {
 		first := encoded(t, segmentOf(3, size, false))[0]
-		if table.GetString(first, table.AttrNonce) != "nonce" || table.GetString(first, table.AttrInbox) != "inbox" || table.GetString(first, table.AttrWM) != "42" || table.GetString(first, table.AttrSK) != "h#0000000003" {
+		if table.GetString(first, table.AttrNonce) != "nonce" || table.GetString(first, table.AttrInbox) != "inbox" ||
+			table.GetString(first, table.AttrWM) != "42" || table.GetString(first, table.AttrSK) != "h#0000000003" {
 			t.Errorf("header: %v", first)
 		}
 	}
@@ -94,7 +109,8 @@ func TestTheFirstPartHasTheHeader(t *testing.T) {
 // A segment that could be written but not read must not be written.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err, provider.ErrTooLarge) {
+	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err,
+		provider.ErrTooLarge) {
 		t.Errorf("too many bytes compressed: %v", err)
 	}
 	if _, err := pack(make([]byte, table.DecodeLimit+1)); !errors.Is(err, provider.ErrTooLarge) {
@@ -131,21 +147,26 @@ func TestReadsThatAreNotWhole(t *testing.T) {
 		spoil   func([]table.Item) []table.Item
 		corrupt bool
 	}{
-		"no first segment":          {drop(0), false},
-		"no first part":             {drop(1), false},
-		"no middle part":            {drop(2), false},
-		"no last part":              {drop(3), false},
-		"last part not yet there":   {func(items []table.Item) []table.Item { return items[:3] }, false},
-		"parts in another order":    {func(items []table.Item) []table.Item { items[2], items[3] = items[3], items[2]; return items }, false},
-		"a segment twice":           {func(items []table.Item) []table.Item { return append(items, items[4]) }, false},
-		"no part count":             {set(0, table.AttrParts, table.Str("1")), false},
-		"a negative part count":     {set(0, table.AttrParts, table.Num(-1)), false},
-		"an enormous part count":    {set(0, table.AttrParts, table.Num(1<<40)), false},
-		"neither JSON nor zstd":     {set(4, table.AttrEvents, table.Num(1)), false},
-		"a key of something else":   {set(0, table.AttrSK, table.Str("h#x")), true},
-		"no JSON":                   {set(0, table.AttrEvents, table.Str("{")), true},
-		"a kind of a later release": {set(0, table.AttrEvents, table.Str(`[{"id":1,"kind":"Later","time":"2026-01-01T00:00:00Z"}]`)), true},
-		"no zstd":                   {set(1, table.AttrZstd, &types.AttributeValueMemberB{Value: []byte("x")}), true},
+		"no first segment":        {drop(0), false},
+		"no first part":           {drop(1), false},
+		"no middle part":          {drop(2), false},
+		"no last part":            {drop(3), false},
+		"last part not yet there": {func(items []table.Item) []table.Item { return items[:3] }, false},
+		"parts in another order": {func(items []table.Item) []table.Item {
+			items[2], items[3] = items[3], items[2]
+			return items
+		}, false},
+		"a segment twice":         {func(items []table.Item) []table.Item { return append(items, items[4]) }, false},
+		"no part count":           {set(0, table.AttrParts, table.Str("1")), false},
+		"a negative part count":   {set(0, table.AttrParts, table.Num(-1)), false},
+		"an enormous part count":  {set(0, table.AttrParts, table.Num(1<<40)), false},
+		"neither JSON nor zstd":   {set(4, table.AttrEvents, table.Num(1)), false},
+		"a key of something else": {set(0, table.AttrSK, table.Str("h#x")), true},
+		"no JSON":                 {set(0, table.AttrEvents, table.Str("{")), true},
+		"a kind of a later release": {
+			set(0, table.AttrEvents, table.Str(`[{"id":1,"kind":"Later","time":"2026-01-01T00:00:00Z"}]`)), true,
+		},
+		"no zstd": {set(1, table.AttrZstd, &types.AttributeValueMemberB{Value: []byte("x")}), true},
 	} {
 		items := slices.Clone(whole)
 		for n := range items {
@@ -179,14 +200,16 @@ func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
 	if _, err := lastEvent(nil); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := lastEvent(parts); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), "not ended") {
+	if _, err := lastEvent(parts); !errors.Is(err, provider.ErrNotFound) ||
+		!strings.Contains(err.Error(), "not ended") {
 		t.Errorf("not ended: %v", err)
 	}
 }
 
 // FuzzDecodeSegments: whatever is in the table, decoding ends with segments without a gap or with an error.
 func FuzzDecodeSegments(f *testing.F) {
-	f.Add("h#0000000000", int64(1), `[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00Z"}]`, []byte(nil), "h#0000000001", int64(1), []byte(nil))
+	f.Add("h#0000000000", int64(1), `[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00Z"}]`, []byte(nil),
+		"h#0000000001", int64(1), []byte(nil))
 	whole := someItems(f)
 	for n := range len(whole) - 1 {
 		a, b := whole[n], whole[n+1]
@@ -196,14 +219,24 @@ func FuzzDecodeSegments(f *testing.F) {
 			}
 			return nil
 		}
-		f.Add(table.GetString(a, table.AttrSK), table.GetNumber(a, table.AttrParts), table.GetString(a, table.AttrEvents), packed(a), table.GetString(b, table.AttrSK), table.GetNumber(b, table.AttrParts), packed(b))
+		f.Add(table.GetString(a, table.AttrSK), table.GetNumber(a, table.AttrParts),
+			table.GetString(a, table.AttrEvents), packed(a), table.GetString(b, table.AttrSK),
+			table.GetNumber(b, table.AttrParts), packed(b))
 	}
-	f.Fuzz(func(t *testing.T, sk1 string, parts1 int64, events string, zstd1 []byte, sk2 string, parts2 int64, zstd2 []byte) {
-		first := table.Item{table.AttrSK: table.Str(sk1), table.AttrParts: table.Num(parts1), table.AttrZstd: &types.AttributeValueMemberB{Value: zstd1}}
+	f.Fuzz(func(
+		t *testing.T, sk1 string, parts1 int64, events string, zstd1 []byte, sk2 string, parts2 int64, zstd2 []byte,
+	) {
+		first := table.Item{
+			table.AttrSK: table.Str(sk1), table.AttrParts: table.Num(parts1),
+			table.AttrZstd: &types.AttributeValueMemberB{Value: zstd1},
+		}
 		if events != "" {
 			first[table.AttrEvents] = table.Str(events)
 		}
-		second := table.Item{table.AttrSK: table.Str(sk2), table.AttrParts: table.Num(parts2), table.AttrZstd: &types.AttributeValueMemberB{Value: zstd2}}
+		second := table.Item{
+			table.AttrSK: table.Str(sk2), table.AttrParts: table.Num(parts2),
+			table.AttrZstd: &types.AttributeValueMemberB{Value: zstd2},
+		}
 		segments, err := decodeAll([]table.Item{first, second})
 		_, torn := errors.AsType[*table.TornError](err)
 		if err != nil && !torn && !errors.Is(err, provider.ErrCorrupt) {

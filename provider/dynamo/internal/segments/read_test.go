@@ -23,7 +23,9 @@ type fakeHistory struct {
 	strong []bool
 }
 
-func (h *fakeHistory) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (h *fakeHistory) Query(
+	_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	h.strong = append(h.strong, aws.ToBool(in.ConsistentRead))
 	items := h.items
 	if len(h.strong) <= h.torn {

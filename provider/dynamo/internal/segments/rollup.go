@@ -53,7 +53,9 @@ func (r *rollup) Add(sequence int64, parts []table.Item) bool {
 		r.first = sequence
 	}
 	r.last = sequence
-	for _, field := range []string{table.GetString(parts[0], table.AttrInbox), table.GetString(parts[0], table.AttrWM), doc.Value} {
+	for _, field := range []string{
+		table.GetString(parts[0], table.AttrInbox), table.GetString(parts[0], table.AttrWM), doc.Value,
+	} {
 		r.docs = binary.AppendUvarint(r.docs, uint64(len(field)))
 		r.docs = append(r.docs, field...)
 	}

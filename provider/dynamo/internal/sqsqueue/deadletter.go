@@ -29,7 +29,9 @@ func (dq DeadLetterQueues) Put(ctx context.Context, queue string, u provider.Unr
 
 // PutCopy sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if
 // that is a FIFO queue.
-func (dq DeadLetterQueues) PutCopy(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
+func (dq DeadLetterQueues) PutCopy(
+	ctx context.Context, queue string, u provider.Unreadable, group, dedup string,
+) error {
 	url, ok := dq.queues.DeadLetters[queue]
 	if !ok {
 		return fmt.Errorf("dynamo: hub %q: %w", dq.queues.Hub,

@@ -9,7 +9,9 @@ import (
 func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	for _, id := range []string{"", "a", "A", "日本語", "\uFFFF", "a b", strings.Repeat("x", 1024), strings.Repeat("x", 1023)} {
+	for _, id := range []string{
+		"", "a", "A", "日本語", "\uFFFF", "a b", strings.Repeat("x", 1024), strings.Repeat("x", 1023),
+	} {
 		g := GroupID(id)
 		if len(g) > 128 || strings.Trim(g, "0123456789abcdef") != "" {
 			t.Errorf("group of %q is %q", id, g)

@@ -185,7 +185,8 @@ func Batches(entries []Entry) [][]Entry {
 // nextGroup returns the number of entries that must be in the same batch as the first one, and their size in bytes.
 func nextGroup(entries []Entry) (n, bytes int) {
 	n, bytes = 1, len(entries[0].Body)
-	for entries[0].InOneBatch && n < min(BatchLimit, len(entries)) && entries[n].Group == entries[0].Group && bytes+len(entries[n].Body) <= MessageLimit {
+	for entries[0].InOneBatch && n < min(BatchLimit, len(entries)) && entries[n].Group == entries[0].Group &&
+		bytes+len(entries[n].Body) <= MessageLimit {
 		bytes += len(entries[n].Body)
 		n++
 	}

@@ -51,7 +51,8 @@ func TestASendersFaultIsNotRepeated(t *testing.T) {
 	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}
 	err := New(q, Config{}, nil).SendBatch(t.Context(), "url", entriesOf("a", "b"))
 	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || e.Retryable || e.Op != "SQS.SendMessageBatch" || len(q.Sent) != 1 || !strings.Contains(err.Error(), "InvalidMessageContents why") {
+	if !ok || e.Retryable || e.Op != "SQS.SendMessageBatch" || len(q.Sent) != 1 ||
+		!strings.Contains(err.Error(), "InvalidMessageContents why") {
 		t.Errorf("%d sends, %v", len(q.Sent), err)
 	}
 }
@@ -91,7 +92,9 @@ func TestBatches(t *testing.T) {
 func TestInOrderOneBatchWaitsForTheOther(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	q := &sqsfake.Queues{Respond: func(*sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) { return nil, refused }}
+	q := &sqsfake.Queues{Respond: func(*sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+		return nil, refused
+	}}
 	err := New(q, Config{}, nil).SendInOrder(t.Context(), "url", make([]Entry, 25))
 	if !errors.Is(err, refused) || len(q.Sent) != 1 {
 		t.Errorf("%d batches were sent after one was refused: %v", len(q.Sent), err)
@@ -155,20 +158,26 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		want bool
-	}{"small": {"x", true}, "leaves little": {strings.Repeat("x", MessageLimit-20), true}, "leaves nothing": {strings.Repeat("x", MessageLimit), false}} {
+	}{
+		"small": {"x", true}, "leaves little": {strings.Repeat("x", MessageLimit-20), true},
+		"leaves nothing": {strings.Repeat("x", MessageLimit), false},
+	} {
 		q := &sqsfake.Queues{}
 		p := New(q, Config{DeadLetters: map[string]string{"inbox": "url"}}, nil)
 		r := provider.Record{ID: "m", Body: c.body, Group: "g"}
-		if err := p.Dead().Put(t.Context(), provider.QueueInbox, provider.Unreadable{Record: r, Err: long}); err != nil {
+		if err := p.Dead().Put(t.Context(), provider.QueueInbox,
+			provider.Unreadable{Record: r, Err: long}); err != nil {
 			t.Fatal(err)
 		}
 		e := q.Sent[0].Entries[0]
 		v, has := e.MessageAttributes[AttrReason]
 		text := aws.ToString(v.StringValue)
-		if has != c.want || has && !strings.HasPrefix(text, "bad") || strings.ContainsAny(text, "\x00\uFFFF") || !utf8.ValidString(text) {
+		if has != c.want || has && !strings.HasPrefix(text, "bad") || strings.ContainsAny(text, "\x00\uFFFF") ||
+			!utf8.ValidString(text) {
 			t.Errorf("%s: reason %q", name, text)
 		}
-		if size := len(*e.MessageBody) + len(AttrReason) + len(aws.ToString(v.DataType)) + len(text); has && size > MessageLimit {
+		if size := len(*e.MessageBody) + len(AttrReason) + len(aws.ToString(v.DataType)) + len(text); has &&
+			size > MessageLimit {
 			t.Errorf("%s: %d bytes", name, size)
 		}
 		if *e.MessageBody != c.body || *e.MessageGroupId != "g" || *e.MessageDeduplicationId == "" {

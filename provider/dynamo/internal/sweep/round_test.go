@@ -124,9 +124,12 @@ func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
 	ahead := l.now.Add(24 * time.Hour)
 	l.mark = blockedRound{Build: "a", Next: ahead, Through: true}
 	l.want(0, "a", true)
-	l.mark = blockedRound{Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead}}
+	l.mark = blockedRound{
+		Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead},
+	}
 	l.want(0, "b", true)
-	l.mark = blockedRound{Build: "a", Next: l.now.Add(-time.Minute), At: instances.IndexPosition{Key: "there"}} // it does not say that it was through
+	// it does not say that it was through
+	l.mark = blockedRound{Build: "a", Next: l.now.Add(-time.Minute), At: instances.IndexPosition{Key: "there"}}
 	l.want(0, "a", false)
 	l.want(2*time.Minute, "a", true)
 }

@@ -74,7 +74,8 @@ func TestAttributesOfOtherTypesAreZero(t *testing.T) {
 	if GetString(it, "s") != "x" || GetNumber(it, "n") != math.MinInt64 {
 		t.Error("a value is not what was put in")
 	}
-	if GetString(it, "n") != "" || GetString(it, "gone") != "" || GetNumber(it, "bad") != 0 || GetNumber(it, "gone") != 0 {
+	if GetString(it, "n") != "" || GetString(it, "gone") != "" || GetNumber(it, "bad") != 0 ||
+		GetNumber(it, "gone") != 0 {
 		t.Error("a value of another type is taken")
 	}
 }

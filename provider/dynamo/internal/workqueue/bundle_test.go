@@ -10,16 +10,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is taken for small without measuring fits one message, whatever its texts become in it; and the results of a fan-out are taken for small.
+// What is taken for small without measuring fits one message, whatever its texts become in it; and the results of a
+// fan-out are taken for small.
 func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 13, 0, 0, 123_456_789, time.UTC)
 	for _, text := range []string{"a", "<", "\x00", "\xff", `"`, "é", "\u2028", "\uFFFE", "\U0001F600"} {
 		o := provider.ActivityOutcome{
-			ActivityID: -1 << 62, Attempt: -1 << 62, Segment: -1 << 62, RetryAt: &now, RetryInMs: -1 << 62, SeenAt: &now,
+			ActivityID: -1 << 62, Attempt: -1 << 62, Segment: -1 << 62, RetryAt: &now, RetryInMs: -1 << 62,
+			SeenAt: &now,
 		}
 		most := sort.Search(maxBundleBytes, func(length int) bool { // the largest that are small
-			o.Run, o.Ended, o.Result = strings.Repeat(text, length), text, history.Payload(`"`+strings.Repeat("<", length)+`"`)
+			o.Run, o.Ended, o.Result = strings.Repeat(text, length), text,
+				history.Payload(`"`+strings.Repeat("<", length)+`"`)
 			return !fitOneMessage(completed(o, 5))
 		}) - 1
 		o.Run, o.Result = strings.Repeat(text, most), history.Payload(`"`+strings.Repeat("<", most)+`"`)
@@ -27,7 +30,8 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 			t.Errorf("five outcomes of %d times %q are small, and take %d bytes", most, text, bytes)
 		}
 	}
-	if !fitOneMessage(completed(provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"done"`)}, 10)) {
+	if !fitOneMessage(completed(provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"done"`)},
+		10)) {
 		t.Error("ten short results are measured")
 	}
 }
@@ -35,12 +39,16 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 // A message has as many outcomes as fit, and what fits none is told as an error.
 func TestOutcomesAreBundledByTheirSize(t *testing.T) {
 	t.Parallel()
-	third := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("x", maxBundleBytes/3) + `"`)}
+	third := provider.ActivityOutcome{
+		ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("x", maxBundleBytes/3) + `"`),
+	}
 	ms := bundleOutcomes(completed(third, 5))
 	if len(ms) != 3 || len(ms[0].Outcomes) != 2 || len(ms[1].Outcomes) != 2 || len(ms[2].Outcomes) != 1 {
 		t.Errorf("%d messages of five outcomes of a third each", len(ms))
 	}
-	larger := provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("<", maxBundleBytes/6) + `"`)}
+	larger := provider.ActivityOutcome{
+		ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("<", maxBundleBytes/6) + `"`),
+	}
 	ms = bundleOutcomes(completed(larger, 1))
 	if len(ms) != 1 || ms[0].Outcomes[0].Error == nil || ms[0].Outcomes[0].Error.Type != history.TypePayloadTooLarge {
 		t.Errorf("a result that fits no message is sent: %d messages", len(ms))
@@ -52,7 +60,9 @@ func completed(o provider.ActivityOutcome, n int) []provider.CompletedWorkItem {
 	done := make([]provider.CompletedWorkItem, n)
 	for i := range done {
 		own := o
-		done[i] = provider.CompletedWorkItem{LockedWorkItem: &provider.LockedWorkItem{WorkItem: provider.WorkItem{ExecutionID: "x"}}, Outcome: &own}
+		done[i] = provider.CompletedWorkItem{
+			LockedWorkItem: &provider.LockedWorkItem{WorkItem: provider.WorkItem{ExecutionID: "x"}}, Outcome: &own,
+		}
 	}
 	return done
 }

@@ -86,7 +86,8 @@ func unreadableWork(f *kit.Fixture) {
 		kit.Record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`),
 		kit.Record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
 	}
-	good := kit.Record(7, `{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
+	good := kit.Record(7,
+		`{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
 	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
