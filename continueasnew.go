@@ -79,8 +79,8 @@ func ofSeveralCalls(orders []*continueAsNewError) bool {
 
 // split takes an error apart: into this execution's orders to continue as new, and the largest parts that hold none.
 func (ctx *OrchestrationContext) split(err error) (orders []*continueAsNewError, rest []error) {
-	if e, ok := err.(*continueAsNewError); ok &&
-		e.execution.SameExecution(ctx.replay) { //nolint:errorlint // one layer at a time
+	e, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time
+	if ok && e.execution.SameExecution(ctx.replay) {
 		return []*continueAsNewError{e}, nil
 	}
 	for _, cause := range unwrap(err) {

@@ -49,8 +49,11 @@ func TestAsyncHandsOnValuesAndErrors(t *testing.T) {
 		if i, err := perdure.WhenAny(ctx, notJSON, fails); i != 1 || err != nil {
 			return "", fmt.Errorf("winner %d: %w", i, err)
 		}
-		if _, err := fails.Await(ctx); err != error(declined) ||
-			!errors.Is(perdure.WhenAll(ctx, fails), declined) { //nolint:errorlint // the very error
+		_, err := fails.Await(ctx)
+		if err != error(declined) { //nolint:errorlint // the very error
+			return "", fmt.Errorf("another error: %w", err)
+		}
+		if err := perdure.WhenAll(ctx, fails); !errors.Is(err, declined) {
 			return "", fmt.Errorf("another error: %w", err)
 		}
 		f, err := notJSON.Await(ctx)

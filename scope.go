@@ -77,8 +77,8 @@ func only(err, leaf error) bool {
 	if err == leaf { //nolint:errorlint // the very error, which may lie anywhere in a tree
 		return true
 	}
-	if e, ok := err.(*CancelledError); ok &&
-		e.scope == leaf { //nolint:errorlint // as above: that of a call whose end was waited for
+	e, ok := err.(*CancelledError) //nolint:errorlint // as above: that of a call whose end was waited for
+	if ok && e.scope == leaf {     //nolint:errorlint // the very scope
 		return true
 	}
 	causes := unwrap(err)

@@ -131,8 +131,12 @@ func TestScopesNest(t *testing.T) {
 		stopInner()
 		first := inner.Err()
 		stopOuter()
-		if inner.Err() != first || sibling.Err() != outer.Err() || sibling.Err() == first || apart.Err() != nil ||
-			underApart.Err() != nil { //nolint:errorlint // the very errors
+		same := func(a, b *perdure.OrchestrationContext) bool {
+			return a.Err() == b.Err() //nolint:errorlint // the very errors
+		}
+		innerStays := inner.Err() == first //nolint:errorlint // the very error
+		if !innerStays || !same(sibling, outer) || same(sibling, inner) || apart.Err() != nil ||
+			underApart.Err() != nil {
 			return "", errors.New("the errors of scopes are mixed up")
 		}
 		_, err := perdure.WhenAny(ctx, fs[0], fs[4], fs[5])

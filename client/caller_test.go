@@ -31,8 +31,9 @@ func (k *known) DeleteInstance(ctx context.Context, id string, force bool) error
 
 // act makes every call that records a requester, and returns the recorded names.
 func act(
-	t *testing.T, ctx context.Context, c *client.Client, p *fakeprovider.Provider, id string,
-) (by []string) { //nolint:revive // t goes first in this package
+	t *testing.T, ctx context.Context, //nolint:revive // t goes first in this package
+	c *client.Client, p *fakeprovider.Provider, id string,
+) (by []string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()

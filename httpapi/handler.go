@@ -35,9 +35,8 @@ func New(c *client.Client, a *admin.Client, opts ...Option) http.Handler {
 }
 
 func newHandler(c *client.Client, a *admin.Client, routes []route, opts []Option) http.Handler {
-	h := &handler{
-		client: c, admin: a, log: slog.Default(), now: time.Now, mux: http.NewServeMux(),
-	} //nolint:forbidigo // the default clock
+	h := &handler{client: c, admin: a, log: slog.Default(), mux: http.NewServeMux()}
+	h.now = time.Now //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(h)
 	}

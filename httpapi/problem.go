@@ -114,6 +114,13 @@ var (
 	}
 )
 
+// unknownOrchestration is the problem of a start of an orchestration that no build registers.
+var unknownOrchestration = problem{
+	Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
+	Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
+		"to become visible",
+}
+
 // problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about
 // the caller's input.
 func problemOf(err error) problem {
@@ -141,11 +148,7 @@ func problemOf(err error) problem {
 			Field: tooLarge.Name,
 		}
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return problem{
-			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
-			Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
-				"to become visible",
-		}
+		return unknownOrchestration
 	case errors.Is(err, client.ErrAlreadyExists):
 		return takenProblem(err)
 	case errors.Is(err, client.ErrEnded):

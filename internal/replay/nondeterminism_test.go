@@ -22,8 +22,8 @@ func race(c *replay.Context) {
 // Its history, when "a" is first:
 //
 //	1 OrchestrationStarted, 2 TurnStarted, 3 ActivityScheduled a, 4 ActivityScheduled b, 5 TimerCreated,
-//	6 TurnStarted, 7 ActivityCompleted of 3, 8 ActivityCancelRequested of 4, 9 TimerCancelled of 5, 10 ActivityScheduled ship,
-//	11 TurnStarted, 12 ActivityCompleted of 10, 13 OrchestrationCompleted
+//	6 TurnStarted, 7 ActivityCompleted of 3, 8 ActivityCancelRequested of 4, 9 TimerCancelled of 5,
+//	10 ActivityScheduled ship, 11 TurnStarted, 12 ActivityCompleted of 10, 13 OrchestrationCompleted
 func raceHistory(t *testing.T) []history.Event {
 	t.Helper()
 	return record(t, body(race), message(done(3)), message(done(10)))

@@ -78,8 +78,9 @@ func (ix *index) check(it item) error {
 		}
 
 		if text == "" {
-			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is "+
-				"not supported. The AttributeValue for a key attribute cannot contain an empty string value. "+
+			return invalid("One or more parameter values are not valid. "+
+				"A value specified for a secondary index key is not supported. "+
+				"The AttributeValue for a key attribute cannot contain an empty string value. "+
 				"IndexName: %s, IndexKey: %s", ix.Name, name)
 		}
 	}

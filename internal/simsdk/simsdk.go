@@ -42,8 +42,8 @@ func (a answerer) add(stack *middleware.Stack) error {
 		middleware.After); err != nil {
 		return err //nolint:wrapcheck // the SDK names the client and the call
 	}
-	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer),
-		middleware.After) //nolint:wrapcheck // as above
+	answer := middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer)
+	return stack.Finalize.Add(answer, middleware.After) //nolint:wrapcheck // as above
 }
 
 type inputKey struct{}
@@ -52,8 +52,8 @@ type inputKey struct{}
 func keep(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters),
-		in) //nolint:wrapcheck // the client's own error
+	ctx = middleware.WithStackValue(ctx, inputKey{}, in.Parameters)
+	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the client's own error
 }
 
 func (a answerer) answer(

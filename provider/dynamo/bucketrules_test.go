@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
+//nolint:lll // XML as S3 returns it
 const lifecycle = `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
 <Rule><ID>a</ID><Filter><Prefix>orders/m/</Prefix></Filter><Status>Enabled</Status><Expiration><Days>60</Days></Expiration></Rule>
 <Rule><Prefix>old/</Prefix><Status>Enabled</Status><Expiration><Days>7</Days></Expiration></Rule>

@@ -98,9 +98,8 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.Log = l } 
 // defaults returns the settings before options are applied.
 func defaults() settings {
 	return settings{
-		Now: func() time.Time {
-			return time.Now().Round(0)
-		}, //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
+		// The default clock has no monotonic reading, because a frozen Lambda stops that.
+		Now:          func() time.Time { return time.Now().Round(0) }, //nolint:forbidigo // the default clock
 		Log:          slog.Default(),
 		LongestDelay: dynamoknobs.LongestDelay,
 		ScheduleLead: dynamoknobs.ScheduleLead,

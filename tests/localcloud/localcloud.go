@@ -66,9 +66,8 @@ func Start(ctx context.Context, command string, args ...string) (*Cloud, error) 
 
 func (c *Cloud) launch(root string, args []string) error {
 	// Not bound to a context: it ends when its standard input does, and cleans up.
-	c.cmd = exec.Command("python3",
-		append([]string{filepath.Join("localstack", "local.py")},
-			args...)...) //nolint:noctx,gosec // see above; our own script
+	args = append([]string{filepath.Join("localstack", "local.py")}, args...)
+	c.cmd = exec.Command("python3", args...) //nolint:noctx,gosec // see above; our own script
 	c.cmd.Dir, c.cmd.Stderr = root, &c.stderr
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {

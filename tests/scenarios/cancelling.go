@@ -207,6 +207,6 @@ func hurried(ctx *perdure.OrchestrationContext, tick time.Duration) (string, err
 	if failed != nil {
 		return "", failed
 	}
-	return fmt.Sprintf("timeout: %v %v, then %d", errors.Is(err, context.DeadlineExceeded), err == again, n),
-		nil //nolint:errorlint // the very error
+	same := err == again //nolint:errorlint // the very error
+	return fmt.Sprintf("timeout: %v %v, then %d", errors.Is(err, context.DeadlineExceeded), same, n), nil
 }

@@ -16,7 +16,7 @@ import (
 
 // stopping is what the seeds want of cancellation, row by row: each decision is history, and is seen where the work is
 // done.
-func stopping(tick time.Duration) []Scenario {
+func stopping(tick time.Duration) []Scenario { //nolint:funlen // a table of scenarios
 	mark := filepath.Join(os.TempDir(), "perdure-told-"+rand.Text())
 	return []Scenario{
 		{

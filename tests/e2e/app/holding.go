@@ -71,8 +71,8 @@ func letsGo(_ context.Context, folder string) (string, error) {
 }
 
 func lock(folder string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(folder, held), os.O_CREATE|os.O_RDWR,
-		0o600) //nolint:gosec // a test's own folder
+	name := filepath.Join(folder, held)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a test's own folder
 	if err != nil {
 		return nil, err
 	}

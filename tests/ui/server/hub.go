@@ -269,7 +269,7 @@ func (h *hub) waiting(end time.Time) {
 }
 
 // order starts an instance whose history has most kinds of events.
-func (h *hub) order(end time.Time) {
+func (h *hub) order(end time.Time) { //nolint:funlen // a history, event by event
 	const id, long = "order-7", 25*time.Hour + 52*time.Second
 	x := h.start(id, fulfil, v110, long, map[string]string{customer: "7", region: "eu"},
 		`{"order":7,"lines":[{"sku":"knock-box","quantity":2},{"sku":"tamper","quantity":1}],"express":true}`)
@@ -287,59 +287,44 @@ func (h *hub) order(end time.Time) {
 			Kind: history.ActivityCompleted, SourceEventID: of, Attempt: attempt, Result: history.Payload(result),
 		})
 	}
-	turn(140 * time.Millisecond) // 2
-	activity(140*time.Millisecond, "reserveStock", defaultQueue,
-		`{"sku":"knock-box","quantity":2}`) // 3
-	activity(140*time.Millisecond, "reserveStock", defaultQueue,
-		`{"sku":"tamper","quantity":1}`) // 4
-	activity(140*time.Millisecond, "quoteFast", payments,
-		`{"carrier":"swift"}`) // 5
-	activity(140*time.Millisecond, "quoteSlow", payments,
-		`{"carrier":"barge"}`) // 6
-	activity(140*time.Millisecond, "quoteOther", payments,
-		`{"carrier":"mule"}`) // 7
-	done(900*time.Millisecond, 3, 1,
-		`"r-1"`) // 8
-	done(4*time.Second, 4, 3,
-		`"r-2"`) // 9
-	done(6*time.Second, 5, 1,
-		`{"price":12.5}`) // 10
-	turn(6*time.Second +
-		100*time.Millisecond) // 11
-	s.at(6100*time.Millisecond,
-		history.Event{
-			Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}},
-			Reason: "select_loser", RequestedBy: history.RequestedByOrchestration,
-		}) // 12
+	turn(140 * time.Millisecond)
+	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"knock-box","quantity":2}`)
+	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"tamper","quantity":1}`)
+	activity(140*time.Millisecond, "quoteFast", payments, `{"carrier":"swift"}`)
+	activity(140*time.Millisecond, "quoteSlow", payments, `{"carrier":"barge"}`)
+	activity(140*time.Millisecond, "quoteOther", payments, `{"carrier":"mule"}`)
+	done(900*time.Millisecond, 3, 1, `"r-1"`)
+	done(4*time.Second, 4, 3, `"r-2"`)
+	done(6*time.Second, 5, 1, `{"price":12.5}`)
+	turn(6*time.Second + 100*time.Millisecond)
+	s.at(6100*time.Millisecond, history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}},
+		Reason: "select_loser", RequestedBy: history.RequestedByOrchestration,
+	})
 	fire := s.from.Add(26 * time.Hour)
-	s.at(6100*time.Millisecond,
-		history.Event{Kind: history.TimerCreated, FireAt: &fire}) // 13
-	s.at(6100*time.Millisecond,
-		history.Event{Kind: history.ExternalEventSubscribed, Name: "packed"}) // 14
-	s.at(25*time.Hour,
-		history.Event{
-			Kind: history.ExternalEventRaised, Name: "packed", EventID: "e-1", RequestedBy: alice,
-			Data: history.Payload(`{"by":"bob","weight":1.7}`),
-		}) // 15
-	turn(25*time.Hour +
-		80*time.Millisecond) // 16
-	s.at(25*time.Hour+80*time.Millisecond,
-		history.Event{Kind: history.TimerCancelled, SourceEventID: 13, Reason: "select_loser"}) // 17
-	s.at(25*time.Hour+80*time.Millisecond,
-		history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`{"stage":"shipping"}`)}) // 18
-	s.at(25*time.Hour+80*time.Millisecond,
-		history.Event{
-			Kind: history.SubOrchestrationScheduled, Name: ship, InstanceID: "ship-order-7", StartID: "st", Attempt: 1,
-			Input: history.Payload(`{"parcel":7}`),
-		}) // 19
-	activity(25*time.Hour+80*time.Millisecond, "sendMail", defaultQueue,
-		`{"to":"customer 7","about":"shipped"}`) // 20
-	s.at(25*time.Hour+18*time.Second,
-		history.Event{
-			Kind: history.ActivityCancelRequested, SourceEventID: 20, Reason: "requested", RequestedBy: alice,
-			Message: "the mail server hangs",
-		}) // 21
-	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`) // 22
+	s.at(6100*time.Millisecond, history.Event{Kind: history.TimerCreated, FireAt: &fire})
+	s.at(6100*time.Millisecond, history.Event{Kind: history.ExternalEventSubscribed, Name: "packed"})
+	s.at(25*time.Hour, history.Event{
+		Kind: history.ExternalEventRaised, Name: "packed", EventID: "e-1", RequestedBy: alice,
+		Data: history.Payload(`{"by":"bob","weight":1.7}`),
+	})
+	turn(25*time.Hour + 80*time.Millisecond)
+	s.at(25*time.Hour+80*time.Millisecond, history.Event{
+		Kind: history.TimerCancelled, SourceEventID: 13, Reason: "select_loser",
+	})
+	s.at(25*time.Hour+80*time.Millisecond, history.Event{
+		Kind: history.CustomStatusSet, CustomStatus: history.Payload(`{"stage":"shipping"}`),
+	})
+	s.at(25*time.Hour+80*time.Millisecond, history.Event{
+		Kind: history.SubOrchestrationScheduled, Name: ship, InstanceID: "ship-order-7", StartID: "st", Attempt: 1,
+		Input: history.Payload(`{"parcel":7}`),
+	})
+	activity(25*time.Hour+80*time.Millisecond, "sendMail", defaultQueue, `{"to":"customer 7","about":"shipped"}`)
+	s.at(25*time.Hour+18*time.Second, history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: 20, Reason: "requested", RequestedBy: alice,
+		Message: "the mail server hangs",
+	})
+	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`)
 	h.Leave(x,
 		provider.ActivityRecord{
 			ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond),

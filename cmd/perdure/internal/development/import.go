@@ -23,10 +23,10 @@ func Import(env *cli.Env) *cobra.Command {
 		Use: "import FILE", Short: "Replay an exported history",
 		Long: `Replay an exported history against a binary on this machine.
 
-FILE is the output of perdure export, a file of perduretest (Env.CompareGolden), or - for stdin. The orchestrator binary, built for this machine,
-replays each execution. The command reports whether the code makes the recorded decisions, or the first event
-at which they differ. It needs no hub, runs no activities and writes nothing. The binary gets no hub settings
-and no AWS credentials.
+FILE is the output of perdure export, a file of perduretest (Env.CompareGolden), or - for stdin. The
+orchestrator binary, built for this machine, replays each execution. The command reports whether the code
+makes the recorded decisions, or the first event at which they differ. It needs no hub, runs no activities
+and writes nothing. The binary gets no hub settings and no AWS credentials.
 
 Exit codes:
   0  the code makes the recorded decisions; inputs may differ and are shown

@@ -61,7 +61,8 @@ func (is *Store) Project(ctx context.Context, u Projection) error {
 		Key:              table.InstanceKey(u.InstanceID),
 		UpdateExpression: aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
 		ConditionExpression: aws.String(
-			"#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)",
+			"#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) " +
+				"AND attribute_not_exists(deleting)",
 		),
 		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq"},
 		ExpressionAttributeValues: table.Item{

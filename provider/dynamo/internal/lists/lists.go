@@ -1,4 +1,4 @@
-// Package lists lists instances for clients and jobs from the indexes of the table.
+// Package lists reads pages of instances for clients and jobs from the indexes of the table.
 package lists
 
 import (

@@ -57,7 +57,7 @@ func (t *Table) Transact(ctx context.Context, instanceID string, writes []types.
 func (t *Table) TransactOnce(ctx context.Context, writes []types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: t.SetTableName(writes)}
 	_, err := t.api.TransactWriteItems(ctx, in)
-	return err //nolint:wrapcheck // the caller names the call
+	return err
 }
 
 // SetTableName sets the name of the table in writes, and returns the writes.
