@@ -122,7 +122,7 @@ func New(h Backend, opts ...Option) *Client {
 	}
 	connection.Waiter, _ = unwrap.As[Waiter](h)
 	connection.UpdateWaiter, _ = unwrap.As[UpdateWaiter](h)
-	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection)}
+	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection, publicTokenError)}
 	if c.querier == nil {
 		c.querier, _ = unwrap.As[provider.Querier](h)
 	}

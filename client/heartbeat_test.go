@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
@@ -53,5 +54,29 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		if failed != tt.over || failed && problem.Reason != client.TokenActivityEnded || !failed && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestCompleteActivity_executionHasEnded_interceptorSeesTokenError(t *testing.T) {
+	t.Parallel()
+	var seen error
+	observe := perdure.Interceptor{
+		ClientCall: func(ctx context.Context, _ perdure.ClientCall, next func(context.Context) error) { seen = next(ctx) },
+	}
+	h := fakeprovider.New(func() time.Time { return began }, "hello")
+	c := client.New(h, client.WithInterceptors(observe))
+	mustStart(t, c, "one")
+	h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
+	h.Append("one", history.Event{Kind: history.OrchestrationTerminated, Time: began})
+	h.Hand("c1.two", &provider.WorkItem{
+		InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default",
+	})
+	err := c.CompleteActivity(t.Context(), "c1.two", 7)
+	want, ok := errors.AsType[*client.TokenError](err)
+	if !ok {
+		t.Fatalf("got error %v, want a TokenError", err)
+	}
+	if got, ok := errors.AsType[*client.TokenError](seen); !ok || *got != *want {
+		t.Errorf("the interceptor got error %v, want %v", seen, want)
 	}
 }

@@ -112,23 +112,67 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 		const n = 40
 		in := h.start("fetch-all", n)
 		h.turn(0)
-		for id := int64(3); id < 3+n; id += 3 { // three outcomes of 170 KiB per message, as a worker combines them
-			m := provider.Message{
-				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
-				Segment: 1,
-			}
-			for k := id; k < min(id+3, 3+n); k++ {
-				m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{
-					ActivityID: k, Attempt: 1, Result: encoded(t, static(k, 170<<10)),
-				})
-			}
-			if err := h.Provider.EnqueueForOrchestrator(ctx, m); err != nil {
-				t.Fatal(err)
-			}
-		}
+		h.sendLargeOutcomes(in, n)
 		for range 4 {
 			if failed := h.turn(0); len(failed) > 0 {
 				t.Fatalf("got failed records %v, want none", failed)
+			}
+		}
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
+		if err != nil || end.Kind != history.OrchestrationCompleted {
+			t.Errorf("ended with %s %v, %v", end.String(), end.Error, err)
+		}
+	})
+}
+
+// sendLargeOutcomes sends outcomes of the first n activities of an instance. Each message has three outcomes of 170 KiB,
+// as a worker combines them. A batch of ten messages exceeds a commit.
+func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
+	h.t.Helper()
+	for id := int64(3); id < 3+n; id += 3 {
+		m := provider.Message{
+			Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+			Segment: 1,
+		}
+		for k := id; k < min(id+3, 3+n); k++ {
+			m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{
+				ActivityID: k, Attempt: 1, Result: encoded(h.t, static(k, 170<<10)),
+			})
+		}
+		h.send(m)
+	}
+}
+
+// Outcomes of a paused instance that exceed a commit together are parked in several segments. Otherwise they would become
+// dead letters, and no resume behind them would be received.
+func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "fetch", func(context.Context, int) (string, error) { return "", nil })
+	perdure.AddOrchestration(r, "fetch-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		var fs []perdure.Awaitable
+		for i := range n {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "fetch", i))
+		}
+		return n, perdure.WhenAll(ctx, fs...)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		const n = 40
+		in := h.start("fetch-all", n)
+		h.turn(0)
+		h.pause(in, "p1")
+		h.turn(0)
+		h.sendLargeOutcomes(in, n)
+		for range 4 {
+			if failed := h.turn(0); len(failed) > 0 {
+				t.Fatalf("got failed records %v, want none", failed)
+			}
+		}
+		h.wantPaused(in)
+		h.resume(in, "r1")
+		for range 4 {
+			if failed := h.turn(0); len(failed) > 0 {
+				t.Fatalf("after the resume: got failed records %v, want none", failed)
 			}
 		}
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)

@@ -39,7 +39,9 @@ func (a *Attempts) end(ctx context.Context, operation, token string, o provider.
 	if err != nil {
 		return err
 	}
-	return a.hub.Call(ctx, operation, t.InstanceID, "", func(ctx context.Context) error { return t.end(ctx, &o) })
+	return a.hub.Call(ctx, operation, t.InstanceID, "", func(ctx context.Context) error {
+		return a.publicError(t.end(ctx, &o))
+	})
 }
 
 // Heartbeat records a heartbeat of the attempt of a token, and returns whether the activity is cancelled.

@@ -44,10 +44,13 @@ func (e *TokenError) Error() string { return "token not accepted: " + e.Reason }
 type Attempts struct {
 	hub         *hub.Hub
 	settlements *settlements.Cache
+	publicError func(error) error
 }
 
-// NewAttempts returns the attempts of a hub.
-func NewAttempts(h *hub.Hub) *Attempts { return &Attempts{hub: h, settlements: settlements.NewCache()} }
+// NewAttempts returns the attempts of a hub. publicError converts a TokenError for interceptors.
+func NewAttempts(h *hub.Hub, publicError func(error) error) *Attempts {
+	return &Attempts{hub: h, settlements: settlements.NewCache(), publicError: publicError}
+}
 
 // attempt is the current attempt of an activity.
 type attempt struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/perdure/perdure/provider"
 )
 
 // maxErrors limits the errors that a duty returns. During an outage each instance has one.
@@ -27,7 +29,7 @@ func (r *result) add(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		r.done++
-	case errors.Is(err, errors.ErrUnsupported): // the provider lacks the optional interface of the duty
+	case isUnsupported(err): // the provider lacks the optional interface of the duty
 	case ctx.Err() != nil:
 		r.cutShort = true
 	default:
@@ -35,6 +37,13 @@ func (r *result) add(ctx context.Context, err error) {
 			r.errs = append(r.errs, err)
 		}
 	}
+}
+
+// isUnsupported reports whether the provider lacks an optional interface. Errors of the network and the operating system
+// can be an errors.ErrUnsupported too, and count as failures.
+func isUnsupported(err error) bool {
+	_, unsupported := errors.AsType[provider.UnsupportedError](err)
+	return unsupported
 }
 
 // addWoken counts n instances that received a message.

@@ -83,9 +83,8 @@ func (s *session) send(ctx context.Context) (state, error) {
 		return done, err
 	}
 	s.o.buffers.put(t.buffer, t.out.Events)
-	if next == done {
+	if next == done { // another invocation continues
 		s.discard()
-		return done, s.queue.Yield()
 	}
 	return next, nil
 }
@@ -129,7 +128,10 @@ func (s *session) park(ctx context.Context) (state, error) {
 		t.commit.Watermark = t.taken[d.Consumed-1].Position
 	}
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t.commit)
-	if err != nil {
+	switch {
+	case errors.Is(err, provider.ErrTooLarge) && s.queue.Halve(d.Consumed):
+		return verifying, nil // each message alone fits into a commit (R2)
+	case err != nil:
 		return done, s.commitError(ctx, err, &t.commit, nil)
 	}
 	s.afterCommit(ctx, &t.commit, refused, d.Consumed, nil)

@@ -73,7 +73,7 @@ func (s *session) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.queue.Yield()
 }
 
 // recoverFrom makes the transition that follows an error. It returns the error if the session has to end.
