@@ -37,8 +37,8 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	bin, data := filepath.Join(dir, "native", "bin"), filepath.Join(dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres",
-		"--no-sync") //nolint:gosec // a pinned package
+	args := []string{"-D", data, "-A", "trust", "-U", "postgres", "--no-sync"}
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), args...) //nolint:gosec // a pinned package
 	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("servers: initdb: %w\n%s", err, out), os.RemoveAll(dir))

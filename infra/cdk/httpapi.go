@@ -123,7 +123,8 @@ func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCon
 		props.AuthorizerType = jsii.String("REQUEST")
 		props.AuthorizerPayloadFormatVersion = jsii.String("2.0")
 		props.EnableSimpleResponses = true
-		props.AuthorizerUri = jsii.String(fmt.Sprintf("arn:%s:apigateway:%s:lambda:path/2015-03-31/functions/%s/invocations",
+		const uri = "arn:%s:apigateway:%s:lambda:path/2015-03-31/functions/%s/invocations"
+		props.AuthorizerUri = jsii.String(fmt.Sprintf(uri,
 			*h.stack.Partition(), *h.stack.Region(), *own.Authorizer.FunctionArn()))
 	default:
 		return

@@ -119,9 +119,9 @@ func (t *Tracing) start(
 	ctx context.Context, d ids, about []attribute.KeyValue, name string, opts ...trace.SpanStartOption,
 ) (context.Context, trace.Span) {
 	ctx = context.WithValue(ctx, aboutKey{}, about)
-	_, span := t.tracer.Start(withIDs(ctx, d), name,
-		append(opts, trace.WithAttributes(about...))...) //nolint:spancheck // whoever starts it ends it
-	return trace.ContextWithSpan(ctx, span), span //nolint:spancheck // the same
+	opts = append(opts, trace.WithAttributes(about...))
+	_, span := t.tracer.Start(withIDs(ctx, d), name, opts...) //nolint:spancheck // the caller ends the span
+	return trace.ContextWithSpan(ctx, span), span             //nolint:spancheck // the same
 }
 
 // fail records a failure that is history.

@@ -53,8 +53,8 @@ func run(ctx context.Context, module, suite string) error {
 		return err
 	}
 	logs := filepath.Join(module, logFolder, suite)
-	err = errors.Join(os.RemoveAll(logs),
-		os.MkdirAll(logs, 0o750)) //nolint:gosec // in the module that the command names
+	const mode = 0o750
+	err = errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, mode)) //nolint:gosec // in the module of the command
 	if err != nil {
 		return fmt.Errorf("create the folder of the logs: %w", err)
 	}
