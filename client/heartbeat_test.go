@@ -61,7 +61,9 @@ func TestCompleteActivity_executionHasEnded_interceptorSeesTokenError(t *testing
 	t.Parallel()
 	var seen error
 	observe := perdure.Interceptor{
-		ClientCall: func(ctx context.Context, _ perdure.ClientCall, next func(context.Context) error) { seen = next(ctx) },
+		ClientCall: func(ctx context.Context, _ perdure.ClientCall, next func(context.Context) error) {
+			seen = next(ctx)
+		},
 	}
 	h := fakeprovider.New(func() time.Time { return began }, "hello")
 	c := client.New(h, client.WithInterceptors(observe))

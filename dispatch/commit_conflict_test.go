@@ -125,8 +125,8 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 	})
 }
 
-// sendLargeOutcomes sends outcomes of the first n activities of an instance. Each message has three outcomes of 170 KiB,
-// as a worker combines them. A batch of ten messages exceeds a commit.
+// sendLargeOutcomes sends outcomes of the first n activities of an instance. Each message has three outcomes of 170
+// KiB, as a worker combines them. A batch of ten messages exceeds a commit.
 func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
 	h.t.Helper()
 	for id := int64(3); id < 3+n; id += 3 {
@@ -143,8 +143,8 @@ func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
 	}
 }
 
-// Outcomes of a paused instance that exceed a commit together are parked in several segments. Otherwise they would become
-// dead letters, and no resume behind them would be received.
+// Outcomes of a paused instance that exceed a commit together are parked in several segments. Otherwise they would
+// become dead letters, and no resume behind them would be received.
 func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -39,8 +39,8 @@ func (r *result) add(ctx context.Context, err error) {
 	}
 }
 
-// isUnsupported reports whether the provider lacks an optional interface. Errors of the network and the operating system
-// can be an errors.ErrUnsupported too, and count as failures.
+// isUnsupported reports whether the provider lacks an optional interface. Errors of the network and the operating
+// system can be an errors.ErrUnsupported too, and count as failures.
 func isUnsupported(err error) bool {
 	_, unsupported := errors.AsType[provider.UnsupportedError](err)
 	return unsupported
