@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/panics"
 )
 
 // Compensate runs undo if the function that defers it returns an error, for example because of a cancellation, or
@@ -50,7 +50,7 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 		return // not the code's own end: it is only dropped from memory
 	}
 	if r := recover(); r != nil {
-		f := replay.Panicked(r) // while its stack is there
+		f := panics.FailureOf(r) // while its stack is there
 		if failed := ctx.undo(undo); failed != nil {
 			f.Message = bounded(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 // PollPolicy sets how often and how long WaitForCondition checks a condition. The zero value checks every 5 seconds,
@@ -66,7 +67,7 @@ func (p *PollPolicy) intervals() *history.RetryPolicy {
 	interval := cmp.Or(p.InitialInterval, defaultPollInterval)
 	return &history.RetryPolicy{
 		InitialIntervalMs:  replay.Milliseconds(interval),
-		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, interval))),
+		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(retry.DefaultMaxInterval, interval))),
 		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, 1),
 		Jitter:             max(p.Jitter, 0),
 	}

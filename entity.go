@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/panics"
 )
 
 const (
@@ -206,7 +207,7 @@ func attempt[S, In, Out any](
 			return
 		}
 		if r := recover(); r != nil {
-			err = failureError(replay.Panicked(r))
+			err = failureError(panics.FailureOf(r))
 		}
 	}()
 	out, err = fn(ctx, state, in)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 type declinedError struct{ Cause error }
@@ -222,13 +222,13 @@ func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 		for range errs {
 			errs = append(errs[1:], errs[0])
 			f := failing(t, fmt.Errorf("x: %w", errors.Join(errs...)))
-			if delay, again := replay.NextRetry(policy, "x", 3, 1, &f); again {
+			if delay, again := retry.Next(policy, "x", 3, 1, &f); again {
 				t.Errorf("%s: %v is tried again in %v: %+v", name, errs, delay, f)
 			}
 		}
 	}
 	f := failing(t, errors.Join(passing, final{false}))
-	if _, again := replay.NextRetry(policy, "x", 3, 1, &f); !again {
+	if _, again := retry.Next(policy, "x", 3, 1, &f); !again {
 		t.Errorf("%+v is not tried again", f)
 	}
 }
@@ -238,7 +238,7 @@ func TestJoinedNamesTravelOn(t *testing.T) {
 	t.Parallel()
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
-	if _, again := replay.NextRetry(policy, "x", 3, 1, &end); again {
+	if _, again := retry.Next(policy, "x", 3, 1, &end); again {
 		t.Errorf("%+v, %v", end, err)
 	}
 	var many []error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 // RetryPolicy sets how a failed activity or sub-orchestration is retried. A zero field has a default.
@@ -75,14 +76,14 @@ func WithRetry(p RetryPolicy) CallOption {
 		panic("perdure: WithRetry: " + wrong)
 	}
 	initial := cmp.Or(p.InitialInterval,
-		min(replay.DefaultInitialInterval, cmp.Or(p.MaxInterval, replay.DefaultInitialInterval)))
+		min(retry.DefaultInitialInterval, cmp.Or(p.MaxInterval, retry.DefaultInitialInterval)))
 	return retryOption{&history.RetryPolicy{
 		MaxAttempts:        p.MaxAttempts,
 		InitialIntervalMs:  replay.Milliseconds(initial),
-		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, initial))),
-		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, replay.DefaultBackoffCoefficient),
+		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(retry.DefaultMaxInterval, initial))),
+		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, retry.DefaultBackoffCoefficient),
 		NonRetryable:       slices.Clone(p.NonRetryableErrorTypes),
-		Jitter:             max(cmp.Or(p.Jitter, replay.DefaultJitter), 0),
+		Jitter:             max(cmp.Or(p.Jitter, retry.DefaultJitter), 0),
 	}}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
@@ -131,7 +131,7 @@ func TestNextRetry(t *testing.T) {
 		"says nothing":           {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
 		"says nothing, for long": {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
 	} {
-		delay, again := replay.NextRetry(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
+		delay, again := retry.Next(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
 		if again != (tt.want >= 0) || again && delay != tt.want {
 			t.Errorf("%s: %v, %v, want %v", name, delay, again, tt.want)
 		}
@@ -149,8 +149,8 @@ func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 		share := time.Duration(jitter * float64(interval))
 		var counts [bins]int
 		for id := range int64(calls) {
-			delay, again := replay.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E"))
-			if repeated, _ := replay.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E")); !again ||
+			delay, again := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E"))
+			if repeated, _ := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E")); !again ||
 				repeated != delay {
 				t.Fatalf("activity %d: %v, then %v", id, delay, repeated)
 			}
@@ -172,7 +172,7 @@ func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, execution := range []string{"01JONE", "01JTWO"} {
 		for attempt := range 100 {
-			delay, _ := replay.NextRetry(policy, execution, 3, attempt+1, failedWith("E"))
+			delay, _ := retry.Next(policy, execution, 3, attempt+1, failedWith("E"))
 			seen[delay] = true
 		}
 	}
@@ -189,19 +189,19 @@ func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
 	for attempt, want := range []time.Duration{
 		83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond,
 	} {
-		if got, _ := replay.NextRetry(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
+		if got, _ := retry.Next(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
 			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
 		}
 	}
 	for _, forged := range []float64{7, math.Inf(1)} { // is all of the interval
-		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
+		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
 			failedWith("E"))
 		if delay != time.Millisecond {
 			t.Errorf("jitter %v: %v", forged, delay)
 		}
 	}
 	for _, forged := range []float64{-1, math.NaN()} { // is none
-		delay, _ := replay.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
+		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
 			1, failedWith("E"))
 		if delay != time.Second {
 			t.Errorf("jitter %v: %v", forged, delay)

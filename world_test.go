@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -194,7 +195,7 @@ func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) h
 	input, _ := ev.Input.Document()
 	result, failure := a.Run(context.Background(), input)
 	for attempt := 1; failure != nil; attempt++ {
-		delay, again := replay.NextRetry(ev.Retry, w.options.ExecutionID, ev.ID, attempt, failure)
+		delay, again := retry.Next(ev.Retry, w.options.ExecutionID, ev.ID, attempt, failure)
 		if !again {
 			break
 		}

@@ -81,15 +81,15 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
-	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
+	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers of provider.Monitoring.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// VerifyWorkItemToken and RenewWorkItemLocks are methods of provider.WorkItems.
+	// VerifyWorkItemToken is a method of provider.Completions, and RenewWorkItemLocks of provider.WorkItems.
 	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(
 		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 	) ([]provider.Renewal, error)
-	// The following seven are methods of provider.WorkItems.
+	// The following seven are methods of provider.Completions and provider.Activities.
 	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
 	ReadWorkItem(
 		ctx context.Context, instanceID, executionID string, segment, activityID int64,
@@ -103,7 +103,7 @@ type Backend interface {
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
 	// ReadDocument is the method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// DeleteIncarnation is the method of provider.Jobs.
+	// DeleteIncarnation is a method of provider.Instances.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 
 	provider.Schedules

@@ -99,16 +99,7 @@ func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
 // The instance does not fail, because batching of messages is arbitrary.
 func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 	t.Parallel()
-	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "fetch", func(context.Context, int) (string, error) { return "", nil })
-	perdure.AddOrchestration(r, "fetch-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		var fs []perdure.Awaitable
-		for i := range n {
-			fs = append(fs, perdure.CallActivityByName[string](ctx, "fetch", i))
-		}
-		return n, perdure.WhenAll(ctx, fs...)
-	})
-	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: fetchAllRegistry()}, func(ctx context.Context, h *hub) {
 		const n = 40
 		in := h.start("fetch-all", n)
 		h.turn(0)
@@ -123,6 +114,20 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 			t.Errorf("ended with %s %v, %v", end.String(), end.Error, err)
 		}
 	})
+}
+
+// fetchAllRegistry has an orchestration that waits for n activities at once.
+func fetchAllRegistry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "fetch", func(context.Context, int) (string, error) { return "", nil })
+	perdure.AddOrchestration(r, "fetch-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		var fs []perdure.Awaitable
+		for i := range n {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "fetch", i))
+		}
+		return n, perdure.WhenAll(ctx, fs...)
+	})
+	return r
 }
 
 // sendLargeOutcomes sends outcomes of the first n activities of an instance. Each message has three outcomes of 170
@@ -147,16 +152,7 @@ func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
 // become dead letters, and no resume behind them would be received.
 func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	t.Parallel()
-	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "fetch", func(context.Context, int) (string, error) { return "", nil })
-	perdure.AddOrchestration(r, "fetch-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		var fs []perdure.Awaitable
-		for i := range n {
-			fs = append(fs, perdure.CallActivityByName[string](ctx, "fetch", i))
-		}
-		return n, perdure.WhenAll(ctx, fs...)
-	})
-	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: fetchAllRegistry()}, func(ctx context.Context, h *hub) {
 		const n = 40
 		in := h.start("fetch-all", n)
 		h.turn(0)

@@ -181,9 +181,11 @@ func (h doors) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProperty {
 }
 
 // accessLogFormat is a line of JSON per request. Of the data that callers send, it has only the path.
-const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime","method":"$context.httpMethod","path":"$context.path",` +
-	`"status":"$context.status","latency":"$context.responseLatency","ip":"$context.identity.sourceIp","caller":"$context.identity.userArn",` +
-	`"sub":"$context.authorizer.claims.sub","error":"$context.error.message","integrationError":"$context.integrationErrorMessage"}`
+const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime","method":"$context.httpMethod",` +
+	`"path":"$context.path","status":"$context.status","latency":"$context.responseLatency",` +
+	`"ip":"$context.identity.sourceIp","caller":"$context.identity.userArn",` +
+	`"sub":"$context.authorizer.claims.sub","error":"$context.error.message",` +
+	`"integrationError":"$context.integrationErrorMessage"}`
 
 func (h doors) accessLogs() any {
 	if !h.props.HTTPAPI.AccessLogs {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // A diagnosis shows frames of user code, not of the runtime or the engine.
@@ -26,7 +27,7 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 	_, err := x.Turn(replay.Turn{Now: epoch})
 	e := as[*replay.ForeignGoroutineError](t, err)
-	if got := replay.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+	if got := stack.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
 		!strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
 		t.Errorf("%s\n%s", got, e.Stack)
 	}
@@ -42,11 +43,11 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 	_, err = y.Turn(replay.Turn{Now: epoch})
 	b := as[*replay.BlockedOutsideError](t, err)
-	if got := replay.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+	if got := stack.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
 		!strings.Contains(got, "(replay/frames_test.go:") {
 		t.Errorf("%s\n%s", got, b.Stack)
 	}
-	if got := replay.Where("its stack was not found: did it change its pprof labels?"); got != "" {
+	if got := stack.Where("its stack was not found: did it change its pprof labels?"); got != "" {
 		t.Error(got)
 	}
 }

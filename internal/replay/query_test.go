@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // counted waits for activities, one after the other, and answers how many are done.
@@ -69,8 +70,8 @@ func TestAQueryWithoutAnAnswer(t *testing.T) {
 	}
 	x := queried(t, events)
 	_, err = x.Query("asks for more", nil)
-	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(replay.Where(e.Stack), "query_test.go") {
-		t.Errorf("at %s", replay.Where(e.Stack))
+	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(stack.Where(e.Stack), "query_test.go") {
+		t.Errorf("at %s", stack.Where(e.Stack))
 	}
 	if !x.Close() {
 		t.Error("its coroutines have not ended")

@@ -1,13 +1,11 @@
 package replay
 
 import (
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/mailbox"
 	"github.com/perdure/perdure/internal/replay/panics"
 	"github.com/perdure/perdure/internal/replay/payloads"
-	"github.com/perdure/perdure/internal/replay/stack"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
@@ -42,11 +40,3 @@ type FetchError = payloads.FetchError
 // Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of
 // history.TypePanic.
 type Panic = panics.Panic
-
-// Panicked returns the failure of code that panicked with r. Call it while recovering: it records the stack of the
-// panic.
-func Panicked(r any) *history.Failure { return panics.FailureOf(r) }
-
-// Where returns the functions and lines of user code in a stack, innermost first. It is empty if the stack contains no
-// user code.
-func Where(s string) string { return stack.Where(s) }

@@ -37,7 +37,8 @@ func NewThrottlingTable(t *testing.T, c *Cloud) *ThrottlingTable {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w,
-			`{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"Throughput exceeds the current capacity of your table or index."}`)
+			`{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException",`+
+				`"message":"Throughput exceeds the current capacity of your table or index."}`)
 	}))
 	t.Cleanup(server.Close)
 	d.URL = server.URL

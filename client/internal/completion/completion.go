@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client/internal/hub"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/provider"
 )
@@ -202,7 +202,7 @@ func (t *attempt) complete(ctx context.Context, now time.Time, o *provider.Activ
 	}
 
 	o.Segment, o.Run = t.Segment, runID(o)
-	delay, again := replay.NextRetry(w.Retry, t.ExecutionID, t.ActivityID, t.Attempt, o.Error)
+	delay, again := retry.Next(w.Retry, t.ExecutionID, t.ActivityID, t.Attempt, o.Error)
 	at := now.Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
 	if again && (w.ScheduleToCloseDeadline == nil || at.Before(*w.ScheduleToCloseDeadline)) {
 		o.RetryAt, o.RetryInMs = &at, max(at.Sub(now).Milliseconds(), 1)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 )
 
 // Limits of a last error: a thousand of them must fit into a response.
@@ -145,7 +145,7 @@ func (l *log) settle(e *history.Event, id int64) {
 	case history.TimerFired:
 		l.failedChild = child // the next event starts the attempt
 	case history.SubOrchestrationFailed:
-		if _, again := replay.NextRetry(child.retry, "", id, child.attempt, e.Error); again {
+		if _, again := retry.Next(child.retry, "", id, child.attempt, e.Error); again {
 			l.failedChild = &openChild{
 				name: child.name, instanceID: child.instanceID, attempt: child.attempt + 1, retry: child.retry,
 				err: e.Error.Truncate(lastErrorBytes, lastErrorCauses), failedAt: e.Time,

@@ -6,11 +6,11 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/provider"
 )
 
-// scheduleRetry decides whether a failed attempt is retried and when: replay.NextRetry applies the retry policy. It
+// scheduleRetry decides whether a failed attempt is retried and when: retry.Next applies the retry policy. It
 // adds the time to the outcome. The orchestrator sends the next attempt, because it knows whether the activity is open
 // and which attempt is current (R14). Heartbeat details for the next attempt are written first.
 func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
@@ -18,7 +18,7 @@ func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
 	if r.outcome == nil || r.outcome.Error == nil || it.Retry == nil {
 		return r
 	}
-	delay, again := replay.NextRetry(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, r.outcome.Error)
+	delay, again := retry.Next(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, r.outcome.Error)
 	at := intake.RetryAt(w.options.Clock(), delay)
 	if !again || isTooLate(&it.WorkItem, at) {
 		return r

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -198,7 +198,7 @@ func (u *pendingUpdates) end(ctx context.Context, c *check, was *provider.Activi
 
 // retryAt returns the due time of the next attempt of an activity, or nil if none follows.
 func (u *pendingUpdates) retryAt(p *provider.PendingAttempt, o *provider.ActivityOutcome) *time.Time {
-	delay, retries := replay.NextRetry(p.Retry, u.x.Head().ExecutionID, o.ActivityID, o.Attempt, o.Error)
+	delay, retries := retry.Next(p.Retry, u.x.Head().ExecutionID, o.ActivityID, o.Attempt, o.Error)
 	at := intake.RetryAt(u.Clock(), delay)
 	if !retries || p.ScheduleToCloseDeadline != nil && !at.Before(*p.ScheduleToCloseDeadline) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -99,9 +100,9 @@ func UnreadablePayload(err error) *history.Failure {
 }
 
 // withPosition returns the first line of an error with the position of the code. The log has the stack.
-func withPosition(err error, stack string) string {
+func withPosition(err error, trace string) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	where := replay.Where(stack)
+	where := stack.Where(trace)
 	if where == "" {
 		return strings.TrimSuffix(line, ":")
 	}

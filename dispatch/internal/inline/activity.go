@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
@@ -288,7 +288,7 @@ func (a *activity) outcome(attempt int, value json.RawMessage, failure *history.
 
 // retryAt returns the due time and the delay of the attempt that follows an outcome, if one does.
 func (a *activity) retryAt(o *outcome) (at time.Time, delay time.Duration, retries bool) {
-	delay, retries = replay.NextRetry(a.event.Retry, a.executionID, a.event.ID, o.attempt, o.err)
+	delay, retries = retry.Next(a.event.Retry, a.executionID, a.event.ID, o.attempt, o.err)
 	at = intake.RetryAt(a.Clock(), delay)
 	if by, limited := a.event.ScheduleToCloseDeadline(); limited && !at.Before(by) {
 		return at, delay, false

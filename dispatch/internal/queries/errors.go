@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -64,11 +65,11 @@ func queryError(q *provider.QueryRequest, err error) error {
 	}
 	if e, ok := errors.AsType[*replay.QueryMisuseError](err); ok {
 		return refusal(q, provider.QueryNotReadOnly,
-			"the handler must only read, but scheduled work or waited at "+replay.Where(e.Stack), nil)
+			"the handler must only read, but scheduled work or waited at "+stack.Where(e.Stack), nil)
 	}
 	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
 		return refusal(q, provider.QueryHandlerTimedOut,
-			fmt.Sprintf("the handler did not return within %v; it was at %s", e.Limit, replay.Where(e.Stack)), nil)
+			fmt.Sprintf("the handler did not return within %v; it was at %s", e.Limit, stack.Where(e.Stack)), nil)
 	}
 	return fmt.Errorf("dispatch: query %q: instance %q: %w", q.Name, q.InstanceID, err)
 }
