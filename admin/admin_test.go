@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// operator has another name than client.Client, so that a hub of a test can embed both.
+// operator is an alias with a name other than Client, so that a test hub can embed it beside client.Client.
 type operator = admin.Client
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
@@ -33,7 +33,7 @@ func TestStartJob_caller_isRecorded(t *testing.T) {
 	p := fakeprovider.New(clock, "hello")
 	for name, tt := range map[string]struct {
 		client *admin.Client
-		ctx    context.Context //nolint:containedctx // of the table
+		ctx    context.Context //nolint:containedctx // each table row has its own context
 		want   string
 	}{
 		"credentials": {admin.New(identified{p}), t.Context(), alice},
@@ -47,7 +47,7 @@ func TestStartJob_caller_isRecorded(t *testing.T) {
 	} {
 		j, err := tt.client.StartJob(tt.ctx, admin.JobRequest{Operation: admin.OperationPurge, All: true})
 		if err != nil || j.RequestedBy != tt.want {
-			t.Errorf("%s: requested by %q, %v; want %q", name, j.RequestedBy, err, tt.want)
+			t.Errorf("%s: RequestedBy is %q, error %v; want %q", name, j.RequestedBy, err, tt.want)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestJobs_interceptors_runAroundChanges(t *testing.T) {
 	}}
 	c := admin.New(fakeprovider.New(clock, "hello"), admin.WithClock(clock), admin.WithInterceptors(watch))
 	if _, err := c.StartJob(t.Context(), admin.JobRequest{Operation: admin.OperationCancel}); err == nil {
-		t.Error("a job without a filter was started")
+		t.Error("StartJob started a job without a filter")
 	}
 	if _, err := c.StartJob(t.Context(), admin.JobRequest{Operation: admin.OperationCancel, All: true}); err != nil {
 		t.Error(err)
@@ -74,6 +74,6 @@ func TestJobs_interceptors_runAroundChanges(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if len(errs) == 2 && (errs[0] != nil || !errors.Is(errs[1], provider.ErrNotFound)) {
-		t.Errorf("errors %v", errs)
+		t.Errorf("the interceptor got the errors %v; want nil and ErrNotFound", errs)
 	}
 }

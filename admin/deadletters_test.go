@@ -25,27 +25,27 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Interleavings of people who deal with dead letters, each of which a test below has:
-//   - the process dies, or a call fails, between the send of a redrive and its delete: the letter is there, and was
-//     sent;
-//   - the letter was sent first less than five minutes ago, so that SQS takes its redrive for a repeat;
-//   - two redrives at once;
-//   - the watch looks while they are listed, and a list that dies hides them;
-//   - one of a batch cannot be redriven: it is another hub's;
-//   - there are more of one instance than a FIFO queue hands out at once.
+// The tests in this file cover these interleavings of dead-letter operations:
+//   - The process dies or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
+//     is still in the queue.
+//   - The first send of the message was less than five minutes ago, so SQS treats the redrive as a duplicate.
+//   - Two redrives run at the same time.
+//   - The sweeper receives dead letters during a list, or a list dies and leaves dead letters invisible.
+//   - One dead letter of a batch cannot be redriven because it belongs to another hub.
+//   - One instance has more dead letters than a FIFO queue returns at once.
 
-// lettered is a hub in virtual time, with an instance that waits for events.
+// lettered is a hub in virtual time with an instance that waits for events.
 type lettered struct {
 	*simhub.Hub
 	*client.Client
 	*operator
 
 	t *testing.T
-	// fault, if set, stands before every call.
+	// fault, if set, intercepts every call.
 	fault simaws.Interceptor
 }
 
-// withLetters runs f on a hub whose instance "i" ends with the sum of want events "e".
+// withLetters runs f on a hub whose instance "i" receives want events "e" and returns their sum.
 func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,8 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 	})
 }
 
-// bury raises events of 1 that become dead letters for a reason; an empty one is that of a queue, which gives none.
+// bury raises events with the value 1 and turns these events into dead letters with a reason.
+// An empty reason simulates a dead letter that SQS moved, because SQS stores no reason.
 func (h *lettered) bury(ctx context.Context, events int, reason string) {
 	h.t.Helper()
 	for range events {
@@ -96,7 +97,7 @@ func (h *lettered) bury(ctx context.Context, events int, reason string) {
 	h.buryAll(ctx, reason)
 }
 
-// buryAll makes dead letters of all that is in the inbox.
+// buryAll turns all messages of the inbox into dead letters.
 func (h *lettered) buryAll(ctx context.Context, reason string) {
 	h.t.Helper()
 	url := h.Provider.Config().InboxURL
@@ -125,7 +126,7 @@ func (h *lettered) buryAll(ctx context.Context, reason string) {
 	}
 }
 
-// left counts the dead letters there are, hidden or not.
+// left returns the number of dead letters, both visible and in flight.
 func (h *lettered) left(ctx context.Context) (n int) {
 	h.t.Helper()
 	counts, err := h.CountDeadLetters(ctx)
@@ -138,18 +139,18 @@ func (h *lettered) left(ctx context.Context) (n int) {
 	return n
 }
 
-// wantSum lets the hub run, and checks how the instance ended.
+// wantSum runs the hub and checks that the instance completed with the sum want.
 func (h *lettered) wantSum(ctx context.Context, want int) {
 	h.t.Helper()
 	h.ServeFor(ctx, time.Minute)
 	s, err := h.Status(ctx, "i")
 	if err != nil || s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(want) {
-		h.t.Errorf("the instance is %s with %s, %v; want %d", s.Status, s.Output, err, want)
+		h.t.Errorf("the instance is %s with output %s, error %v; want output %d", s.Status, s.Output, err, want)
 	}
 }
 
-// A redrive that fails at any of its calls, or whose call's answer is lost, loses nothing; repeated soon, it sends
-// nothing twice.
+// A redrive loses no message if any of its calls fails, or if the response of a call is lost.
+// If the operator repeats the redrive soon, the redrive sends no message twice.
 func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -158,7 +159,7 @@ func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 		h.bury(ctx, 3, "corrupt: for now")
 		h.fault = count
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("redrive without faults: %+v, %v", r, err)
 		}
 	})
 	for n := range calls.Load() {
@@ -182,13 +183,13 @@ func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 					}
 					_, _ = h.RedriveDeadLetters(dead, admin.DeadLetterQuery{})
 					h.fault = nil
-					time.Sleep(3 * time.Minute) // a process that is dead has released nothing
+					time.Sleep(3 * time.Minute) // a dead process does not release its dead letters
 					if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
 						t.Fatal(err)
 					}
 					h.wantSum(ctx, 3)
 					if left := h.left(ctx); left > 0 {
-						t.Errorf("%d dead letters are left", left)
+						t.Errorf("%d dead letters remain; want 0", left)
 					}
 				})
 			})
@@ -196,12 +197,12 @@ func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 	}
 }
 
-// What is redriven moments after it was sent first arrives all the same, and so does what two people redrive at once:
-// once.
+// A redriven message arrives even if its first send was moments ago.
+// Two redrives at the same time send each message once.
 func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 25, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 25, "corrupt: for now") // more of one instance than a FIFO queue hands out at once
+		h.bury(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
 		results := make(chan admin.DeadLetterResult, 2)
 		for range 2 {
 			go func() {
@@ -214,13 +215,13 @@ func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
 		}
 		one, other := <-results, <-results
 		if one.Done+other.Done != 25 {
-			t.Errorf("redriven are %d and %d of 25", one.Done, other.Done)
+			t.Errorf("the two redrives sent %d and %d messages; want 25 in total", one.Done, other.Done)
 		}
 		h.wantSum(ctx, 25)
 	})
 }
 
-// A list shows what it finds and leaves it there, visible at once; the watch finds what the queue has moved there.
+// A list returns dead letters without removing them, and makes them visible again immediately.
 func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
@@ -228,12 +229,12 @@ func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 		for range 3 {
 			found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "i"}, 0)
 			if err != nil || len(found.Items) != 4 || !found.Complete {
-				t.Fatalf("listed are %d, %v", len(found.Items), err)
+				t.Fatalf("the list has %d dead letters, error %v; want 4", len(found.Items), err)
 			}
 			d := found.Items[0]
 			if d.Queue != provider.QueueInbox || d.Subject.Kind != provider.MessageEventRaised ||
 				d.Subject.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
-				t.Errorf("listed is %+v", d)
+				t.Errorf("the first dead letter is %+v; want the raised event e with the reason poison", d)
 			}
 		}
 		for q, want := range map[*admin.DeadLetterQuery]int{
@@ -241,22 +242,23 @@ func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 			{Queue: "inbox", ReasonPrefix: "poison:"}: 4,
 		} {
 			if found, err := h.DeadLetters(ctx, *q, 0); err != nil || len(found.Items) != want {
-				t.Errorf("%+v selects %d, %v", q, len(found.Items), err)
+				t.Errorf("query %+v returns %d dead letters, error %v", q, len(found.Items), err)
 			}
 		}
 		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{}, 2); err != nil || len(found.Items) != 2 ||
 			found.Complete {
-			t.Errorf("limited to 2 are %+v, %v", found, err)
+			t.Errorf("the list with limit 2 is %+v, error %v", found, err)
 		}
 		var wrong *provider.FieldError
 		if _, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "nowhere"}, 0); !errors.As(err, &wrong) ||
 			wrong.Field != "queue" {
-			t.Errorf("of no queue: %v", err)
+			t.Errorf("the list of an unknown queue returns the error %v; want a FieldError for queue", err)
 		}
 	})
 }
 
-// What is in history already is redriven by force alone; a drop takes what it is told to, and nothing else.
+// A redrive skips dead letters that were already handled, unless the operator forces the redrive.
+// A drop removes only the selected dead letters.
 func TestPoisonIsKeptAndDropped(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
@@ -280,12 +282,12 @@ func TestPoisonIsKeptAndDropped(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if left := h.left(ctx); left != 0 {
-			t.Errorf("%d are left", left)
+			t.Errorf("%d dead letters remain; want 0", left)
 		}
 	})
 }
 
-// A dead letter of another hub fails alone; one of every queue comes back as what it was.
+// A dead letter of another hub fails without affecting others. Each redriven message returns to its original queue.
 func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
@@ -318,14 +320,14 @@ func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 				!slices.Contains([]string{
 					out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesDelayed"],
 				}, "1") {
-				t.Errorf("%s has %v, %v", queue, out.Attributes, err)
+				t.Errorf("queue %s has the attributes %v, error %v; want one message", queue, out.Attributes, err)
 			}
 		}
 		h.wantSum(ctx, 3)
 	})
 }
 
-// Where a delete fails, of all or of some, each work item is sent once, and the deletion alone is repeated.
+// If some or all deletes fail, a redrive sends each work item once and repeats only the deletes.
 func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 	t.Parallel()
 	const letters = 10
@@ -346,23 +348,23 @@ func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 				}
 				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"})
 				if sent.Load() != letters || r.Done != int64(permits) || r.Failed != int64(letters-permits) {
-					t.Errorf("%d work items were sent %d times, %+v, %v", letters, sent.Load(), r, err)
+					t.Errorf("the redrive of %d work items made %d sends: %+v, %v", letters, sent.Load(), r, err)
 				}
 				if left := h.left(ctx); left != letters-permits {
-					t.Errorf("%d are left", left)
+					t.Errorf("%d dead letters remain", left)
 				}
 				if len(r.SentNotDeleted) != letters-permits {
-					t.Errorf("told as sent and to be dropped are %q", r.SentNotDeleted)
+					t.Errorf("SentNotDeleted is %q", r.SentNotDeleted)
 				}
 				if permits == 0 && (err == nil || !strings.Contains(err.Error(), "was sent but not deleted")) {
-					t.Errorf("the error is %v", err)
+					t.Errorf("the error is %v; want an error for messages that were sent but not deleted", err)
 				}
 			})
 		})
 	}
 }
 
-// buryWork makes dead letters of work items, of activities 2, 3 and so on.
+// buryWork creates dead letters of work items. Their activity IDs start at 2.
 func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
 	h.t.Helper()
 	for n := range items {
@@ -380,7 +382,7 @@ func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
 	}
 }
 
-// countSent counts from now on what is sent to work queues.
+// countSent returns a counter of the messages that are sent to queues other than dead-letter queues.
 func (h *lettered) countSent() *atomic.Int64 {
 	var sent atomic.Int64
 	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
@@ -392,20 +394,21 @@ func (h *lettered) countSent() *atomic.Int64 {
 	return &sent
 }
 
-// What fails again at once comes back to the dead letters while the redrive is under way: it is redriven once, and told
-// of.
+// If a redriven message fails immediately, it becomes a dead letter again while the redrive is running.
+// The redrive sends each such message once and reports it.
 func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 3, "corrupt: for now")
 		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
 		r, err := admin.New(failing).RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
-		// What comes back behind the last look is not told of: those who look side by side do not wait for one another.
+		// The redrive does not report messages that return after the last receive.
+		// Concurrent receivers do not wait for each other.
 		if err != nil || failing.redriven != 3 || r.Done != 3 || r.TooRecent < 1 || r.TooRecent > 3 || !r.Complete {
-			t.Errorf("%d were redriven, %+v, %v", failing.redriven, r, err)
+			t.Errorf("the provider resent %d messages; want 3; result %+v, %v", failing.redriven, r, err)
 		}
 		if left := h.left(ctx); left != 3 {
-			t.Errorf("%d are left", left)
+			t.Errorf("%d dead letters remain; want 3", left)
 		}
 		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil ||
 			r.Done != 3 {
@@ -414,7 +417,7 @@ func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 	})
 }
 
-// failingAgain is a hub in which everything that is redriven becomes a dead letter again.
+// failingAgain is a provider that turns each redriven message into a dead letter again.
 type failingAgain struct {
 	*dynamo.Provider
 
@@ -429,13 +432,13 @@ func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, let
 	if err := p.Provider.RedriveDeadLetters(ctx, queue, letters...); err != nil {
 		return err
 	}
-	time.Sleep(time.Second) // of virtual time
+	time.Sleep(time.Second) // virtual time
 	p.bury()
 	return nil
 }
 
-// A redrive that is bounded in time says that there may be more, and calls in a row get through, also past what they
-// keep.
+// A redrive with a time limit reports that more dead letters may remain.
+// Repeated calls reach all dead letters, including those behind the dead letters that the redrive skips.
 func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 	t.Parallel()
 	const letters = 800
@@ -446,7 +449,7 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 		count := h.fault
 		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
 			if _, receives := c.Input.(*sqs.ReceiveMessageInput); receives {
-				time.Sleep(time.Second) // of virtual time
+				time.Sleep(time.Second) // virtual time
 			}
 			return count(ctx, c, next)
 		}
@@ -456,36 +459,36 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 				Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second,
 			})
 			if err != nil || r.Complete && calls < 3 {
-				t.Errorf("call %d: %+v, %v", calls, r, err)
+				t.Errorf("redrive call %d: %+v, %v", calls, r, err)
 			}
 			if complete = r.Complete; !complete && calls == 6 {
-				t.Error("six calls do not get through")
+				t.Error("six redrive calls do not reach all dead letters")
 			}
 		}
 		if sent.Load() != letters {
-			t.Errorf("%d of %d are redriven", sent.Load(), letters)
+			t.Errorf("the redrives sent %d messages; want %d", sent.Load(), letters)
 		}
-		time.Sleep(3 * time.Minute) // of virtual time: what was looked at and left is visible again
+		time.Sleep(3 * time.Minute) // virtual time, after which the skipped dead letters are visible again
 		if found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"}, 1000); err != nil ||
 			len(found.Items) != letters || !found.Complete {
-			t.Errorf("%d are left, %v", len(found.Items), err)
+			t.Errorf("%d dead letters remain, error %v", len(found.Items), err)
 		}
 		if found, err := h.DeadLetters(ctx,
 			admin.DeadLetterQuery{Queue: "default", ReasonPrefix: "corrupt:", TimeLimit: 2 * time.Second},
 			0); err != nil || found.Complete {
-			t.Errorf("a look of two seconds: %+v, %v", found, err)
+			t.Errorf("the list with a time limit of two seconds: %+v, error %v; want an incomplete list", found, err)
 		}
 		_, err := h.DropDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default", TimeLimit: -time.Second})
 		if wrong, refused := errors.AsType[*provider.FieldError](err); !refused || wrong.Field != "within" {
-			t.Errorf("less than no time: %v", err)
+			t.Errorf("the drop with a negative time limit returns the error %v; want a FieldError for within", err)
 		}
 	})
 }
 
-// What looks at many dead letters, and selects none, has no bodies of them in the end. It measures the heap, so it runs
-// beside no other test.
+// A list that reads many dead letters and selects none does not keep their bodies in memory.
+// This test measures the heap, so it does not run in parallel with other tests.
 //
-//nolint:paralleltest // the heap is that of all tests that run
+//nolint:paralleltest // all running tests share the heap
 func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		const letters, size = 1000, 200 << 10
@@ -495,13 +498,14 @@ func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
 			t.Fatal(len(found.Items), many.left, err)
 		}
 		if many.held > letters*size/10 || many.released != letters {
-			t.Errorf("at the end of a look at %d dead letters of %d KB %d MB are held, and %d are released", letters,
+			t.Errorf("the list of %d dead letters of %d KB keeps %d MB in memory and releases %d dead letters", letters,
 				size>>10, many.held>>20, many.released)
 		}
 	})
 }
 
-// manyLetters is a hub with dead letters of a size, and measures what is held when they are released.
+// manyLetters is a provider with dead letters of a given size.
+// When the caller releases dead letters, manyLetters measures how much the heap has grown.
 type manyLetters struct {
 	*dynamo.Provider
 

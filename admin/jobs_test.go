@@ -20,18 +20,18 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	for i := range 100 {
 		var err error
 		if running, err = c.StartJob(t.Context(), b); err != nil {
-			t.Fatalf("job %d: %v", i, err)
+			t.Fatalf("start job %d: %v", i, err)
 		}
 	}
 	_, err := c.StartJob(t.Context(), b)
 	if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "operation" {
-		t.Errorf("job 101: %v", err)
+		t.Errorf("start job 101: error %v; want a FieldError for operation", err)
 	}
 
 	if _, err := c.CancelJob(t.Context(), running.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.StartJob(t.Context(), b); err != nil {
-		t.Errorf("after one of them was cancelled: %v", err)
+		t.Errorf("start a job after one job was cancelled: %v", err)
 	}
 }

@@ -27,8 +27,8 @@ func addHolder(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// aged makes an instance "i" that has started "loose-old" 40 days ago, which was over, purged, and whose tombstone's
-// TTL is over.
+// aged starts the instance "i", which starts the detached instance "loose-old".
+// aged then purges "loose-old", waits for 40 days and deletes its expired tombstone.
 func (h *lost) aged() {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "holder", 0, client.WithInstanceID("i")); err != nil {
@@ -42,7 +42,7 @@ func (h *lost) aged() {
 	h.expire("loose-old")
 }
 
-// expire deletes the tombstone of an id if its TTL is over, as DynamoDB does.
+// expire deletes the tombstone of an instance ID if the TTL of the tombstone has expired, as DynamoDB does.
 func (h *lost) expire(id string) {
 	h.t.Helper()
 	table := h.Provider.Config().Table
@@ -65,8 +65,8 @@ func (h *lost) expire(id string) {
 	}
 }
 
-// A reconciliation leaves out starts of more than MaxReconcileLookback ago, and so does the redispatch to which its
-// wake leads.
+// A reconciliation skips starts that are older than MaxReconcileLookback.
+// The redispatch that the reconciliation triggers also skips these starts.
 func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
@@ -76,12 +76,12 @@ func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testi
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if s, err := h.Status(h.ctx, "loose-old"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("what was started and purged 40 days ago is %s again, %v; want none", s.Status, err)
+			t.Errorf("the instance that was purged 40 days ago is %s again, error %v; want ErrNotFound", s.Status, err)
 		}
 	})
 }
 
-// So does the redispatch to which any dead letter of the instance leads that is redriven.
+// The redispatch that a redriven dead letter of the instance triggers skips starts older than MaxReconcileLookback.
 func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
@@ -96,13 +96,13 @@ func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if s, err := h.Status(h.ctx, "loose-old"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("what was started and purged 40 days ago is %s again, %v; want none", s.Status, err)
+			t.Errorf("the instance that was purged 40 days ago is %s again, error %v; want ErrNotFound", s.Status, err)
 		}
 	})
 }
 
-// Nor does the start of a child, however old, which its parent still waits for: the child was over, and its outcome is
-// lost. A reconciliation tells the parent.
+// A redrive does not start an old child again, even if the parent still waits for the child.
+// The child had ended, and its outcome is lost. A reconciliation notifies the parent.
 func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -121,7 +121,7 @@ func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 		h.ServeFor(h.ctx, 10*time.Minute)
 		h.wantStatus("i", client.StatusRunning)
 		if so := h.mustReconcile(); so.LostChildren != 1 {
-			t.Errorf("%+v", so)
+			t.Errorf("the result is %+v; want one lost child", so)
 		}
 		h.wantToldOnce("its start is too old to tell whether it ran")
 	})

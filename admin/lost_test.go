@@ -20,28 +20,28 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// lost is a hub on which instances of all kinds run, until its table is restored to a moment.
+// lost is a hub that runs instances of all kinds until the test restores its table from a backup.
 type lost struct {
 	*simhub.Hub
 	*client.Client
 	*operator
 
 	t    *testing.T
-	ctx  context.Context //nolint:containedctx // of the bubble
+	ctx  context.Context //nolint:containedctx // the synctest bubble owns the context
 	seed *rand.Rand
-	// cutIn counts down the calls until the backup is made; below 0 it was.
+	// cutIn is the number of calls until the backup. If cutIn is negative, intercept makes no more backups.
 	cutIn  atomic.Int64
 	backup simaws.Backup
 	fault  atomic.Pointer[simaws.Interceptor]
 
 	mu   sync.Mutex
-	runs map[string]int // of code of activities, since the restore
+	runs map[string]int // counts runs of each activity since the restore
 	back bool
-	// troubled: calls fail by chance.
+	// troubled makes calls fail at random.
 	troubled bool
 }
 
-// ran notes that the code of an activity has begun.
+// ran records that the code of an activity has started, if the table was restored.
 func (h *lost) ran(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,13 +50,13 @@ func (h *lost) ran(ctx context.Context) {
 	}
 }
 
-// withLost runs f on a hub of the same orchestrations that loses nothing by itself.
+// withLost runs f on a hub with the same orchestrations, but without faults and without a restore.
 func withLost(t *testing.T, f func(h *lost)) {
 	t.Helper()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, f)
 }
 
-// onHub runs f on a hub of these options, whose registry is filled.
+// onHub runs f on a hub with the options o. If fill is not nil, fill adds orchestrations to the registry of the hub.
 func onHub(t *testing.T, o simhub.Options, fill func(h *lost, r *perdure.Registry), f func(h *lost)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,10 @@ func onHub(t *testing.T, o simhub.Options, fill func(h *lost, r *perdure.Registr
 	})
 }
 
-// lose runs instances of all kinds, so many of each, until a moment within a time of all that clients do, and then on:
-// that future is lost. One call of a hundred fails meanwhile.
+// lose starts instances of every kind and backs up the table at a random moment. The hub then continues to run.
+// lose restores the backup, so that the later changes are lost, and calls f.
+// The parameter each is the number of instances of a kind. The parameter within limits the run time before the backup.
+// One call in a hundred fails while the hub runs.
 func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *lost)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,13 +102,13 @@ func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *l
 		h.ServeFor(h.ctx, time.Duration(h.below(int64(within))))
 		h.cutIn.Store(1 + h.below(200)) // at 0 there would be no backup
 		h.ServeFor(h.ctx, 10*time.Minute)
-		if h.cutIn.Swap(-1) > 0 { // it was at rest
+		if h.cutIn.Swap(-1) > 0 { // the hub made too few calls
 			h.backup = h.Cloud.Table.Backup()
 		}
 		h.trouble(false)
 		h.Close()
 		synctest.Wait()
-		time.Sleep(20 * time.Minute) // what was being handled is visible again
+		time.Sleep(20 * time.Minute) // messages in flight are visible again
 		h.Cloud.Table.Restore(h.backup)
 		f(h)
 		h.Close()
@@ -114,7 +116,7 @@ func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *l
 	})
 }
 
-// intercept makes the backup after a call of a function, and lets faults in.
+// intercept injects faults, and makes the backup when cutIn reaches 0.
 func (h *lost) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	if fault := h.fault.Load(); fault != nil {
 		return (*fault)(ctx, c, next)
@@ -135,21 +137,21 @@ func (h *lost) trouble(is bool) {
 	h.troubled = is
 }
 
-// chance is whether a call fails.
+// chance reports whether the next call fails.
 func (h *lost) chance() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.troubled && h.seed.IntN(100) == 0
 }
 
-// below draws a number.
+// below returns a random number from 0 to n-1.
 func (h *lost) below(n int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seed.Int64N(n)
 }
 
-// startLarge starts an instance whose first turn causes more than is sent at once.
+// startLarge starts an instance whose first turn schedules more activities than the hub sends at once.
 func (h *lost) startLarge() {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "fan", 1200, client.WithInstanceID("fan-large")); err != nil {
@@ -172,7 +174,7 @@ func (h *lost) startAll(each int) {
 	}
 }
 
-// disturb raises, cancels, terminates and purges. Each second purge dies half way.
+// disturb raises events, and cancels, terminates and purges instances. Every second purge stops halfway.
 func (h *lost) disturb(each int) {
 	h.t.Helper()
 	for i := range each {
@@ -182,7 +184,7 @@ func (h *lost) disturb(each int) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		_ = h.Terminate(h.ctx, id("terminated"), "by the test") // it may be over
+		_ = h.Terminate(h.ctx, id("terminated"), "by the test") // the instance may have ended already
 		purging, stop := context.WithCancel(h.ctx)
 		if i%2 == 0 {
 			var calls atomic.Int64
@@ -203,7 +205,8 @@ func (h *lost) disturb(each int) {
 	}
 }
 
-// begin makes another hub on the restored table: with the old queues, or with new ones.
+// begin creates another hub on the restored table.
+// If newQueues is empty, the hub uses the old queues. Otherwise, the hub uses new queues.
 func (h *lost) begin(newQueues string) {
 	h.t.Helper()
 	h.mu.Lock()

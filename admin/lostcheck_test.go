@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// there is what the restored table has: the instances, and the activities that are settled.
+// there returns the instances of the restored table, and the activities that have completed or failed.
 func (h *lost) there() (instances []client.Status, settled map[string]bool) {
 	h.t.Helper()
 	instances, err := client.Collect(h.List(h.ctx, client.ListQuery{}))
@@ -20,7 +20,7 @@ func (h *lost) there() (instances []client.Status, settled map[string]bool) {
 	for _, in := range instances {
 		for x, err := range h.Provider.ListExecutions(h.ctx, in.InstanceID) {
 			if err != nil {
-				break // it is being deleted
+				break // a purge is deleting the instance
 			}
 			scheduled := map[int64]bool{}
 			for e, err := range h.Provider.ReadHistory(h.ctx, in.InstanceID, x.ExecutionID, 0) {
@@ -38,7 +38,8 @@ func (h *lost) there() (instances []client.Status, settled map[string]bool) {
 	return instances, settled
 }
 
-// finish lets the hub run until all must be over, with the watch, and with what clients do again.
+// finish runs the hub and its sweeper until all instances must have ended.
+// finish first raises again the events for which instances wait, as clients do.
 func (h *lost) finish(instances []client.Status) {
 	h.t.Helper()
 	for _, in := range instances {
@@ -60,7 +61,7 @@ func (h *lost) finish(instances []client.Status) {
 	}
 }
 
-// check holds the hub to what was promised: none is lost, nothing settled ran again.
+// check verifies that no instance is lost and that no settled activity ran again.
 func (h *lost) check(before []client.Status, settled map[string]bool) {
 	h.t.Helper()
 	if err := h.CheckRest(h.ctx); err != nil {
@@ -71,18 +72,19 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 		switch {
 		case in.Status == client.StatusDeleting:
 			if !errors.Is(err, client.ErrNotFound) {
-				h.t.Errorf("%s was being purged, and is %s, %v", in.InstanceID, s.Status, err)
+				h.t.Errorf("instance %s was being purged and is %s, error %v", in.InstanceID, s.Status, err)
 			}
 		case err != nil:
-			h.t.Errorf("%s: %v", in.InstanceID, err)
+			h.t.Errorf("status of instance %s: %v", in.InstanceID, err)
 		case in.Orchestration == "forever":
 			if s.Status != client.StatusCancelled {
-				h.t.Errorf("%s, whose parent has left it, is %s", in.InstanceID, s.Status)
+				h.t.Errorf("instance %s is %s after its parent has ended; want cancelled", in.InstanceID, s.Status)
 			}
 		case s.Status == client.StatusTerminated && in.Orchestration == "terminated",
 			s.Status == client.StatusCancelled && in.Orchestration == "saga-cancelled":
 		case s.Status != client.StatusCompleted || string(s.Output) != "1":
-			h.t.Errorf("%s, which was %s, is %s with %s %v", in.InstanceID, in.Status, s.Status, s.Output, s.Failure)
+			h.t.Errorf("instance %s was %s, and now is %s with output %s, failure %v",
+				in.InstanceID, in.Status, s.Status, s.Output, s.Failure)
 		}
 		h.checkLoose(in)
 	}
@@ -100,7 +102,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 	}
 }
 
-// checkLoose looks for what an instance has started and not waited for.
+// checkLoose verifies that the detached instances that an instance has started are completed.
 func (h *lost) checkLoose(in client.Status) {
 	h.t.Helper()
 	var loose []string
@@ -114,7 +116,7 @@ func (h *lost) checkLoose(in client.Status) {
 	}
 	for _, id := range loose {
 		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted {
-			h.t.Errorf("%s, which %s has started, is %s, %v", id, in.InstanceID, s.Status, err)
+			h.t.Errorf("instance %s, started by %s, is %s, error %v; want completed", id, in.InstanceID, s.Status, err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// kinds are orchestrations, and the input with which each is started.
+// kinds maps the name of each orchestration to its input.
 var kinds = map[string]any{
 	"chain": 4, "near": 10 * time.Minute, "far": 3 * time.Hour, "event": 0, "event-early": 0, "parent": 3,
 	"leaves": 20 * time.Minute, "eternal": 6,

@@ -19,18 +19,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// emptied empties the queues of a restored hub.
+// emptied purges the queues of a restored hub, and checks that no schedules remain.
 func (h *lost) emptied() {
 	h.t.Helper()
 	if _, err := h.PurgeQueues(h.ctx); err != nil {
 		h.t.Fatal(err)
 	}
 	if n := h.Cloud.Schedules.Count(); n > 0 {
-		h.t.Errorf("%d schedules are left", n)
+		h.t.Errorf("%d schedules remain; want 0", n)
 	}
 }
 
-// Queues are emptied at rest alone: nothing is deleted while a message is handled, or a dead letter is left.
+// PurgeQueues returns ErrBusy and deletes no message while a worker handles a message or a dead letter exists.
 func TestQueuesAreEmptiedAtRest(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
@@ -40,7 +40,7 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 		}
 		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) ||
 			!strings.Contains(err.Error(), "1 dead letters") {
-			t.Errorf("with a dead letter: %v", err)
+			t.Errorf("PurgeQueues with a dead letter returns the error %v; want ErrBusy", err)
 		}
 		if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
 			t.Fatal(err)
@@ -51,15 +51,15 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 		}
 		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) ||
 			!strings.Contains(err.Error(), "queue inbox") {
-			t.Errorf("with a message in hand: %v", err)
+			t.Errorf("PurgeQueues with a message in flight returns the error %v; want ErrBusy", err)
 		}
 		_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
 		h.wantSum(ctx, 2)
 	})
 }
 
-// Schedules are deleted before the queues are emptied: one that fires meanwhile is of a history that is gone, and its
-// timer has the number of a timer of the new one.
+// PurgeQueues deletes schedules before it purges the queues. A schedule that fires during the deletion belongs to a
+// lost history, and its timer may have the same ID as a timer of the new history.
 func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -79,7 +79,7 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		backup := h.Cloud.Table.Backup()
-		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil { // this future is lost
+		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil { // the restore discards this event
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 30*time.Minute)
@@ -97,7 +97,7 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		h.Hub, h.Client, h.operator = hub, client.New(hub.Provider), admin.New(hub.Provider)
 		slow := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "DeleteSchedule" {
-				time.Sleep(20 * time.Minute) // there are many before this one
+				time.Sleep(20 * time.Minute) // simulates a hub with many schedules
 			}
 			return next()
 		})
@@ -107,7 +107,7 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		}
 		h.fault.Store(nil)
 		h.wantNoTimers()
-		if err := h.RaiseEvent(h.ctx, "i", "e", 10); err != nil { // "those who sent it must send it again"
+		if err := h.RaiseEvent(h.ctx, "i", "e", 10); err != nil { // clients must send lost events again
 			t.Fatal(err)
 		}
 		if _, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil {
@@ -115,12 +115,13 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 24*time.Hour)
 		if s, err := h.Status(h.ctx, "i"); err != nil || string(s.Output) != `"10h0m0s"` {
-			t.Errorf("the timer of 10 hours fired after %s, %s, %v; want 10h0m0s", s.Output, s.Status, err)
+			t.Errorf("the timer of 10 hours fired after %s, status %s, error %v; want 10h0m0s", s.Output, s.Status, err)
 		}
 	})
 }
 
-// SQS refuses a purge of a queue within a minute of another one, and deletes nothing: it is repeated until it is taken.
+// SQS rejects a purge of a queue within a minute of the previous purge, and deletes no message.
+// PurgeQueues repeats the purge until SQS accepts the purge.
 func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -155,7 +156,7 @@ func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 	})
 }
 
-// wantNoTimers looks into the timers queue.
+// wantNoTimers checks that the timers queue is empty.
 func (h *lost) wantNoTimers() {
 	h.t.Helper()
 	url := h.Provider.Config().TimersURL
@@ -163,7 +164,7 @@ func (h *lost) wantNoTimers() {
 		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"},
 	})
 	if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" {
-		h.t.Errorf("the timers queue, which was emptied, has %s messages, %v; want 0",
+		h.t.Errorf("the timers queue has %s messages after a purge, error %v; want 0",
 			out.Attributes["ApproximateNumberOfMessages"], err)
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// ofPurge marks the calls by which a purge of a queue goes on.
+// ofPurge is the context key of the calls that repeat a purge of a queue.
 type ofPurge struct{}
 
-// purgesLast lets each purge of a queue delete once more after a time, as SQS may for a minute. It returns what the
-// test waits for.
+// purgesLast repeats each purge of a queue after the duration lasts, because SQS may delete messages for a minute.
+// The returned WaitGroup waits for the repeated purges.
 func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 	var purging sync.WaitGroup
 	fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -35,8 +35,8 @@ func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 	return &purging
 }
 
-// Two people bring the hub back, the second five minutes after the first: what one sends is not taken for what the
-// purge of the other deletes.
+// Two operators recover the hub, and the second one starts five minutes after the first one.
+// The purge by one operator does not cause the loss of a message that the other operator sends.
 func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -69,13 +69,13 @@ func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 			}
 		}
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("a day later the parent is %s, %v", s.Status, err)
+			t.Errorf("the parent is %s after a day, error %v; want completed", s.Status, err)
 		}
 	})
 }
 
-// A client sends while queues are emptied, and its message is deleted. What it sends again afterwards, with the same
-// id, arrives.
+// A client sends an event during a purge, and the purge deletes the event.
+// If the client sends the event again after the purge with the same ID, the event arrives.
 func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -89,7 +89,7 @@ func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 			}
 		}
 		purging.Go(func() {
-			time.Sleep(time.Minute + 50*time.Second) // while the purges are under way, which begin after a minute
+			time.Sleep(time.Minute + 50*time.Second) // the purges start after a minute, and are still running
 			raise()
 		})
 		if _, err := h.PurgeQueues(h.ctx); err != nil {
@@ -103,8 +103,8 @@ func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 		h.fault.Store(nil)
 		h.ServeFor(h.ctx, time.Hour)
 		if s, err := h.Status(h.ctx, "i-0"); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("the event was sent twice with the same id, once after all was emptied and sent, and the "+
-				"instance is %s, %v", s.Status, err)
+			t.Errorf("the client sent the event again with the same ID after the purge and the reconciliation, and "+
+				"the instance is %s, error %v; want completed", s.Status, err)
 		}
 	})
 }

@@ -15,24 +15,27 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleavings of a way back, each of which a test below has:
-//   - an old copy of the table, cut between any two writes, with queues that are empty, and schedules that are gone;
-//   - the same with the old queues: what they and the schedules carry is of a history that is gone. An outcome in them
-//     would settle whatever has its number by now, and a schedule of the same name would fire at another time;
-//   - notes and cursors that say SQS has taken what is in no queue any more;
-//   - activities at a later attempt than the first, whose current attempt was in a queue, or in a schedule;
-//   - ends whose status was never written, or whose outcome never reached the parent; detached starts of what is over;
-//     cancels of children whose parent is over; a child that is being deleted, whose parent waits;
-//   - a reconciliation while turns run, two at once, one that dies half way, one whose calls are throttled for an hour.
+// The tests of reconciliation cover these interleavings of a recovery:
+//   - The table is an old copy, cut between any two writes. The queues are empty, and the schedules are deleted.
+//   - The table is an old copy, and the queues and schedules of the lost history still exist. An outcome in a queue
+//     would settle another task with the same ID. A schedule with the same name would fire at the wrong time.
+//   - Notes and cursors record that SQS accepted messages, but no queue has these messages anymore.
+//   - An activity is at a later attempt than the first, and its current attempt was in a queue or in a schedule.
+//   - An instance has ended, but its status was never written or its outcome never reached the parent.
+//   - An instance that has ended has detached starts.
+//   - A parent has ended, and its children must be cancelled.
+//   - A purge is deleting a child while the parent waits for the child.
+//   - A reconciliation runs while turns run, or two reconciliations run at the same time.
+//   - A reconciliation dies halfway, or its calls are throttled for an hour.
 
-// cuts is how many moments are tried.
+// cuts is the number of moments at which the tests cut the table.
 var cuts = flag.Int("cuts", 8, "moments at which a table is cut before it is restored")
 
-// thousand has the table hold a thousand instances, beside their children.
+// thousand makes the test use a table with a thousand instances, not counting their children.
 var thousand = flag.Bool("thousand", false, "reconcile a table of a thousand instances")
 
-// An old copy of a table of instances in every state (a thousand with -thousand), beside queues that are new, or that
-// were emptied: none is lost, and nothing that is settled runs again.
+// The test reconciles an old copy of a table with new queues, or with purged queues. The table has instances in every
+// status, and a thousand of them with -thousand. No instance is lost, and no settled activity runs again.
 func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 	t.Parallel()
 	for name, newQueues := range map[string]string{"new queues": "new-", "the old queues": ""} {
@@ -64,8 +67,8 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 				for _, in := range before {
 					states[in.Status]++
 				}
-				t.Logf("%d instances (%v): %+v; %v with calls of 10 ms: %v", len(before), states, so, time.Since(began),
-					h.Cloud.Counts())
+				t.Logf("%d instances (%v): %+v; took %v with calls of 10 ms; calls: %v", len(before), states, so,
+					time.Since(began), h.Cloud.Counts())
 				h.finish(before)
 				h.check(before, settled)
 			})
@@ -73,7 +76,7 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 	}
 }
 
-// The same, cut at many moments.
+// The test reconciles a table that was cut at one of many moments.
 func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*cuts) {
@@ -86,7 +89,7 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 					h.emptied()
 				}
 				before, settled := h.there()
-				if seed%3 == 0 { // while turns run, and twice at once
+				if seed%3 == 0 { // two reconciliations run while turns run
 					var both sync.WaitGroup
 					for range 2 {
 						both.Go(func() {
@@ -107,7 +110,7 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 	}
 }
 
-// What is a field of the caller's is said so.
+// Reconcile returns a FieldError that names the invalid option.
 func TestAReconciliationIsChecked(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
@@ -116,7 +119,7 @@ func TestAReconciliationIsChecked(t *testing.T) {
 			"cursor": {Cursor: "nonsense"},
 		} {
 			if _, err := h.Reconcile(ctx, r); !hasField(err, field) {
-				t.Errorf("%s: %v", field, err)
+				t.Errorf("Reconcile with an invalid %s returns the error %v; want a FieldError", field, err)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// many starts instances that wait for an event, of which those with these numbers are slow-<number>.
+// many starts n instances that wait for an event. The instances with the numbers in slow have the ID slow-<number>.
 func (h *lost) many(n int, slow ...int) {
 	h.t.Helper()
 	for i := range n {
@@ -32,11 +32,11 @@ func (h *lost) many(n int, slow ...int) {
 		if _, err := h.Start(h.ctx, "event", 0, client.WithInstanceID(id)); err != nil {
 			h.t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // lists are by the time of starts
+		time.Sleep(time.Millisecond) // lists are sorted by start time
 	}
 }
 
-// throttleSlow throttles what reads the items of slow instances, until a time.
+// throttleSlow throttles reads of the items of slow instances until the given time.
 func (h *lost) throttleSlow(until time.Time) {
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*dynamodb.GetItemInput); ok &&
@@ -49,8 +49,8 @@ func (h *lost) throttleSlow(until time.Time) {
 	h.fault.Store(&fault)
 }
 
-// One instance of each page of 500 fails. The others are done at once; what fails is tried again for an hour in all,
-// and is named.
+// One instance of each page of 500 fails. Reconcile finishes the other instances without delay.
+// Reconcile retries the failing instances for an hour in total, and returns their IDs.
 func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -65,27 +65,28 @@ func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 			othersDone = time.Since(began)
 		}})
 		took := time.Since(began)
-		t.Logf("the others are done after %v, all of it after %v", othersDone, took)
+		t.Logf("Reconcile finished the other instances after %v, and returned after %v", othersDone, took)
 		if err == nil || so.Failed != 3 || so.Active != 1097 || so.Deferred != 0 ||
 			!slices.Equal(so.RemainingInstances, []string{"slow-1050", "slow-3", "slow-600"}) {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("the result is %+v, error %v; want the three slow instances to fail", so, err)
 		}
 		if othersDone > time.Minute || took > 70*time.Minute {
-			t.Errorf("the others are done after %v, and all of it after %v; want a minute, and 70", othersDone, took)
+			t.Errorf("Reconcile finished the other instances after %v, and returned after %v; want 1 and 70 minutes",
+				othersDone, took)
 		}
 		if len(pages) != 3 || pages[2].Deferred != 3 || pages[1].Deferred != 2 {
-			t.Errorf("of the progress it says %+v", pages)
+			t.Errorf("Reconcile reports the progress %+v; want 3 pages, with 2 and then 3 deferred instances", pages)
 		}
 
 		h.fault.Store(nil)
 		again, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: so.RemainingInstances})
 		if err != nil || again.Active != 3 || again.Instances != 3 {
-			t.Errorf("of those that were left: %+v, %v", again, err)
+			t.Errorf("the reconciliation of the remaining instances: %+v, %v", again, err)
 		}
 	})
 }
 
-// What fails for half an hour is done at the end, and nothing is left.
+// If an instance fails for half an hour, Reconcile finishes the instance at the end, and no instance remains.
 func TestAnInstanceThatFailsForAWhileIsDoneAtTheEnd(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -95,12 +96,13 @@ func TestAnInstanceThatFailsForAWhileIsDoneAtTheEnd(t *testing.T) {
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 ||
 			len(so.RemainingInstances) > 0 || took > 32*time.Minute {
-			t.Errorf("after %v: %+v, %v", took, so, err)
+			t.Errorf("the reconciliation took %v: %+v, %v", took, so, err)
 		}
 	})
 }
 
-// diesAtThePage reconciles until a page is done, and returns what was reported then.
+// diesAtThePage starts a reconciliation and cancels it after page n.
+// diesAtThePage returns the progress that the reconciliation reported for that page.
 func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
 	h.t.Helper()
 	dying, die := context.WithCancel(h.ctx)
@@ -113,15 +115,15 @@ func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
 		}
 	}})
 	if !errors.Is(err, context.Canceled) {
-		h.t.Fatalf("%+v, %v", last, err)
+		h.t.Fatalf("the last progress is %+v, error %v; want context.Canceled", last, err)
 	}
 	h.fault.Store(nil)
 	return last
 }
 
-// A process dies after the third page, and an instance of the second is set aside, or of the first. The cursor names
-// it, so that it is not lost, and leads on: a hub has a million instances, of which one may fail from the first page
-// on, and nobody is to do all of them again for it.
+// A process dies after the third page, when an instance of the first or the second page is deferred.
+// The cursor names the deferred instance, so that the instance is not lost, and continues behind the third page.
+// A hub may have a million instances, and one failing instance must not cause a second reconciliation of all.
 func TestACursorNamesWhatIsSetAside(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]int{"of the second page": 1000, "of the first page": 1599} {
@@ -132,19 +134,19 @@ func TestACursorNamesWhatIsSetAside(t *testing.T) {
 				h.throttleSlow(time.Now().Add(1000 * time.Hour))
 				last := h.diesAtThePage(3)
 				if last.Deferred != 1 {
-					t.Fatalf("%+v", last)
+					t.Fatalf("the last progress is %+v; want one deferred instance", last)
 				}
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 				if err != nil || so.Failed != 0 || so.Active != 101 || so.Cursor != "" {
-					t.Errorf("from the cursor on it reconciles %d, %v; want the 100 of the last page, and the one "+
-						"that was set aside", so.Active, err)
+					t.Errorf("the reconciliation from the cursor has %d instances, error %v; want the 100 of the last "+
+						"page and the deferred one", so.Active, err)
 				}
 			})
 		})
 	}
 }
 
-// More are set aside than a cursor names: it leads back to the first page that has others.
+// If more instances are deferred than a cursor can name, the cursor refers to the first page with an unnamed one.
 func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -157,13 +159,14 @@ func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
 		last := h.diesAtThePage(3)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 		if err != nil || so.Active != 1102 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1102: the second page and all behind, and two "+
-				"of the first", so.Active, err)
+			t.Errorf("the reconciliation from the cursor has %d instances, error %v; want 1102: all from the second "+
+				"page on, and two of the first page", so.Active, err)
 		}
 	})
 }
 
-// What a cursor names is not done either when the next call dies: its cursor names it again.
+// A cursor names a deferred instance, and the next call dies before that call reconciles the instance.
+// The cursor of the next call names the instance again.
 func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -176,21 +179,21 @@ func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
 		defer die()
 		so, err := h.Reconcile(dying, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
 			if at = so.Cursor; so.Instances == 600 {
-				die() // all pages are done
+				die() // the reconciliation has finished all pages
 			}
 		}})
 		if !errors.Is(err, context.Canceled) || so.Cursor != at || so.Instances != 600 {
-			t.Fatalf("%+v, %v", so, err)
+			t.Fatalf("the result is %+v, error %v; want the last reported cursor and 600 instances", so, err)
 		}
 		h.fault.Store(nil)
 		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: at}); err != nil || so.Active != 1 ||
 			so.Instances != 1 {
-			t.Errorf("all pages are done but for one instance, and it reconciles %+v, %v", so, err)
+			t.Errorf("one instance remains after all pages, and the reconciliation returns %+v, %v", so, err)
 		}
 	})
 }
 
-// refusing is a provider that cannot reconcile any instance until it is well.
+// refusing is a provider that cannot reconcile any instance until well is true.
 type refusing struct {
 	*dynamo.Provider
 
@@ -208,8 +211,8 @@ func (r *refusing) ReconcileInstance(
 	}
 }
 
-// All fails that is about instances, and lists do not: it stops when that has lasted for an hour, and goes on when all
-// is well.
+// All calls for single instances fail, but lists succeed. Reconcile stops after an hour of these failures.
+// The next reconciliation continues from the cursor when the calls succeed again.
 func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -220,23 +223,24 @@ func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 		so, err := c.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") ||
 			took > 70*time.Minute || len(so.RemainingInstances) != 1000 || so.Instances != 0 {
-			t.Errorf("after %v: %d of %d, %v", took, len(so.RemainingInstances), so.Instances, err)
+			t.Errorf("after %v: %d instances remain, %d were reconciled, error %v",
+				took, len(so.RemainingInstances), so.Instances, err)
 		}
 		hub.well.Store(true)
 		if so, err := c.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: so.Cursor}); err != nil || so.Active != 1100 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("the result from the cursor is %+v, error %v; want 1100 active instances", so, err)
 		}
 	})
 }
 
-// What is not there any more is not counted as living.
+// Reconcile counts an instance that does not exist as not found, and not as active.
 func TestAnInstanceThatIsGoneIsCountedAsGone(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: []string{"i-0", "nobody"}})
 		if err != nil || so.NotFound != 1 || so.Active != 1 || so.Instances != 2 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("the result is %+v, error %v; want one active instance and one not found", so, err)
 		}
 	})
 }

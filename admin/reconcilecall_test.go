@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addCalls adds an orchestration that calls another twice, and one that takes calls, so many of them.
+// addCalls adds the orchestration "asks", which calls another instance twice.
+// addCalls also adds the orchestration "adds", which accepts a limited number of calls.
 func addCalls(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		answers := ""
@@ -29,7 +30,7 @@ func addCalls(_ *lost, r *perdure.Registry) {
 	})
 	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, last int) (string, error) {
 		sum, taken := 0, 0
-		// it ends with the last call, before whoever made that can make another
+		// the instance ends with the last call, before the caller can call again
 		enough := perdure.CreateTimer(ctx, 365*24*time.Hour)
 		err := perdure.SetUpdateHandler(ctx, "add", func(_ *perdure.OrchestrationContext, n int) (int, error) {
 			sum += n
@@ -45,8 +46,8 @@ func addCalls(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// All queues are lost while a call is on its way, or its answer is: who has called is answered, and the call counts
-// once.
+// All queues are lost while a call or its response is in a queue.
+// The caller still gets a response, and the called instance handles the call once.
 func TestWhatOneInstanceCallsSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"updateSent", "updateAnswered"} {

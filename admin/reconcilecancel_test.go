@@ -33,8 +33,8 @@ func textIn(it record, name string) string {
 	return s.Value
 }
 
-// forgottenTurn starts "i", of which a turn cancels an activity. In the table of the hub that begins then its cancel
-// record is there, and its segment, which is returned, is not.
+// forgottenTurn starts the instance "i" and runs a turn that cancels an activity. forgottenTurn then starts a hub on a
+// table with the cancel record of that turn, but without its segment, and returns the segment.
 func (h *lost) forgottenTurn() (segment record) {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "gives-up", 0, client.WithInstanceID("i")); err != nil {
@@ -64,9 +64,9 @@ func (h *lost) forgottenTurn() (segment record) {
 	return segment
 }
 
-// A turn that cancels activities is one transaction of its segment and its cancel record. In a copy that is made item
-// by item the record is there, and the segment is not: the turn is forgotten, and what it had decided is not decided.
-// The activity runs.
+// A turn that cancels activities writes its segment and its cancel record in one transaction.
+// An item-by-item copy of the table may have the cancel record without the segment. The cancellation then has no
+// effect, and the activity runs.
 func TestACancelWhoseTurnIsForgottenKeepsNoActivityFromRunning(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {
@@ -76,7 +76,8 @@ func TestACancelWhoseTurnIsForgottenKeepsNoActivityFromRunning(t *testing.T) {
 	})
 }
 
-// A turn is committed just when its cancel record is taken for that of a forgotten one: the record stays.
+// A reconciliation finds a cancel record without its turn and tries to delete the record. If the turn is committed at
+// that moment, the record remains.
 func TestACancelThatIsDecidedWhileItIsReconciledStays(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {

@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// losing fails calls until all messages are lost, and then reconciles.
+// losing starts instance i of the given kind, fails the matching calls for the duration d, loses all messages, and then
+// reconciles the hub.
 func (h *lost) losing(kind string, input any, d time.Duration, fails func(c simaws.Call) bool) {
 	h.t.Helper()
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -35,6 +36,7 @@ func (h *lost) losing(kind string, input any, d time.Duration, fails func(c sima
 	h.reconcileEmpty()
 }
 
+// reconcileEmpty empties the queues, reconciles the hub, and checks that instance i completes.
 func (h *lost) reconcileEmpty() {
 	h.t.Helper()
 	time.Sleep(20 * time.Minute)
@@ -44,11 +46,12 @@ func (h *lost) reconcileEmpty() {
 	}
 	h.ServeFor(h.ctx, 20*time.Minute)
 	if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
-		h.t.Errorf("it is %s, %v", s.Status, err)
+		h.t.Errorf("instance i is %s, %v; want Completed", s.Status, err)
 	}
 }
 
-// The cursor of a large turn says that SQS has taken what is in no queue any more.
+// The cursor of a large turn records work items that SQS has accepted. The queues have lost these work items, so a
+// reconciliation ignores the cursor.
 func TestCursorsOfWhatWasTakenAreForgotten(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -59,7 +62,8 @@ func TestCursorsOfWhatWasTakenAreForgotten(t *testing.T) {
 	})
 }
 
-// What past executions have started is not there yet.
+// Earlier executions have started detached instances, and the queue has lost the start messages. A reconciliation sends
+// the start messages again.
 func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -76,7 +80,7 @@ func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
 	})
 }
 
-// An instance is over by its history, and its status was never written.
+// The history of an instance contains the end, but the status update was lost. A reconciliation writes the status.
 func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -87,7 +91,7 @@ func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
 	})
 }
 
-// The same with new queues, in which no message can lead back by its number.
+// The same with new queues: sequence numbers of messages in the old queues do not identify messages in the new ones.
 func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -111,13 +115,13 @@ func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("it is %s, %v", s.Status, err)
+			t.Errorf("instance i is %s, %v; want Completed", s.Status, err)
 		}
 	})
 }
 
-// A child's deletion has told the parent, and the message is lost: the parent has its answer once the deletion is
-// finished.
+// The deletion of a child has sent an outcome to the parent, and the queue has lost the message. A reconciliation
+// completes the deletion, and the parent receives the outcome.
 func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -147,7 +151,7 @@ func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 		h.fault.Store(&fault)
 		_ = h.Purge(dying, child, client.Force())
 		if s, err := h.Status(h.ctx, child); err != nil || s.Status != client.StatusDeleting {
-			t.Fatalf("the child is %s, %v", s.Status, err)
+			t.Fatalf("the child is %s, %v; want Deleting", s.Status, err)
 		}
 		h.fault.Store(nil)
 		time.Sleep(20 * time.Minute)
@@ -172,12 +176,12 @@ func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 		h.fault.Store(nil)
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed {
-			t.Errorf("the parent is %s, %v", s.Status, err)
+			t.Errorf("the parent is %s, %v; want Failed", s.Status, err)
 		}
 	})
 }
 
-// A work queue that the hub has no more: its activity fails, where it would wait for ever.
+// The hub no longer has the work queue of an activity. The activity fails instead of waiting forever.
 func TestWhatNoQueueTakesFails(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
@@ -187,7 +191,7 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 		h.ServeFor(h.ctx, time.Second)
 		h.Close()
 		h.begin("new-")
-		delete(h.Provider.Config().WorkQueues, "default") // the map is the provider's own
+		delete(h.Provider.Config().WorkQueues, "default") // the provider shares this map
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.RejectedOutputs != 1 {
 			t.Fatalf("%+v, %v", so, err)
@@ -195,13 +199,13 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed ||
 			!strings.Contains(s.Failure.Message, "does not exist in hub") {
-			t.Errorf("it is %s, %+v, %v", s.Status, s.Failure, err)
+			t.Errorf("instance i is %s with failure %+v, %v; want Failed", s.Status, s.Failure, err)
 		}
 	})
 }
 
-// New queues, and the stack's one schedule group: a schedule of before has the name of a timer's own, and sends to the
-// queue of before. It is replaced.
+// The hub has new queues but keeps the schedule group of the stack. An old schedule has the same name as the schedule
+// of a timer, and its target is the old queue. A reconciliation replaces the old schedule.
 func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -230,7 +234,7 @@ func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
 			}
 		}
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("a day later the timer of 3 hours has not fired: %s, %v; want Completed", s.Status, err)
+			t.Errorf("the 3-hour timer has not fired after a day: instance i is %s, %v; want Completed", s.Status, err)
 		}
 	})
 }

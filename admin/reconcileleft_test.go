@@ -19,14 +19,14 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// looksAt reports whether a call reads the item of an instance.
+// looksAt reports whether the call c reads the item of an instance.
 func looksAt(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.GetItemInput)
 	return ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#")
 }
 
-// The operator's session expires in the middle of a page: the rest of the page fails, and then the list. Going on from
-// the cursor reaches every instance, and those that have failed are left.
+// The operator's session expires in the middle of a page, so the rest of the page and the next list call fail. The
+// result contains the failed instances as RemainingInstances, and a call with the cursor processes all other instances.
 func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -47,25 +47,25 @@ func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 		first, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err == nil || first.Failed == 0 || first.Failed != int64(len(first.RemainingInstances)) ||
 			first.Active+first.Failed != 1000 {
-			t.Fatalf("%d live, %d have failed, %d are left, %v", first.Active, first.Failed,
+			t.Fatalf("%d instances are active, %d failed, %d remain, %v", first.Active, first.Failed,
 				len(first.RemainingInstances), err)
 		}
 
 		h.fault.Store(nil)
 		left, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: first.RemainingInstances})
 		if err != nil || left.Active != first.Failed || len(left.RemainingInstances) > 0 {
-			t.Errorf("of those that were left: %+v, %v", left, err)
+			t.Errorf("reconciling the remaining instances: %+v, %v", left, err)
 		}
 		onward, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: first.Cursor})
 		if err != nil || onward.Active != 1100 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1100, of the page that has failed on",
+			t.Errorf("reconciling from the cursor: %d active instances, %v; want 1100, starting with the failed page",
 				onward.Active, err)
 		}
 	})
 }
 
-// The operator may not send to the new inbox. What has failed is left, and Reconcile does not go through all of the hub
-// to say so.
+// The operator has no permission to send to the new inbox. Reconcile returns the failed instances as
+// RemainingInstances, and stops before it has tried every instance of the hub.
 func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -83,13 +83,14 @@ func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err == nil || so.Failed == 0 || so.Failed != int64(len(so.RemainingInstances)) || so.Failed > 1000 ||
 			so.Cursor != "" || time.Since(began) > time.Minute {
-			t.Errorf("after %v %d of 3000 have failed, %d are left, the cursor is %q, %v", time.Since(began), so.Failed,
+			t.Errorf("after %v, %d of 3000 instances failed, %d remain, cursor %q, %v", time.Since(began), so.Failed,
 				len(so.RemainingInstances), so.Cursor, err)
 		}
 	})
 }
 
-// Of named instances more fail than can be set aside. What is not done is left, whether it was tried or not.
+// More of the specified instances fail than Reconcile can keep for a later retry. RemainingInstances contains all
+// unprocessed instances, including the instances that Reconcile has not tried.
 func TestNamedInstancesThatWereNotTriedAreLeft(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -105,12 +106,12 @@ func TestNamedInstancesThatWereNotTriedAreLeft(t *testing.T) {
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: ids})
 		slices.Sort(ids)
 		if err == nil || !slices.Equal(so.RemainingInstances, ids) {
-			t.Errorf("none of %d is done, and %d are left, %v", n, len(so.RemainingInstances), err)
+			t.Errorf("none of %d instances was processed, but %d remain, %v", n, len(so.RemainingInstances), err)
 		}
 	})
 }
 
-// A call for named instances is interrupted: those that are not done are left.
+// The caller interrupts a reconciliation of specified instances. RemainingInstances contains the unprocessed ones.
 func TestNamedInstancesAreLeftWhenTheCallIsInterrupted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -132,7 +133,7 @@ func TestNamedInstancesAreLeftWhenTheCallIsInterrupted(t *testing.T) {
 		so, err := h.Reconcile(dying, admin.ReconcileOptions{Instances: ids})
 		if !errors.Is(err, context.Canceled) || so.Instances == 0 ||
 			so.Instances+int64(len(so.RemainingInstances)) != 600 {
-			t.Errorf("of 600 named %d are done and %d are left, %v", so.Instances, len(so.RemainingInstances), err)
+			t.Errorf("processed %d of 600 instances, %d remain, %v", so.Instances, len(so.RemainingInstances), err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A reconciliation has sent a part of an instance's work, and an ordinary dispatch is repeated meanwhile, which writes
-// the same note. The next try of the reconciliation knows its own note, and sends only what is missing.
+// A reconciliation has sent some of an instance's work items, and then a redispatch writes the same progress record.
+// The next attempt of the reconciliation still finds its own progress, and sends only the missing work items.
 func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"a note": 60, "a cursor": 2600} {
@@ -39,7 +39,7 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 					return err
 				}
 				if err := reconcile(int64(n / 2)); err == nil {
-					t.Fatal("no call failed")
+					t.Fatal("no error; want a throttled call")
 				}
 				o, err := h.Provider.ReadOrchestration(h.ctx, &provider.OrchestrationItem{InstanceID: "i"},
 					provider.Strong)
@@ -48,15 +48,15 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 				}
 				sent.most.Store(int64(n * 3 / 4))
 				if _, err := h.Provider.RedispatchOrchestration(h.ctx, o, provider.RedispatchFrom{}); err == nil {
-					t.Fatal("no call failed")
+					t.Fatal("no error; want a throttled call")
 				}
 				if err := reconcile(1 << 60); err != nil {
 					t.Fatal(err)
 				}
 				total, twice := sent.sum()
-				t.Logf("%d activities: %d work items", n, total)
+				t.Logf("%d activities: sent %d work items", n, total)
 				if total < n || twice > 0 {
-					t.Errorf("%d work items of %d activities, %d of them twice or more; want each once", total, n,
+					t.Errorf("sent %d work items for %d activities, %d have more than one; want one each", total, n,
 						twice)
 				}
 			})
@@ -64,13 +64,14 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 	}
 }
 
-// counted counts work items by their activities, and refuses those of activities with greater numbers than most.
+// counted counts the work items of each activity, and rejects work items whose activity ID is greater than most.
 type counted struct {
 	most atomic.Int64
 	mu   sync.Mutex
 	of   map[int64]int
 }
 
+// counting installs a fault that counts and limits the work items sent to the default queue.
 func (h *lost) counting() *counted {
 	s := &counted{of: map[int64]int{}}
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -103,7 +104,7 @@ func (h *lost) counting() *counted {
 	return s
 }
 
-// sum returns how many work items were sent, and how many activities have more than one.
+// sum returns the number of sent work items, and the number of activities with more than one work item.
 func (s *counted) sum() (total, twice int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

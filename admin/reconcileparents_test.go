@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// mustReconcile reconciles, and lets the hub work then.
+// mustReconcile reconciles the hub, and then runs the hub for 10 minutes.
 func (h *lost) mustReconcile() admin.ReconcileResult {
 	h.t.Helper()
 	so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
@@ -30,7 +30,7 @@ func (h *lost) mustReconcile() admin.ReconcileResult {
 	return so
 }
 
-// wantStatus looks at an instance.
+// wantStatus checks the status of an instance.
 func (h *lost) wantStatus(id string, want client.RuntimeStatus) client.Status {
 	h.t.Helper()
 	s, err := h.Status(h.ctx, id)
@@ -40,7 +40,7 @@ func (h *lost) wantStatus(id string, want client.RuntimeStatus) client.Status {
 	return s
 }
 
-// wantCancelledFor looks for the reason of an instance's cancel.
+// wantCancelledFor checks that the parent i has cancelled an instance, and checks the reason.
 func (h *lost) wantCancelledFor(id, reason string) {
 	h.t.Helper()
 	s := h.wantStatus(id, client.StatusCancelled)
@@ -49,13 +49,13 @@ func (h *lost) wantCancelledFor(id, reason string) {
 			h.t.Fatal(err)
 		}
 		if e.Kind == history.CancelRequested && (e.Reason != reason || e.RequestedBy != "parent:i") {
-			h.t.Errorf("%s was cancelled for %s by %s; want %s by its parent", id, e.Reason, e.RequestedBy, reason)
+			h.t.Errorf("%s was cancelled with %s by %s; want %s by parent:i", id, e.Reason, e.RequestedBy, reason)
 		}
 	}
 }
 
-// A parent left its child, ended and was purged, and the cancel was in a queue that is gone. Nothing of the parent can
-// send it again.
+// A parent abandoned its child, ended and was purged, and the queue has lost the cancel request. The parent has no
+// records left, so a reconciliation of the child must send the cancel request.
 func TestAChildIsCancelledWhoseParentWasPurged(t *testing.T) {
 	t.Parallel()
 	for name, days := range map[string]int{"lately": 1, "so long ago that its tombstone is gone": 40} {
@@ -78,14 +78,15 @@ func TestAChildIsCancelledWhoseParentWasPurged(t *testing.T) {
 				h.mustReconcile()
 				h.wantCancelledFor("left-by-i", history.ReasonInstanceDeleted)
 				if so := h.mustReconcile(); so.Sent != 0 {
-					t.Errorf("it is cancelled, and %d messages are sent", so.Sent)
+					t.Errorf("reconciling a cancelled child sends %d messages; want 0", so.Sent)
 				}
 			})
 		})
 	}
 }
 
-// A deletion had told the children, and was under way at the second that was restored: it does not tell them again.
+// The deletion of a parent had already notified the children, and was in progress at the restored point in time. The
+// deletion does not notify the children again, so a reconciliation of the child must send the cancel request.
 func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -117,8 +118,8 @@ func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
 	})
 }
 
-// A parent left its child when it continued as new, three weeks ago. --lookback does not reach the execution that has
-// decided so, and the child is cancelled.
+// A parent abandoned its child three weeks ago by continuing as new. That execution is older than the lookback, but a
+// reconciliation still cancels the child.
 func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -149,7 +150,7 @@ func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
 	})
 }
 
-// childOf returns the one child of an instance.
+// childOf returns the ID of an instance's only child.
 func (h *lost) childOf(id string) string {
 	h.t.Helper()
 	all, err := client.Collect(h.List(h.ctx, client.ListQuery{ParentID: id}))
@@ -159,7 +160,7 @@ func (h *lost) childOf(id string) string {
 	return all[0].InstanceID
 }
 
-// untoldParent makes a parent "i" whose child is over and purged, and whose outcome was in a queue that is gone.
+// untoldParent creates a parent "i" with a completed and purged child. The queue has lost the outcome of the child.
 func (h *lost) untoldParent() (child string) {
 	h.t.Helper()
 	h.unheard("childOutcome")
@@ -174,26 +175,27 @@ func (h *lost) untoldParent() (child string) {
 		h.t.Fatal(err)
 	}
 	h.mu.Lock()
-	h.back = true // what runs from here on runs again
+	h.back = true // each later run of an activity is a repeated run
 	h.mu.Unlock()
 	return child
 }
 
-// wantToldOnce: the parent has heard that the outcome is lost, and the child has not run again.
+// wantToldOnce checks that the parent has failed because the outcome is lost, and that the child has not run again.
 func (h *lost) wantToldOnce(why string) {
 	h.t.Helper()
 	s := h.wantStatus("i", client.StatusFailed)
 	if s.Failure == nil || !strings.Contains(s.Failure.Message, why) {
-		h.t.Errorf("the parent fails with %+v; want that its child %s", s.Failure, why)
+		h.t.Errorf("the parent failed with %+v; want a message that contains %q", s.Failure, why)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.runs) > 0 {
-		h.t.Errorf("the child, which was over, ran again: %v", h.runs)
+		h.t.Errorf("the completed child ran again: %v", h.runs)
 	}
 }
 
-// The parent of a child that was purged before its outcome arrived is told just that: "the id is in use" is no answer.
+// A child was purged before its outcome arrived. The parent receives a failure with this cause, not the error "the ID
+// is in use".
 func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -207,8 +209,9 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 	})
 }
 
-// The same 40 days later, when the tombstone is gone: the child does not run again, also where two reconcile at once
-// while the hub is at work, each message comes twice, and where the answer was lost with another queue.
+// The same 40 days later, when the tombstone has expired. The child does not run again in any of these cases:
+//   - two operators reconcile concurrently while the hub runs, and each operator sends the messages
+//   - the queues are emptied again, and the outcome is lost a second time
 func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ operators, times int }{
@@ -226,7 +229,7 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 					for range c.operators {
 						all.Go(func() {
 							so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-							// the parent of the second may be over by then
+							// the parent may have ended before the second operator reads it
 							if err != nil || so.LostChildren != 1 && c.operators == 1 {
 								t.Errorf("%+v, %v", so, err)
 							}
@@ -248,7 +251,7 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// A child that was started 40 days ago and lives is nobody's loss.
+// A reconciliation does not report a child as lost if the child was started 40 days ago and is still running.
 func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -275,8 +278,9 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 	})
 }
 
-// A living instance has started something three weeks ago, which has not arrived: its wake leads to that, whatever
-// --lookback says, so it is sent, and not counted as left out.
+// A running instance sent a detached start three weeks ago, and the start has not arrived. The wake message of the
+// instance sends the start again, independent of the lookback, so a reconciliation does not count the start as skipped.
+// A start from more than 28 days ago is skipped and counted.
 func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
@@ -287,20 +291,20 @@ func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
 		if so := h.mustReconcile(); so.SkippedOutputs != 0 || so.Active != 1 {
-			t.Errorf("it is sent, and the call says %+v", so)
+			t.Errorf("the start is sent again, but Reconcile returns %+v", so)
 		}
 		h.wantStatus("loose-old", client.StatusCompleted)
 	})
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
 		h.aged()
 		if so := h.mustReconcile(); so.SkippedOutputs != 1 || so.Active != 1 {
-			t.Errorf("it is left out, and the call says %+v", so)
+			t.Errorf("the start is skipped, but Reconcile returns %+v", so)
 		}
 	})
 }
 
-// Of what is over nothing is started again, however far back one looks, once nothing is left that would keep it from
-// that.
+// Ended instances have started other instances, which were purged and whose tombstones have expired. A reconciliation
+// does not start these instances again, even with the longest lookback.
 func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -332,12 +336,12 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil ||
 			len(left) > 0 || len(h.runs) > 0 {
-			t.Errorf("%d run again, %v, %v", len(left), h.runs, err)
+			t.Errorf("%d instances were started again, activities ran %v, %v", len(left), h.runs, err)
 		}
 	})
 }
 
-// A parent of many children is looked at once for all of them, and not once for each.
+// A reconciliation reads a parent once for all its children, not once for each child.
 func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -358,13 +362,13 @@ func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 		h.Cloud.ResetCounts()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Concurrency: 1})
 		if reads := h.Cloud.Counts()["DynamoDB.GetItem"]; err != nil || so.Active != 201 || reads != 202 {
-			t.Errorf("%d reads of %d instances, %+v, %v; want one of each, and one of the parent for all its children",
+			t.Errorf("%d reads of %d instances, %+v, %v; want one per instance, and one of the parent for all children",
 				reads, so.Active, so, err)
 		}
 	})
 }
 
-// A parent whose item is damaged is none of its child's business.
+// The item of a parent is corrupt. A reconciliation of the child still succeeds.
 func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
@@ -384,7 +388,7 @@ func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 		}
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: []string{"left-by-i"}})
 		if err != nil || so.Active != 1 || so.Sent != 1 {
-			t.Errorf("%+v, %v; want a wake alone", so, err)
+			t.Errorf("%+v, %v; want one wake message only", so, err)
 		}
 	})
 }

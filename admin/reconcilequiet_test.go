@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The inbox of a hub at work loses its messages. SQS takes what is sent again within five minutes for what was lost,
-// and deletes it too: a reconciliation that begins after the quiet time loses nothing of it.
+// The inbox of a running hub loses its messages. For five minutes, SQS treats messages that are sent again as
+// duplicates of the lost messages, and drops the duplicates. A reconciliation after the cooldown loses no messages.
 func TestWhatTheInboxLostArrivesAfterTheQuietTime(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A reconciliation takes hours, and the hub is at work. A parent was looked at, for one of its children; it continued
-// as new, and the next execution has started a child with the id of one that was set aside, and purged. That child is
-// of the parent's current execution, whatever was seen before.
+// A long reconciliation of a running hub has read a parent for one of its children. Then the parent continues as new.
+// The next execution starts a child with the ID of a purged child, whose reconciliation was postponed. The new child
+// belongs to the current execution, so the reconciliation must not cancel the new child based on the earlier read.
 func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -55,7 +55,7 @@ func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
 		h.fault.Store(nil)
 		h.ServeFor(h.ctx, time.Minute)
 		h.wantStatus("i", client.StatusRunning)
-		h.wantStatus("other-kid", client.StatusCancelled) // its parent left it
+		h.wantStatus("other-kid", client.StatusCancelled) // the parent has abandoned other-kid
 		h.wantStatus("slow-kid", client.StatusRunning)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addTalk adds an orchestration that tells another two words, and one that gathers words until it is told that this was
-// the last.
+// addTalk adds two orchestrations. "says" sends two words to another instance. "gathers" collects words until the last
+// word arrives.
 func addTalk(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "says", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		answers := ""
@@ -40,8 +40,8 @@ func addTalk(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// All queues are lost while an event is on its way, or its answer is: the sender is told what has become of it, and it
-// counts once.
+// All queues lose their messages while an event or its acknowledgment is in transit. The sender receives the result of
+// the event, and the receiver processes the event once.
 func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
@@ -49,9 +49,9 @@ func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 			last        any
 			said, heard string
 		}{
-			{"z", "delivered, " + "delivered, ", "az"}, // it hears all
-			{"a", "delivered, over, ", "a"},            // it is over with what it has heard
-			{nil, "absent, " + "absent, ", ""},         // it is not there
+			{"z", "delivered, " + "delivered, ", "az"}, // the receiver receives both words
+			{"a", "delivered, over, ", "a"},            // the receiver completes after the first word
+			{nil, "absent, " + "absent, ", ""},         // the receiver does not exist
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	}
 }
 
-// overLoss loses all queues while what a sender has for a receiver, or its answer, is on its way; without an input
-// there is no receiver.
+// overLoss empties all queues while a message of the given kind is in transit between a sender and a receiver. If last
+// is nil, the receiver does not exist. last is the input of the receiver.
 func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard string, ago time.Duration) {
 	h.t.Helper()
 	if last != nil {
@@ -93,7 +93,7 @@ func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard str
 		}
 		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted ||
 			string(s.Output) != fmt.Sprintf("%q", want) {
-			h.t.Errorf("%s is %s with %s, %v; want %q", id, s.Status, s.Output, err, want)
+			h.t.Errorf("instance %s is %s with output %s, %v; want output %q", id, s.Status, s.Output, err, want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A copy of a table in another region is made item by item: the last transaction of an instance may have arrived in
-// part.
+// A global table replicates each item separately, so a replica may contain only a part of an instance's last
+// transaction.
 
 type record = map[string]types.AttributeValue
 
@@ -38,7 +38,7 @@ func (h *lost) record(pk, sk string) record {
 	return out.Item
 }
 
-// lacks takes an item out of the table.
+// lacks deletes an item from the table.
 func (h *lost) lacks(pk, sk string) {
 	h.t.Helper()
 	h.record(pk, sk)
@@ -49,6 +49,7 @@ func (h *lost) lacks(pk, sk string) {
 	}
 }
 
+// has writes an item to the table.
 func (h *lost) has(it record) {
 	h.t.Helper()
 	table := h.Provider.Config().Table
@@ -57,6 +58,7 @@ func (h *lost) has(it record) {
 	}
 }
 
+// addRenews adds an orchestration that continues as new with each event until its input is 0.
 func addRenews(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "renews", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx); err != nil || n == 0 {
@@ -66,8 +68,8 @@ func addRenews(_ *lost, r *perdure.Registry) {
 	})
 }
 
-// renewed starts "i", which continues as new. It returns its item before that, and the id of the next execution; the
-// table is as it was right after the transaction.
+// renewed starts the instance "i", which continues as new, and restores the table to the state right after that
+// transaction. renewed returns the item of the instance before the transaction, and the ID of the next execution.
 func (h *lost) renewed() (before record, next string) {
 	h.t.Helper()
 	if _, err := h.Start(h.ctx, "renews", 1, client.WithInstanceID("i")); err != nil {
@@ -94,13 +96,13 @@ func (h *lost) renewed() (before record, next string) {
 	h.Close()
 	h.Cloud.Table.Restore(after)
 	if next = h.wantStatus("i", client.StatusRunning).ExecutionID; next == old {
-		h.t.Fatal("it has not continued as new")
+		h.t.Fatal("instance i has not continued as new")
 	}
 	return before, next
 }
 
-// An instance of which a transaction has arrived in part is neither gone nor silent: a reconciliation names it, and it
-// is blocked, with what is wrong. What is sent to it is kept as a dead letter, and it can be terminated.
+// The table contains only a part of an instance's last transaction. A reconciliation reports the instance, the instance
+// is blocked with the cause, and messages for the instance become dead letters. An operator can terminate the instance.
 func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 	t.Parallel()
 	for name, torn := range map[string]func(h *lost){
@@ -133,16 +135,16 @@ func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 ||
 					!strings.Contains(so.Errors[0], `"i"`) {
-					t.Errorf("it reconciles %+v, %v; want that it names i", so, err)
+					t.Errorf("Reconcile returned %+v, %v; want one error that names instance i", so, err)
 				}
 				h.ServeFor(h.ctx, 2*time.Hour)
 				s := h.wantStatus("i", client.StatusBlocked)
 				if s.Failure == nil || s.Failure.Type != history.TypeCorrupt {
-					t.Errorf("it is blocked with %+v; want %s", s.Failure, history.TypeCorrupt)
+					t.Errorf("instance i is blocked with failure %+v; want type %s", s.Failure, history.TypeCorrupt)
 				}
 				if visible, hidden, err := h.Provider.CountDeadLetters(h.ctx, provider.QueueInbox); err != nil ||
 					visible+hidden != 1 {
-					t.Errorf("%d dead letters, %v; want the message that it was sent", visible+hidden, err)
+					t.Errorf("%d dead letters, %v; want the message for instance i only", visible+hidden, err)
 				}
 				if err := h.Terminate(h.ctx, "i", "by the test"); err != nil {
 					t.Fatal(err)
@@ -157,7 +159,7 @@ func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 	}
 }
 
-// begins makes another hub with new queues on the table.
+// begins creates another hub with new queues on the same table.
 func (h *lost) begins(fill func(h *lost, r *perdure.Registry)) {
 	h.t.Helper()
 	r := h.registry(true)

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A reconciliation dies at a call, and its calls are throttled for an hour: the next one loses nothing, and the
-// throttled one waits.
+// A reconciliation is cancelled at one of its calls. The calls of the next reconciliation are throttled for an hour.
+// The next reconciliation waits for the end of the throttling, and loses no instance.
 func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []int64{1, 40, 111, 160} {
@@ -44,7 +44,7 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 				h.fault.Store(&die)
 				so, err := h.Reconcile(dying, admin.ReconcileOptions{Concurrency: 1})
 				if !errors.Is(err, context.Canceled) {
-					t.Fatalf("%+v, %v, %d calls", so, err, calls.Load())
+					t.Fatalf("Reconcile returned %+v, %v after %d calls; want context.Canceled", so, err, calls.Load())
 				}
 				until := time.Now().Add(time.Hour)
 				throttled := simaws.Interceptor(func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -66,9 +66,9 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 	}
 }
 
-// A large turn, whose last windows cannot be sent for half an hour, and one of which half of all calls fail for an
-// hour: each try goes on where the one before was, and what one operator has noted another, who begins a little later,
-// does not forget.
+// The last work items of a turn are throttled for half an hour, or half of all calls fail for an hour. Each attempt
+// continues where the previous attempt stopped. If two operators reconcile concurrently, the second operator does not
+// discard the progress of the first.
 func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -111,18 +111,18 @@ func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 					total += n
 					most = max(most, n)
 				}
-				t.Logf("%d activities, %d operators: %d work items, %d of one activity at most", c.activities,
+				t.Logf("%d activities, %d operators: sent %d work items, at most %d per activity", c.activities,
 					c.operators, total, most)
 				if most > 2*c.operators {
-					t.Errorf("%d work items of one activity, want at most 2 of each operator", most)
+					t.Errorf("sent %d work items for one activity; want at most 2 per operator", most)
 				}
 			})
 		})
 	}
 }
 
-// failSends has half of all calls fail for an hour, or the work items of activities behind one for half an hour. It
-// counts the work items that are sent of each activity.
+// failSends throttles half of all calls for an hour if chance is set. Otherwise it throttles work items whose activity
+// ID is greater than behind, for half an hour. sent counts the sent work items of each activity.
 func (h *lost) failSends(chance bool, behind int64) (sent map[int64]int) {
 	var mu sync.Mutex
 	sent = map[int64]int{}

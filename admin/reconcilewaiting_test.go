@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hangSlow has calls hang that read the items of slow instances, until a time: they are not answered.
+// hangSlow blocks all calls that read the items of slow instances, until the given time.
 func (h *lost) hangSlow(until time.Time) {
 	fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*dynamodb.GetItemInput); ok &&
@@ -33,8 +33,8 @@ func (h *lost) hangSlow(until time.Time) {
 	h.fault.Store(&fault)
 }
 
-// A call is not answered: it holds its place for two minutes, and then its instance is set aside, and done when calls
-// are answered again.
+// A call receives no response. After two minutes, Reconcile cancels the call and continues with other instances.
+// Reconcile processes the postponed instance when calls succeed again.
 func TestACallThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -49,12 +49,12 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("%+v, %v", so, err)
 		}
 		if took := time.Since(began); othersDone > 10*time.Minute || took > time.Hour {
-			t.Errorf("the others are done after %v, and all after %v; want 10 minutes, and an hour", othersDone, took)
+			t.Errorf("the other instances took %v, all took %v; want at most 10 minutes and 1 hour", othersDone, took)
 		}
 	})
 }
 
-// A list that hangs is asked again.
+// Reconcile retries a list call that receives no response.
 func TestAListThatHangsIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -74,7 +74,7 @@ func TestAListThatHangsIsAskedAgain(t *testing.T) {
 	})
 }
 
-// throttled throttles all calls from one moment to another, of every window.
+// throttled throttles all calls within time windows. Each pair of durations is the start and the end of a window.
 func (h *lost) throttled(windows ...time.Duration) {
 	began := time.Now()
 	fault := simaws.Interceptor(func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -88,8 +88,8 @@ func (h *lost) throttled(windows ...time.Duration) {
 	h.fault.Store(&fault)
 }
 
-// All is throttled for an hour, and a minute after that for another: each success gives patience for an hour more. The
-// wait is told about once a minute.
+// All calls are throttled for an hour, succeed for a minute, and are throttled for another hour. Each success resets
+// the retry budget. Reconcile calls OnStall about once a minute during the throttling.
 func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -111,13 +111,13 @@ func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 		}
 		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute ||
 			told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
-			t.Errorf("told %d times, first %+v", len(told), told[0])
+			t.Errorf("OnStall was called %d times, first with %+v; want 110 to 122 calls", len(told), told[0])
 		}
 	})
 }
 
-// Queues are emptied while all is throttled for an hour, and for another when two of three schedules are deleted: all
-// goes, and the wait is told.
+// PurgeQueues runs while all calls are throttled for an hour, and again for an hour after two of three schedules are
+// deleted. PurgeQueues deletes all messages and schedules, and calls OnStall during the throttling.
 func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -152,20 +152,20 @@ func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 			admin.OnProgress(func(e provider.QueuePurgeResult) { so = append(so, e.Schedules) }))
 		h.fault.Store(nil)
 		if err != nil || emptied.Schedules != 3 || emptied.Messages["inbox"] != 1 || h.Cloud.Schedules.Count() != 0 {
-			t.Errorf("%+v, %v; %d schedules are left", emptied, err, h.Cloud.Schedules.Count())
+			t.Errorf("PurgeQueues returned %+v, %v; %d schedules remain", emptied, err, h.Cloud.Schedules.Count())
 		}
 		if services["SQS"] < 50 || services["Scheduler"]+services["SQS"] < 110 {
-			t.Errorf("it told of waiting for %v", services)
+			t.Errorf("OnStall was called %v times per service", services)
 		}
 		if !slices.Equal(so, []int{2, 3}) {
-			t.Errorf("it told of schedules %v, want 2 and 3", so)
+			t.Errorf("OnProgress reported %v schedules; want 2 and 3", so)
 		}
 		h.wantNoTimers()
 	})
 }
 
-// A process deletes the schedules and dies, and the next one finds none. What one of them has sent meanwhile is
-// emptied, too.
+// A process deletes the schedules and dies, so the next process finds no schedules. One of the schedules has already
+// fired. The next process also deletes the message of that schedule.
 func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
@@ -181,7 +181,7 @@ func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if c.Operation == "DeleteSchedule" {
-				firing.Go(func() { // it was on its way
+				firing.Go(func() { // the schedule fired before its deletion
 					time.Sleep(40 * time.Second)
 					_ = h.Provider.HoldTimers(h.ctx, provider.Timer{
 						V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now(),

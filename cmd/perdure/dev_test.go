@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/localstack"
 )
 
-// The template that is embedded is the one that the CDK's tests write.
+// The embedded template is the template that the CDK tests write.
 func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("../../infra/cdk/template.golden.json")
@@ -21,8 +21,8 @@ func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := localstack.Files.ReadFile("template.golden.json"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("localstack/template.golden.json is another than infra/cdk/template.golden.json, which is to be a "+
-			"link to it: %v", err)
+		t.Errorf("infra/cdk/template.golden.json differs from localstack/template.golden.json; make the CDK file a "+
+			"symbolic link: %v", err)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Only a person is shown that a wait lasts.
+// The wait command prints its progress only in an interactive terminal.
 func TestAWaitShowsThatItLasts(t *testing.T) {
 	t.Parallel()
 	for attended, want := range map[bool]string{

@@ -29,7 +29,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// described is a table as DynamoDB describes it.
+// described simulates the DynamoDB operations that describe a table.
 type described struct {
 	sort     string
 	indexes  []string
@@ -77,7 +77,7 @@ func (d *described) DescribeContinuousBackups(
 	}}, nil
 }
 
-// healthy makes the tool's hub one with which nothing is wrong.
+// healthy configures the tool's hub so that doctor finds no problems.
 func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	m := deployed(h, hub)
 	*m.all[2].State = "Enabled"
@@ -96,15 +96,15 @@ func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	return d, m
 }
 
-// forgets gives the hub's bucket rules by which objects expire.
+// forgets sets the expiration rules of the hub's bucket.
 func forgets(h *tool, rules ...dynamo.ExpiryRule) {
 	h.adminHub.ExpiryRules = func(context.Context, string) ([]dynamo.ExpiryRule, error) { return rules, nil }
 }
 
-// mailed is below what the hub's bucket has what messages bring.
+// mailed returns the prefix of message payloads in the hub's bucket.
 func mailed(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 
-// What a bucket forgets that it must keep, and keeps that it should forget, is found.
+// Doctor reports lifecycle rules that expire required objects, and missing rules for objects that must expire.
 func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	t.Parallel()
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
@@ -139,7 +139,7 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	}
 }
 
-// Each thing that may be wrong is found, and nothing else with it.
+// Doctor reports each problem, and no other problem.
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
@@ -209,7 +209,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				d, m := healthy(h, hub)
 				if got := h.mustRun("doctor"); got != "no problems found\n" {
-					h.t.Errorf("of what is right it says %s", got)
+					h.t.Errorf("doctor of a healthy hub printed %s", got)
 				}
 				breakIt(h, hub, d, m)
 				code := h.run(ctx, "doctor")
@@ -223,7 +223,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is wrong with functions, roles, builds, workers and the schedule group is found, and nothing else with it.
+// Doctor reports each problem of functions, roles, builds, workers and the schedule group, and no other problem.
 func TestDoctorLooksAtWhatRuns(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
@@ -311,20 +311,21 @@ func sendWork(ctx context.Context, h *tool, hub *simhub.Hub) {
 	}
 }
 
-// deployedFunctions is what Lambda, IAM and Scheduler say of a hub: all is well but what one function has.
+// deployedFunctions simulates the responses of Lambda, IAM and Scheduler for a hub. Only the function broken has
+// problems.
 type deployedFunctions struct {
 	where *dynamo.HubConfig
-	// broken is the function of which the rest is.
+	// broken is the suffix of the function name to which the next fields apply.
 	broken    string
 	variables map[string]string
 	timeout   time.Duration
 	failed    string
 	reserved  *int32
 	loops     lambdatypes.RecursiveLoop
-	// denied is an action that no role may; gone: there is no schedule group.
+	// denied is an action that no role permits. If gone is set, the schedule group does not exist.
 	denied string
 	gone   bool
-	// available are the concurrent executions of the account; 0 is the default quota of 1,000.
+	// available is the account's quota of concurrent executions. 0 means the default quota of 1,000.
 	available int32
 }
 
@@ -410,14 +411,14 @@ func (f *deployedFunctions) GetScheduleGroup(
 	return &scheduler.GetScheduleGroupOutput{State: schedulertypes.ScheduleGroupStateActive}, nil
 }
 
-// swapInbox has a standard queue be the inbox.
+// swapInbox replaces the inbox with a standard queue.
 func swapInbox(h *tool, m *mappings) {
 	where := &h.adminHub.Config
 	where.InboxURL = where.TimersURL
 	m.all = append(m.all[:0:0], m.all[1:]...)
 }
 
-// exclusiveQueue gives the hub what is beside its work queue for exclusive keys, by the name of that in SQS.
+// exclusiveQueue adds a queue for exclusive keys to the hub's work queue. name is the queue name in SQS.
 func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
 	hub.Cloud.Queues.Create("dead-"+name, simaws.QueueConfig{})
 	h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{
@@ -426,14 +427,14 @@ func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
 	m.add("worker", hub.Cloud.Queues.ARN(h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")]), "Enabled")
 }
 
-// The queue for exclusive keys is a FIFO queue, and rightly so.
+// The queue for exclusive keys must be a FIFO queue, so doctor does not report the queue type.
 func TestDoctorKnowsQueuesOfExclusiveKeys(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
 		exclusiveQueue(h, hub, m, "of-keys.fifo")
 		if got := h.mustRun("doctor"); got != "no problems found\n" {
-			t.Errorf("it says %s", got)
+			t.Errorf("doctor printed %s", got)
 		}
 	})
 }
@@ -471,19 +472,20 @@ func TestDoctorKnowsAPausedHub(t *testing.T) {
 	})
 }
 
-// wantDoctor runs doctor, which must say something.
+// wantDoctor runs doctor, and checks that doctor reports a problem with the given text.
 func wantDoctor(ctx context.Context, h *tool, says string) {
 	h.t.Helper()
 	if code := h.run(ctx, "doctor"); code != operations.CodeProblems || !strings.Contains(h.out.String(), says) {
-		h.t.Errorf("doctor exits with %d, and lacks %q:\n%s", code, says, h.out.String())
+		h.t.Errorf("doctor exits with %d, and its output does not contain %q:\n%s", code, says, h.out.String())
 	}
 }
 
-// A new account may permit only 10 concurrent executions, which the mappings use up unless they are capped.
+// A new account may have a quota of only 10 concurrent executions. The mappings can use all of them unless each mapping
+// has a MaximumConcurrency.
 func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		available, most, first int32 // the caps of the mappings, and that of the first
+		available, most, first int32 // most caps all mappings but the first; first caps the first mapping
 		tells                  string
 	}{
 		"default quota": {available: 0},

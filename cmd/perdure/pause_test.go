@@ -21,15 +21,15 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// mappings is Lambda's event source mappings, whose changes take three looks.
+// mappings simulates the event source mappings of Lambda. A change of state takes three polls.
 type mappings struct {
 	all   []lambdatypes.EventSourceMappingConfiguration
-	looks map[string]int // that a change still takes
-	dies  int            // the number of the update that fails; 0 is none
+	looks map[string]int // the number of polls until the change of a mapping completes
+	dies  int            // the number of the update that fails; 0 for none
 	sent  int
-	// deployment, if set, is what has become of a mapping.
+	// deployment, if not nil, returns the error of GetEventSourceMapping.
 	deployment func(uuid string) error
-	// changes counts them, as the seconds of LastModified.
+	// changes counts the changes of state. Its value is the LastModified time in seconds.
 	changes int64
 }
 
@@ -93,7 +93,7 @@ func (m *mappings) UpdateEventSourceMapping(
 	return &lambda.UpdateEventSourceMappingOutput{}, nil
 }
 
-// settle ends the change of a mapping that is on its way.
+// settle completes the pending change of a mapping.
 func (m *mappings) settle(uuid *string) {
 	if state := *m.find(uuid).State; strings.HasSuffix(state, "ing") {
 		m.set(uuid, strings.TrimSuffix(state, "ing")+"ed")
@@ -108,7 +108,8 @@ func (m *mappings) states() (states []string) {
 	return states
 }
 
-// deployed makes the tool's hub one with mappings: those of the inbox and of work, and one that somebody has disabled.
+// deployed adds mappings to the tool's hub. The mappings are for the inbox, for work (one enabled, one disabled), for
+// timers, and for a queue of another hub.
 func deployed(h *tool, hub *simhub.Hub) *mappings {
 	where := hub.Provider.Config()
 	m := &mappings{looks: map[string]int{}}
@@ -123,7 +124,8 @@ func deployed(h *tool, hub *simhub.Hub) *mappings {
 	return m
 }
 
-// A hub with a canary has its queues mapped to aliases: what is named is the function.
+// A hub with canary deployments maps its queues to function aliases. The pause command prints the function name without
+// the alias.
 func TestMappingsToAnAliasNameTheFunction(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -131,7 +133,7 @@ func TestMappingsToAnAliasNameTheFunction(t *testing.T) {
 		m.all[0].FunctionArn = aws.String("arn:aws:lambda:eu-north-1:1:function:perdure-test-orchestrator:live")
 		got := h.mustRun("pause", "--yes")
 		if !strings.Contains(got, " perdure-test-orchestrator ") || !strings.Contains(got, " perdure-test-worker ") {
-			t.Errorf("it names\n%s", got)
+			t.Errorf("pause printed\n%s", got)
 		}
 	})
 }
@@ -148,7 +150,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		}
 		h.in = "no\n"
 		if code := h.run(ctx, "pause"); code != cli.CodeError || m.sent > 0 {
-			h.t.Errorf("not confirmed: %d", code)
+			h.t.Errorf("pause without confirmation: exit %d", code)
 		}
 		h.wantError(cli.CodeError, "--yes applies to a hub", "pause", "order-7", "--yes")
 		h.wantError(cli.CodeError, "--all applies to a hub", "resume", "order-7", "--all")
@@ -156,9 +158,9 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		h.wantError(cli.CodeError, "unexpected argument", "pause", "order-7", "order-8")
 		h.wantError(cli.CodeError, "use --all to enable", "resume")
 
-		m.dies = 2 // the second mapping is not disabled
+		m.dies = 2 // the update of the second mapping fails
 		h.wantError(cli.CodeError, "repeat perdure pause", "pause", "--yes")
-		h.mustRun("start", "hello", "--id", "one") // accepted meanwhile
+		h.mustRun("start", "hello", "--id", "one") // a partly paused hub accepts the start
 		records, err := hub.Provider.FetchRecords(ctx, "inbox")
 		if err != nil || len(records) != 1 {
 			h.t.Fatal(records, err)
@@ -178,7 +180,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		want("Enabled", "Enabled", "Disabled", "Enabled", "Enabled")
 		if !strings.Contains(h.err.String(),
 			"left disabled, because perdure pause did not disable them: disabled of perdure-test-disabled") {
-			h.t.Errorf("said %s", h.err.String())
+			h.t.Errorf("printed %s", h.err.String())
 		}
 		h.wantError(cli.CodeError, "use --all to enable", "resume")
 		h.mustRun("resume", "--all")
@@ -194,21 +196,22 @@ func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
 		began := time.Now()
 		h.wantError(cli.CodeError, "mapping orchestrator is Updating", "pause", "--yes")
 		if took := time.Since(began); took != cli.DeploymentTimeout {
-			h.t.Errorf("it took %v", took)
+			h.t.Errorf("pause took %v", took)
 		}
 	})
 }
 
-// A resume dies after the last mapping, and nobody repeats it, since all is enabled. Somebody disables a mapping later,
-// for a reason: the next pause and resume leave it so.
+// A resume fails after it has enabled the last mapping, and the operator does not repeat the command, because all
+// mappings are enabled. An operator disables a mapping later on purpose. The next pause and resume do not enable this
+// mapping.
 func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		h.mustRun("pause", "--yes")
-		m.dies = m.sent + 3 // the last of three: its update is sent, and the answer is lost
+		m.dies = m.sent + 3 // the update of the last of three mappings is applied, but the response is lost
 		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
-		m.set(aws.String("renewer"), "Enabled") // it was enabled all the same
+		m.set(aws.String("renewer"), "Enabled") // Lambda has applied the update
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Fatal(got)
 		}
@@ -217,18 +220,18 @@ func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 	})
 }
 
-// staysDisabled checks that the worker's mapping, which somebody disables, outlives a pause and a resume as it is.
+// staysDisabled disables the worker's mapping, and checks that a pause and a resume do not enable the mapping.
 func staysDisabled(h *tool, m *mappings) {
 	h.t.Helper()
 	m.set(aws.String("worker"), "Disabled")
 	h.mustRun("pause", "--yes")
 	h.mustRun("resume")
 	if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Enabled", "Enabled"}) {
-		h.t.Errorf("the mappings are %v, want that of the worker as it was before the pause: Disabled", got)
+		h.t.Errorf("the mappings are %v; want the mapping of the worker to stay Disabled", got)
 	}
 }
 
-// resumeDiesWaiting runs a resume whose process dies while Lambda enables what it has asked for.
+// resumeDiesWaiting runs a resume whose process dies while Lambda enables the mappings.
 func resumeDiesWaiting(ctx context.Context, h *tool) error {
 	dying := *h.adminHub
 	dying.Sleep = func(context.Context, time.Duration) error { return errors.New("the process has died") }
@@ -236,24 +239,24 @@ func resumeDiesWaiting(ctx context.Context, h *tool) error {
 	return err
 }
 
-// The same of a resume that dies while Lambda enables what it has asked for.
+// The same for a resume whose process dies while Lambda enables the mappings.
 func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		h.mustRun("pause", "--yes")
 		if err := resumeDiesWaiting(ctx, h); err == nil {
-			h.t.Fatal("no error")
+			h.t.Fatal("Resume succeeded; want an error")
 		}
 		for i := range m.all {
-			m.all[i].State = aws.String(asBefore[i]) // Lambda has enabled them all the same
+			m.all[i].State = aws.String(asBefore[i]) // Lambda has still enabled all mappings
 		}
 		staysDisabled(h, m)
 	})
 }
 
-// A resume dies while Lambda enables what it has asked for. Its repetition waits for that, also where nothing is
-// written down any more.
+// The process of a resume dies while Lambda enables the mappings. The next resume waits for these mappings, even if the
+// table no longer contains them.
 func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -269,8 +272,8 @@ func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
 	})
 }
 
-// What is written down names mappings that are no more: the stack has replaced them, or the table is of an earlier
-// pause.
+// The table contains mappings that no longer exist. Either the stack has replaced the mappings, or the table was
+// restored to an earlier pause.
 func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -279,7 +282,7 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 		for _, n := range []int{1, 3} {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
-		for range 2 { // it forgets none of them
+		for range 2 { // a failed resume keeps the mappings in the table
 			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings",
 				"resume")
 		}
@@ -294,15 +297,15 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 	})
 }
 
-// The interleavings of a pause P and a resume R of two people. What is written down is the set S, with a token that
-// each write of P renews, and that R compares whenever it takes a mapping out of S:
-//   - P writes between R's enabling of a mapping and its taking it out: S has it already, and R must not take it out;
-//   - P has looked at a mapping before R enables it, and takes it for paused: P says in the end that not all are;
-//   - R finds a mapping enabled that P has written down and not disabled yet, and takes it out: P writes it down again;
-//   - R is over between two calls of P, or P between two of R.
+// Two operators run a pause P and a resume R concurrently. The table stores the set S of paused mappings with a token.
+// P renews the token with each write. R compares the token whenever R removes a mapping from S. The interleavings are:
+//   - P writes S after R enables a mapping and before R removes the mapping from S. R must not remove the mapping.
+//   - P reads a mapping as disabled before R enables the mapping. P returns an error, because not all are disabled.
+//   - P has added a mapping to S but not disabled it yet, and R removes the enabled mapping from S. P adds it again.
+//   - R completes between two calls of P, or P completes between two calls of R.
 //
-// Here one of them runs whole at each call of the other. Whatever they say, one resume more brings back what was
-// enabled, and no other.
+// The test runs one operation completely at each call of the other. Regardless of their results, one more resume
+// enables exactly the mappings that were enabled before.
 func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 	t.Parallel()
 	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Admin) error{
@@ -325,7 +328,7 @@ func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 							calls := 0
 							at := func() error {
 								if calls++; calls == n {
-									_ = ofMeanwhile[second](ctx, &other) // it may say that the other one is at work
+									_ = ofMeanwhile[second](ctx, &other) // may report the concurrent operation
 								}
 								return nil
 							}
@@ -338,13 +341,13 @@ func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 								slices.ContainsFunc(m.states()[:4], func(s string) bool {
 									return s != "Disabled"
 								}) {
-								h.t.Errorf("the pause is over without an error, and the mappings are %v", m.states())
+								h.t.Errorf("Pause succeeded, but the mappings are %v; want Disabled", m.states())
 							}
 							if _, err := other.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
 								h.t.Error(err)
 							}
 							if got := m.states(); !slices.Equal(got, asBefore) {
-								h.t.Errorf("after one resume more the mappings are %v", got)
+								h.t.Errorf("after one more resume, the mappings are %v", got)
 							}
 						})
 					})
@@ -353,10 +356,10 @@ func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 	}
 }
 
-// asBefore are the states of the mappings of deployed.
+// asBefore contains the initial states of the mappings that deployed adds.
 var asBefore = []string{"Enabled", "Enabled", "Disabled", "Enabled", "Enabled"}
 
-// tableAt calls at before each call of a table, whose error is that call's.
+// tableAt calls at before each call of the table. If at fails, the call returns that error.
 type tableAt struct {
 	dynamo.TableAPI
 
@@ -381,7 +384,7 @@ func (a tableAt) UpdateItem(
 	return a.TableAPI.UpdateItem(ctx, in, o...)
 }
 
-// lambdaAt calls at before each call of Lambda, whose error is that call's.
+// lambdaAt calls at before each call of Lambda. If at fails, the call returns that error.
 type lambdaAt struct {
 	hubadmin.LambdaAPI
 
@@ -415,7 +418,8 @@ func (a lambdaAt) UpdateEventSourceMapping(
 	return a.LambdaAPI.UpdateEventSourceMapping(ctx, in, o...)
 }
 
-// Lambda says of a mapping whose state lasts that it is in use: the state lags behind.
+// Lambda rejects an update with ResourceInUseException although the mapping is in a stable state, because the reported
+// state is stale.
 func TestAMappingInUseIsAskedAgainAfterAWhile(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -424,13 +428,13 @@ func TestAMappingInUseIsAskedAgainAfterAWhile(t *testing.T) {
 		began := time.Now()
 		code := h.run(ctx, "pause", "--yes")
 		if took := time.Since(began); code == 0 || s.calls > 3*int(took/time.Second)+3 {
-			h.t.Errorf("exit %d: %d updates of 3 mappings in %v; want an error, and one a second of each", code,
+			h.t.Errorf("exit %d: %d updates of 3 mappings in %v; want an error, and one per second and mapping", code,
 				s.calls, took)
 		}
 	})
 }
 
-// inUse refuses a number of updates.
+// inUse rejects the first updates. left is the number of updates to reject.
 type inUse struct {
 	*mappings
 
@@ -447,7 +451,7 @@ func (s *inUse) UpdateEventSourceMapping(
 	return s.mappings.UpdateEventSourceMapping(ctx, in, o...)
 }
 
-// Lambda takes 20 seconds for each of 24 mappings: they are waited for together.
+// Lambda takes 20 seconds to disable each of 24 mappings. The pause command waits for all mappings concurrently.
 func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -459,12 +463,12 @@ func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
 		began := time.Now()
 		h.mustRun("pause", "--yes")
 		if took := time.Since(began); took > 25*time.Second {
-			h.t.Errorf("it took %v", took)
+			h.t.Errorf("pause took %v", took)
 		}
 	})
 }
 
-// slowly is mappings whose changes take 20 looks.
+// slowly simulates mappings whose changes take 20 polls.
 type slowly struct{ *mappings }
 
 func (s *slowly) UpdateEventSourceMapping(
@@ -477,7 +481,7 @@ func (s *slowly) UpdateEventSourceMapping(
 	return out, err
 }
 
-// waitFor sleeps in the bubble.
+// waitFor sleeps on the fake clock of the synctest bubble.
 func waitFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -28,7 +28,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		h.in = "no\n"
 		if code := h.run(ctx, "reconcile"); code != cli.CodeError ||
 			!strings.Contains(h.err.String(), "nothing was changed") {
-			t.Errorf("not confirmed: %d, %s", code, h.err.String())
+			t.Errorf("reconcile without confirmation: exit %d, %s", code, h.err.String())
 		}
 		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got,
 			"2 instances: 2 not ended, 0 ended within --lookback, 0 ended earlier") {
@@ -36,12 +36,12 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		}
 		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8",
 			"--yes"); !strings.Contains(h.err.String(), "1 of the specified instances not found") {
-			t.Errorf("an id that there is not: %s", h.err.String())
+			t.Errorf("reconcile with an unknown instance ID: printed %s", h.err.String())
 		}
 		hub.ServeFor(ctx, 6*time.Minute)
 		for _, id := range []string{"order-7", "order-8"} {
 			if got := h.mustRun("status", id); !strings.Contains(got, "Running") {
-				t.Errorf("%s is %s", id, got)
+				t.Errorf("%s is %s; want Running", id, got)
 			}
 		}
 		deployed(h, hub)
@@ -59,7 +59,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 	})
 }
 
-// wantErrorAfter runs a command that must fail after it has said what it does.
+// wantErrorAfter runs a command that must fail, and checks that its error output contains the given text.
 func (h *tool) wantErrorAfter(tells string, args ...string) {
 	h.t.Helper()
 	if code := h.run(h.t.Context(), args...); code != cli.CodeError || !strings.Contains(h.err.String(), tells) {
@@ -67,8 +67,8 @@ func (h *tool) wantErrorAfter(tells string, args ...string) {
 	}
 }
 
-// --after-restore on a hub that nobody has paused, such as another one than was meant, deletes nothing that was
-// accepted.
+// An operator runs reconcile --after-restore on a hub that is not paused, for example on the wrong hub. The command
+// deletes no accepted messages.
 func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -81,18 +81,18 @@ func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 			"reconcile", "--after-restore", "--yes")
 
 		h.mustRun("pause", "--yes")
-		m.set(aws.String("worker"), "Enabling") // one of them alone
+		m.set(aws.String("worker"), "Enabling") // only one mapping is not disabled
 		m.looks["worker"] = 3
 		h.wantError(cli.CodeError, "is Enabling), and nothing was deleted", "reconcile", "--after-restore", "--yes")
 		h.mustRun("resume", "--all")
 		hub.ServeFor(ctx, time.Hour)
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
-			h.t.Errorf("an event that was accepted is lost: %s", got)
+			h.t.Errorf("order-7 has lost an accepted event: %s", got)
 		}
 	})
 }
 
-// throttledMappings are mappings that Lambda does not list until a time.
+// throttledMappings throttles the listing of event source mappings until a given time.
 type throttledMappings struct {
 	*mappings
 
@@ -108,7 +108,8 @@ func (m *throttledMappings) ListEventSourceMappings(
 	return m.mappings.ListEventSourceMappings(ctx, in, opts...)
 }
 
-// Whether a hub is paused cannot be seen for an hour, since Lambda throttles: that is waited for, and shown.
+// Lambda throttles for an hour, so the command cannot check whether the hub is paused. The command waits, and prints
+// the waiting time.
 func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
