@@ -13,6 +13,10 @@ PYTHON313 ?=
 # Of the end-to-end tests, what applies to LocalStack: the others need schedules, roles that bind, or more than a batch of a queue at a time.
 ON_LOCALSTACK := ^Test(HelloThroughTheAPI|AFailureComesBack|EventsRetries|TheCommandLine|AnOrderSurvives|InstancesSurvive|TimersAreNeverEarly|TimersThatHop|CancelActivityByAPI|CompletionCancels|PurgeWhat)
 export PYTHON313
+# Everything compiles in one way, that of the functions: without cgo, which only the race detector needs, and with
+# -trimpath. So tests, tools and functions share the build cache, also from one checkout to the next.
+export CGO_ENABLED ?= 0
+export GOFLAGS += -trimpath
 UI      := tests/ui
 
 .DEFAULT_GOAL := help
@@ -33,12 +37,13 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 
 ## --- tests: suites of stages (tests/stages.yaml), and each stage by itself ---
 
-STAGES := $(GO) run -C tools -trimpath ./stages $(CURDIR)
-# Within a suite, a stage writes the events of its tests for the list of the slowest ones. All compile with -trimpath, so
-# that the standard library is compiled once, and packages that one checkout has compiled serve the next one too.
-# `make lint` vets all code, tests included.
-SUM    := $(GO) run -trimpath -modfile=$(CURDIR)/tools/go.mod gotest.tools/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
-GOTEST := $(if $(STAGE_RESULTS),$(SUM) --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test) -trimpath -vet=off
+STAGES := $(GO) run -C tools ./stages $(CURDIR)
+# Within a suite, a stage writes the events of its tests for the list of the slowest ones. `make lint` vets all code,
+# tests included.
+SUM    := $(GO) run -modfile=$(CURDIR)/tools/go.mod gotest.tools/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+EVENTS := $(if $(STAGE_RESULTS),$(SUM) --raw-command --jsonfile $(STAGE_RESULTS)-$$$$.json --)
+GOTEST := $(EVENTS) $(GO) test $(if $(STAGE_RESULTS),-json) -vet=off
+GORACE := $(EVENTS) env CGO_ENABLED=1 $(GO) test $(if $(STAGE_RESULTS),-json) -vet=off -race
 # Where goroutines meet. In the other packages the race detector runs in `make test-all`.
 RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo provider/dynamo/internal/builds client admin perduretest)
 # Those of their tests that `make test` runs without it.
@@ -64,7 +69,7 @@ test-packages: needs-go ## packages, the engine's scenarios, cost and scale, as 
 
 .PHONY: test-race
 test-race: needs-go ## the packages where goroutines meet, with the race detector, as short as in `make test`
-	$(GOTEST) -race -short -timeout 20m -skip '$(PLAIN)' $(RACED)
+	$(GORACE) -short -timeout 20m -skip '$(PLAIN)' $(RACED)
 
 .PHONY: test-local-aws
 test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, and the provider's conformance suite on ministack, as short as in `make test`
@@ -76,11 +81,11 @@ test-order: needs-go needs-python ## an order on real function binaries on minis
 
 .PHONY: race-packages
 race-packages: needs-go ## all packages but dispatch, with the race detector
-	$(GOTEST) -race -timeout 40m $(filter-out %/dispatch,$(UNIT))
+	$(GORACE) -timeout 40m $(filter-out %/dispatch,$(UNIT))
 
 .PHONY: race-dispatch
 race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
-	$(GOTEST) -race -short -timeout 40m ./dispatch -schedules=200 -troubled=2
+	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -troubled=2
 
 .PHONY: test-dispatch
 test-dispatch: needs-go ## dispatch with thousands of seeds, and turns of 100,000 activities; test-race runs the same code
@@ -96,8 +101,8 @@ test-figures: needs-go ## the figures of docs/operate/cost.md and docs/operate/s
 
 .PHONY: test-modules
 test-modules: needs-go ## the other modules: OpenTelemetry, keys of AWS KMS, the peers' benchmark
-	cd telemetry/perdureotel && $(GOTEST) -race ./...
-	cd codec/kmskeys && $(GOTEST) -race ./...
+	cd telemetry/perdureotel && $(GORACE) ./...
+	cd codec/kmskeys && $(GORACE) ./...
 	cd bench && $(GOTEST) ./...
 
 .PHONY: test-ministack
