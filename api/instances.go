@@ -170,6 +170,13 @@ func controlOperations() []Operation {
 			Go:    on("client.CallEntity"), Command: on("call"), WebUI: none(ofEntity),
 		},
 		{
+			ID: "annotateInstance", Summary: "Add a note",
+			Method: http.MethodPost, Path: instancePath + "/notes", Grant: "GrantControl",
+			Request: "NewNote", Success: schemas{204: ""}, Errors: codes{404: {noInstance}, 409: {"notes_unsupported"}},
+			Changes: true, Repeat: RepeatAgain, Audit: Audit{Action: "annotate", Subject: SubjectInstance},
+			Go: on("client.Annotate"), Command: on("annotate"), WebUI: on("Add note"),
+		},
+		{
 			ID: "cancelInstance", Summary: "Cancel an instance",
 			Method: http.MethodPost, Path: instancePath + "/cancel", Grant: "GrantControl",
 			Request: "Reason", Success: schemas{202: "Accepted"}, Errors: gone,

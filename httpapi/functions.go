@@ -35,6 +35,7 @@ func (h *handler) functions(c *client.Client, a *admin.Client) functions {
 		"getInstance":        i.status,
 		"putInstance":        i.put,
 		"purgeInstance":      i.purge,
+		"annotateInstance":   i.annotate,
 		"getResult":          i.result,
 		"listExecutions":     i.executions,
 		"getHistory":         i.history,

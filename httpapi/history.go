@@ -17,11 +17,12 @@ import (
 
 const largestHistoryPage = 1000
 
-// historyPage is a page of an execution's history. Next is the parameter after of the next page, whose request also needs
-// the parameter execution: the instance may continue as a new execution.
+// historyPage is a page of an execution's history. Next is the parameter after of the next page. Its request also needs
+// the parameter execution, because the instance may continue as a new execution.
 type historyPage struct {
 	InstanceID  string            `json:"instanceId"`
 	ExecutionID string            `json:"executionId"`
+	Notes       []client.Note     `json:"notes,omitempty"`
 	Items       []json.RawMessage `json:"items"`
 	Next        int64             `json:"next,omitempty"`
 }
@@ -39,7 +40,9 @@ func (i instances) history(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := historyPage{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Items: []json.RawMessage{}}
+	page := historyPage{
+		InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Notes: s.Notes, Items: []json.RawMessage{},
+	}
 	if id := c.query.Get(problem.FieldExecution); id != "" {
 		page.ExecutionID = id
 	}
@@ -53,7 +56,7 @@ func (i instances) history(c *call) error {
 func (i instances) fill(c *call, page *historyPage, after int64, limit int) error {
 	last := after
 	buffer, err := response.BufferFor(historyPage{
-		InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Next: math.MaxInt64,
+		InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Notes: page.Notes, Next: math.MaxInt64,
 	})
 	if err != nil {
 		return err

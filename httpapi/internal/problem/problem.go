@@ -30,6 +30,7 @@ const (
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
 	codeInstanceNotOver      = "instance_not_over"
+	codeNotesUnsupported     = "notes_unsupported"
 	codeNotCancellable       = "not_cancellable"
 	codePayloadTooLarge      = "payload_too_large"
 	codeAnswerTooLarge       = "answer_too_large"
@@ -196,6 +197,10 @@ func Of(err error) Problem {
 		return Problem{
 			Status: http.StatusConflict, Code: codeNotCancellable, Field: FieldActivityID,
 			Detail: "activity is neither pending nor running",
+		}
+	case errors.Is(err, provider.UnsupportedError{Capability: provider.CapabilityAnnotations}):
+		return Problem{
+			Status: http.StatusConflict, Code: codeNotesUnsupported, Detail: "the provider of the hub has no notes",
 		}
 	case errors.Is(err, admin.ErrDeadLettersUnsupported):
 		return Problem{
