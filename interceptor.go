@@ -103,7 +103,8 @@ type ActivityResult struct {
 // ClientCall describes a call of a client.Client or an admin.Client.
 type ClientCall struct {
 	// Operation is the name of the operation: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume,
-	// Purge, Bulk, CancelJob, Complete or Fail. Update covers sending the update, not the wait for its result.
+	// Annotate, Purge, Bulk, CancelJob, Complete or Fail. Update covers sending the update, not the wait for its
+	// result.
 	Operation string
 	// InstanceID is the ID of the instance. It is empty for Bulk and CancelJob.
 	InstanceID string

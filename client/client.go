@@ -106,6 +106,7 @@ type Backend interface {
 	// DeleteIncarnation is a method of provider.Instances.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 
+	provider.Annotations
 	provider.Schedules
 }
 

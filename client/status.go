@@ -76,6 +76,8 @@ type Status struct {
 	// Paused holds the requester, reason and time of a pause. It is nil if the instance is not paused. List sets it
 	// only if ListQuery.Status is StatusPaused.
 	Paused *history.Pause `json:"paused,omitempty"`
+	// Notes are the newest notes (Annotate), the oldest first. List does not set them.
+	Notes []Note `json:"notes,omitempty"`
 }
 
 // Status returns the state of an instance, and its result if it has ended. The read is strongly consistent. Status
@@ -142,7 +144,7 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber,
 		Orchestration: in.Name, Version: in.Version, Status: in.Status, CreatedAt: in.CreatedAt,
 		UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,
-		StartedBy: in.RequestedBy, Paused: in.Paused,
+		StartedBy: in.RequestedBy, Paused: in.Paused, Notes: in.Notes,
 	}
 	if s.Tags == nil {
 		s.Tags = map[string]string{} // in JSON {}, not null

@@ -199,6 +199,11 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		Value: history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 6<<20) + `"`)),
 	})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
+	for _, a := range annotateAnswers(t, down, refused, provider.UnsupportedError{
+		Capability: provider.CapabilityAnnotations,
+	}) {
+		see(a)
+	}
 	for _, a := range putAnswers(t, large, down, refused) {
 		see(a)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -46,7 +47,7 @@ func TestTheSizeOfAnAnswerIsReckonedAsLambdaWritesIt(t *testing.T) {
 		if err := e.Encode(string(body)); err != nil {
 			rt.Fatal(err)
 		}
-		if got := httpapi.WireSize(body); got != want.Len()-1 {
+		if got := response.Size(body); got != want.Len()-1 {
 			rt.Fatalf("%q takes %d bytes, reckoned are %d", body, want.Len()-1, got)
 		}
 	})

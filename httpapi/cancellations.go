@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/response"
 )
 
 // CancellationPage is a page of the cancellations of an execution. It may have fewer items than requested if the
@@ -26,27 +27,18 @@ func NewCancellationPage(p client.CancellationPage) CancellationPage {
 	}
 }
 
-// errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged
-// loses them first.
-func errNoExecution() error {
-	return &problem{
-		Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution,
-		Detail: "execution not found, or the instance is being deleted",
-	}
-}
-
-func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
+func (i instances) cancellations(c *call) error {
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	id, err := pathID(r, "id", fieldInstanceID)
+	id, err := c.instanceID()
 	if err != nil {
 		return err
 	}
-	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.CancellationPage, error) {
-		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), client.Paging{
-			Limit: limit, Cursor: query.Get(paramCursor),
+	found, err := response.Page(c.ctx(), limit, func(ctx context.Context, limit int) (client.CancellationPage, error) {
+		return i.client.CancellationsPage(ctx, id, c.query.Get(problem.FieldExecution), client.Paging{
+			Limit: limit, Cursor: c.query.Get(paramCursor),
 		})
 	}, func(p client.CancellationPage) (any, []client.Cancellation) {
 		items := p.Items
@@ -54,13 +46,13 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 		return NewCancellationPage(p), items
 	})
 	if errors.Is(err, client.ErrNotFound) { // the instance, or one of its executions
-		if _, err := h.client.Status(r.Context(), id); err != nil {
+		if _, err := i.client.Status(c.ctx(), id); err != nil {
 			return err
 		}
-		return errNoExecution()
+		return problem.ExecutionNotFound
 	}
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewCancellationPage(found))
+	return c.reply(http.StatusOK, NewCancellationPage(found))
 }

@@ -7,8 +7,6 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-const paramCost = "cost"
-
 // Cost is the cost estimate of an instance, or the reason why it is unknown.
 type Cost struct {
 	*admin.CostEstimate
@@ -17,12 +15,12 @@ type Cost struct {
 }
 
 // readCost estimates the cost of an instance, within the time limit of a response that reads a history.
-func readCost(ctx context.Context, h *handler, instanceID string) *Cost {
-	limited, stop := context.WithTimeout(ctx, pendingTime)
+func (i instances) readCost(c *call, instanceID string) *Cost {
+	limited, stop := context.WithTimeout(c.ctx(), pendingTime)
 	defer stop()
-	cost, err := h.admin.EstimateCost(limited, instanceID)
+	cost, err := i.admin.EstimateCost(limited, instanceID)
 	if err != nil {
-		h.log.WarnContext(ctx, "cost estimate failed", "event", logevent.CostReadFailed, "error", err)
+		c.log.WarnContext(c.ctx(), "cost estimate failed", "event", logevent.CostReadFailed, "error", err)
 		return &Cost{ReadError: unreadFor(err)}
 	}
 	return &Cost{CostEstimate: &cost}

@@ -5,25 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
-// lettersWithin is how long one call looks for dead letters: what it has then received, and may have to send and delete
-// one by one, is done before API Gateway gives up on the call after 30 s.
-const lettersWithin = 12 * time.Second
+// searchTime limits the search for dead letters, so that a call can send and delete what it has received before API
+// Gateway ends the call after 30 s.
+const searchTime = 12 * time.Second
 
-const (
-	paramReason   = "reason"
-	paramInstance = "instance"
-)
+const fieldIDs = "ids"
 
 // DeadLetter is a record in a dead-letter queue. Its texts are truncated to 1 KiB.
 type DeadLetter struct {
@@ -51,15 +51,15 @@ func NewDeadLetter(d *admin.DeadLetter) DeadLetter {
 
 // NewDeadLetterWithBody returns the response for a single dead letter, with its body.
 func NewDeadLetterWithBody(d *admin.DeadLetter) DeadLetter {
-	answer := NewDeadLetter(d)
-	answer.Body = d.Record.Body
+	resp := NewDeadLetter(d)
+	resp.Body = d.Record.Body
 	if body := []byte(d.Record.Body); json.Valid(body) {
-		answer.Body = json.RawMessage(body)
+		resp.Body = json.RawMessage(body)
 	}
-	return answer
+	return resp
 }
 
-// short cuts a text that may be anything.
+// short truncates a text from a dead letter, which can have any length.
 func short(text string) string { return history.TruncateMessage(text, provider.MaxInstanceIDBytes) }
 
 // DeadLetterQueues holds the approximate number of dead letters of each queue.
@@ -88,123 +88,99 @@ type DeadLetterResult struct {
 	Errors         []string `json:"errors"`
 }
 
-// letters are the calls about dead letters.
-type letters struct{ *handler }
-
-func letterRoutes() []route {
-	call := func(serve func(l letters, w http.ResponseWriter, r *http.Request, query url.Values) error) func(
-		*handler, http.ResponseWriter, *http.Request, url.Values,
-	) error {
-		return func(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
-			return serve(letters{h}, w, r, query)
-		}
+func (d deadLetters) queues(c *call) error {
+	counts, err := d.admin.CountDeadLetters(c.ctx())
+	if err != nil {
+		return err
 	}
-	return []route{
-		{http.MethodGet, "/v1/dead-letters", nil, call(letters.queues)},
-		{
-			http.MethodGet, "/v1/dead-letters/{queue}",
-			[]string{paramReason, paramInstance, paramLimit},
-			call(letters.list),
-		},
-		{http.MethodGet, "/v1/dead-letters/{queue}/{deadLetterId}", nil, call(letters.one)},
-		{http.MethodPost, "/v1/dead-letters/{queue}/redrive", nil, call(letters.redrive)},
-		{http.MethodPost, "/v1/dead-letters/{queue}/drop", nil, call(letters.drop)},
-	}
+	return c.reply(http.StatusOK, DeadLetterQueues{Queues: append([]admin.DeadLetterCount{}, counts...)})
 }
 
-func (l letters) queues(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	counts, err := l.admin.CountDeadLetters(r.Context())
+func (d deadLetters) list(c *call) error {
+	queue, err := request.ID(c.r, fieldQueue, fieldQueue)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, DeadLetterQueues{Queues: append([]admin.DeadLetterCount{}, counts...)})
-}
-
-func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	queue, err := pathID(r, fieldQueue, fieldQueue)
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
-	if err != nil {
-		return err
-	}
-	answer := DeadLetters{Items: []DeadLetter{}, ReadAt: l.now().UTC().Truncate(time.Millisecond)}
-	found, err := l.admin.DeadLetters(r.Context(), admin.DeadLetterQuery{
-		Queue: queue, ReasonPrefix: query.Get(paramReason), InstanceID: query.Get(paramInstance),
-		TimeLimit: lettersWithin,
+	resp := DeadLetters{Items: []DeadLetter{}, ReadAt: d.now().UTC().Truncate(time.Millisecond)}
+	found, err := d.admin.DeadLetters(c.ctx(), admin.DeadLetterQuery{
+		Queue: queue, ReasonPrefix: c.query.Get(paramReason), InstanceID: c.query.Get(paramInstance),
+		TimeLimit: searchTime,
 	}, int(limit))
 	if err != nil {
 		return err
 	}
 
 	for i := range found.Items {
-		answer.Items = append(answer.Items, NewDeadLetter(&found.Items[i]))
+		resp.Items = append(resp.Items, NewDeadLetter(&found.Items[i]))
 	}
-	fit, err := fitting(DeadLetters{Items: []DeadLetter{}, ReadAt: answer.ReadAt}, answer.Items)
+	fit, err := response.Fitting(DeadLetters{Items: []DeadLetter{}, ReadAt: resp.ReadAt}, resp.Items)
 	if err != nil {
 		return err
 	}
-	answer.Complete = found.Complete && fit == len(answer.Items)
-	answer.Items = answer.Items[:fit]
-	return writeJSON(w, http.StatusOK, answer)
+	resp.Complete = found.Complete && fit == len(resp.Items)
+	resp.Items = resp.Items[:fit]
+	return c.reply(http.StatusOK, resp)
 }
 
-func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	queue, err := pathID(r, fieldQueue, fieldQueue)
+func (d deadLetters) get(c *call) error {
+	queue, err := request.ID(c.r, fieldQueue, fieldQueue)
 	if err != nil {
 		return err
 	}
-	id, err := pathID(r, fieldDeadLetterID, fieldDeadLetterID)
+	id, err := request.ID(c.r, problem.FieldDeadLetterID, problem.FieldDeadLetterID)
 	if err != nil {
 		return err
 	}
-	found, err := l.admin.DeadLetters(r.Context(),
-		admin.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
+	found, err := d.admin.DeadLetters(c.ctx(),
+		admin.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: searchTime}, 1)
 	if err != nil {
 		return err
 	}
 	if len(found.Items) == 0 {
-		return &problem{
-			Status: http.StatusNotFound, Code: codeDeadLetterNotFound, Field: fieldDeadLetterID, Retryable: true,
-			Detail: "no dead letter with this id is visible; the sweeper or another call may hide it for a minute",
-		}
+		return problem.DeadLetterNotFound
 	}
 
-	answer := NewDeadLetterWithBody(&found.Items[0])
-	doc, err := encode(answer)
+	resp := NewDeadLetterWithBody(&found.Items[0])
+	doc, err := response.Encode(resp)
 	if err != nil {
 		return err
 	}
-	if size := wireSize(doc); size > answerLimit {
-		return errAnswerTooLarge("body", "the body of this dead letter", size, "use perdure dead-letters show")
+	if size := response.Size(doc); size > response.Limit {
+		return problem.AnswerTooLarge("body", "the body of this dead letter", size, response.Limit,
+			"use perdure dead-letters show")
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return c.reply(http.StatusOK, resp)
 }
 
-// letterOrder is what a redrive or drop is asked to do.
-type letterOrder struct {
+// selection selects the dead letters of a redrive or drop.
+type selection struct {
 	query      admin.DeadLetterQuery
 	all, force bool
 }
 
-// readOrder reads which dead letters of the path's queue are meant: what is left out by accident must not mean all.
-func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOrder, err error) {
+// readSelection reads a selection of the path's queue. It requires the field all, so that a missing filter does not
+// select all dead letters by accident.
+func readSelection(c *call, redrive bool) (o selection, err error) {
 	q := &o.query
-	if q.Queue, err = pathID(r, fieldQueue, fieldQueue); err != nil {
+	if q.Queue, err = request.ID(c.r, fieldQueue, fieldQueue); err != nil {
 		return o, err
 	}
 	fields := map[string]any{
-		fieldIDs: &q.IDs, paramReason: &q.ReasonPrefix, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore,
-		fieldAll: &o.all,
+		fieldIDs: &q.IDs, paramReason: &q.ReasonPrefix, problem.FieldInstanceID: &q.InstanceID,
+		"sentBefore": &q.SentBefore,
+		fieldAll:     &o.all,
 	}
 	if redrive {
 		fields[paramForce] = &o.force
 	}
-	if err = readBody(w, r, fields); err != nil {
+	if err = c.body(fields); err != nil {
 		return o, err
 	}
-	q.TimeLimit = lettersWithin
+	q.TimeLimit = searchTime
 
 	filtered := q.ReasonPrefix != "" || q.InstanceID != ""
 	switch {
@@ -218,11 +194,11 @@ func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOr
 	case len(q.IDs) == 0 && !filtered && !o.all:
 		return o, &provider.FieldError{Field: fieldAll, Problem: "must be true if no dead letters are selected"}
 	}
-	return o, checkYear(fieldSentBefore, q.SentBefore)
+	return o, request.CheckYear("sentBefore", q.SentBefore)
 }
 
-func (l letters) redrive(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	o, err := readOrder(w, r, true)
+func (d deadLetters) redrive(c *call) error {
+	o, err := readSelection(c, true)
 	if err != nil {
 		return err
 	}
@@ -230,46 +206,44 @@ func (l letters) redrive(w http.ResponseWriter, r *http.Request, _ url.Values) e
 	if o.force {
 		opts = append(opts, admin.ForceRedrive())
 	}
-	done, err := l.admin.RedriveDeadLetters(r.Context(), o.query, opts...)
-	return l.done(w, r, "redrive dead letters", &o, done, err)
+	done, err := d.admin.RedriveDeadLetters(c.ctx(), o.query, opts...)
+	return replyDone(c, &o, done, err)
 }
 
-func (l letters) drop(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	o, err := readOrder(w, r, false)
+func (d deadLetters) drop(c *call) error {
+	o, err := readSelection(c, false)
 	if err != nil {
 		return err
 	}
-	done, err := l.admin.DropDeadLetters(r.Context(), o.query)
-	return l.done(w, r, "drop dead letters", &o, done, err)
+	done, err := d.admin.DropDeadLetters(c.ctx(), o.query)
+	return replyDone(c, &o, done, err)
 }
 
-// lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has
-// to learn what was done.
-func (l letters) done(
-	w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done admin.DeadLetterResult, err error,
-) error {
+// replyDone responds with the result of a redrive or drop, even after an error, unless nothing was done.
+func replyDone(c *call, o *selection, done admin.DeadLetterResult, err error) error {
 	if err != nil && done.Done+done.Skipped+done.TooRecent+done.Failed == 0 {
 		return err
 	}
-	l.asked(r, operation, ofQueue, o.query.Queue)
-	answer := DeadLetterResult{
+	c.audit(o.query.Queue, "")
+	resp := DeadLetterResult{
 		Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed,
 		SentNotDeleted: append([]string{}, done.SentNotDeleted...), Complete: done.Complete, Errors: []string{},
 	}
 	for _, one := range joined(err) {
-		if why := problemOf(one).Detail; !slices.Contains(answer.Errors, why) {
-			answer.Errors = append(answer.Errors, why)
+		if why := problem.Of(one).Detail; !slices.Contains(resp.Errors, why) {
+			resp.Errors = append(resp.Errors, why)
 		}
 	}
 	if err != nil {
-		l.log.WarnContext(r.Context(), "dead-letter operation partly failed",
-			"event", logevent.DeadLetterOperationFailed, "operation", operation, ofQueue, o.query.Queue,
+		c.log.WarnContext(c.ctx(), "dead-letter operation partly failed",
+			"event", logevent.DeadLetterOperationFailed, "operation", c.operation.Audit.Action,
+			api.SubjectQueue, o.query.Queue,
 			"failed", done.Failed, "error", err)
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return c.reply(http.StatusOK, resp)
 }
 
-// joined returns the errors that one consists of.
+// joined returns the errors that errors.Join joined.
 func joined(err error) []error {
 	var all interface{ Unwrap() []error }
 	switch {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
 // EntityState is the state of an entity's key.
@@ -20,57 +20,48 @@ type EntityState struct {
 	State json.RawMessage `json:"state"`
 }
 
-// entityKey reads which key of which entity a path is about.
+// entityKey returns the entity and the key of the path.
 func entityKey(r *http.Request) (entity, key string, err error) {
-	if entity, err = pathID(r, fieldEntity, fieldEntity); err != nil {
+	if entity, err = request.ID(r, problem.FieldEntity, problem.FieldEntity); err != nil {
 		return "", "", err
 	}
-	key, err = pathID(r, fieldKey, fieldKey)
+	key, err = request.ID(r, problem.FieldKey, problem.FieldKey)
 	return entity, key, err
 }
 
-// entityState answers with the state of an entity's key.
-func entityState(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	entity, key, err := entityKey(r)
+func (e entities) state(c *call) error {
+	entity, key, err := entityKey(c.r)
 	if err != nil {
 		return err
 	}
-	state, err := h.client.EntityState(r.Context(), entity, key)
+	state, err := e.client.EntityState(c.ctx(), entity, key)
 	if err != nil {
-		return ofEntities.say(err)
+		return problem.OfEntity.Of(err)
 	}
-	return writeJSON(w, http.StatusOK, EntityState{
+	return c.reply(http.StatusOK, EntityState{
 		Entity: entity, Key: key, InstanceID: perdure.EntityInstanceID(entity, key), State: state,
 	})
 }
 
-// callEntity calls an operation of an entity's key, and waits for a while.
-func callEntity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	entity, key, err := entityKey(r)
+func (e entities) call(c *call) error {
+	entity, key, err := entityKey(c.r)
 	if err != nil {
 		return err
 	}
-	operation, err := pathID(r, "operation", "operation")
+	operation, err := request.ID(c.r, "operation", "operation")
 	if err != nil {
 		return err
 	}
-	callID, given, err := idempotencyKey(r)
+	opts, callID, err := c.updateOptions()
 	if err != nil {
 		return err
-	}
-	var opts []client.UpdateOption
-	if given {
-		opts = append(opts, client.WithUpdateID(callID))
 	}
 	var input json.RawMessage
-	if err := readBody(w, r, map[string]any{fieldInput: &input}); err != nil {
+	if err := c.body(map[string]any{problem.FieldInput: &input}); err != nil {
 		return err
 	}
-	if len(input) == 0 {
-		input = json.RawMessage("null")
-	}
 	u := UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID}
-	return ofEntities.say(answerUpdate(h, w, r, fieldUpdate, &u, func(ctx context.Context) (json.RawMessage, error) {
-		return h.client.CallEntity(ctx, entity, key, operation, input, opts...)
+	return problem.OfEntity.Of(replyUpdate(c, &u, func(ctx context.Context) (json.RawMessage, error) {
+		return e.client.CallEntity(ctx, entity, key, operation, orNull(input), opts...)
 	}))
 }

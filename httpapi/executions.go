@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/client"
 )
@@ -21,20 +20,20 @@ func NewExecutionPage(instanceID string, p client.Page[client.Execution]) Execut
 	}
 }
 
-func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
+func (i instances) executions(c *call) error {
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	id, err := pathID(r, "id", fieldInstanceID)
+	id, err := c.instanceID()
 	if err != nil {
 		return err
 	}
-	page, err := h.client.ExecutionsPage(r.Context(), id, client.Paging{
-		Limit: int(limit), Cursor: query.Get(paramCursor),
+	page, err := i.client.ExecutionsPage(c.ctx(), id, client.Paging{
+		Limit: int(limit), Cursor: c.query.Get(paramCursor),
 	})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewExecutionPage(id, page))
+	return c.reply(http.StatusOK, NewExecutionPage(id, page))
 }

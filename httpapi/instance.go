@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 )
 
-// longestWait keeps a call under the 30 s after which API Gateway gives up on it.
+// longestWait is less than the 30 seconds after which API Gateway ends a call.
 const longestWait = 20 * time.Second
 
 // ResultResponse is the status of an instance and, if it has ended, its output or failure.
@@ -34,20 +35,20 @@ func NewResultResponse(s client.Status) ResultResponse {
 	}
 }
 
-func (h *handler) read(r *http.Request) (client.Status, error) {
-	id, err := pathID(r, "id", fieldInstanceID)
+// read returns the status of the path's instance.
+func (i instances) read(c *call) (client.Status, error) {
+	id, err := c.instanceID()
 	if err != nil {
 		return client.Status{}, err
 	}
-	s, err := h.client.Status(r.Context(), id)
+	s, err := i.client.Status(c.ctx(), id)
 	return shown(s), err
 }
 
-// shownOutput is the largest output that is shown: an answer that holds nothing else has room for it, however much of
-// it is quotes.
-const shownOutput = answerLimit / 4
+// shownOutput is the largest output of a response. Its size can double because quotes are escaped twice.
+const shownOutput = response.Limit / 4
 
-// shown is a status without an output that is too large for an answer: the command line and the Go client show it.
+// shown returns a status without an output that is too large. The command line and the Go client show it.
 func shown(s client.Status) client.Status {
 	if len(s.Output) > shownOutput {
 		s.EncodedOutput, s.Output = &client.EncodedPayload{Bytes: int64(len(s.Output))}, nil
@@ -55,27 +56,26 @@ func shown(s client.Status) client.Status {
 	return s
 }
 
-func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	wait, err := durationParam(query, "wait", longestWait)
+func (i instances) result(c *call) error {
+	wait, err := request.Duration(c.query, "wait", longestWait)
 	if err != nil {
 		return err
 	}
-	s, err := h.read(r)
+	s, err := i.read(c)
 	if err == nil && wait > 0 && !s.Status.Terminal() {
-		s, err = waitFor(r.Context(), s, wait, h.client.Wait)
+		s, err = waitFor(c.ctx(), s, wait, i.client.Wait)
 	}
 	if err != nil {
 		return err
 	}
 	if s.Status.Terminal() {
-		return writeJSON(w, http.StatusOK, NewResultResponse(s))
+		return c.reply(http.StatusOK, NewResultResponse(s))
 	}
-	w.Header().Set("Retry-After", "1")
-	return writeJSON(w, http.StatusAccepted, NewResultResponse(s))
+	c.w.Header().Set("Retry-After", "1")
+	return c.reply(http.StatusAccepted, NewResultResponse(s))
 }
 
-// waitFor returns how the instance stands at the end of a wait, or, when that takes longer, how it stood at the last
-// look.
+// waitFor returns the status after a wait. If the wait takes too long, it returns the last known status.
 func waitFor(
 	ctx context.Context, before client.Status, longest time.Duration,
 	wait func(context.Context, string) (client.Status, error),
@@ -88,26 +88,10 @@ func waitFor(
 	case err == nil:
 		return s, nil
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && s.InstanceID == "":
-		return before, nil // there was no time to look again
+		return before, nil // there was no time for another read
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return s, nil
 	default:
 		return s, err
 	}
-}
-
-// writeJSON encodes before it writes, so that what cannot be encoded, or is more than an answer holds, can still be
-// answered with a problem.
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	body, err := encode(v)
-	if err != nil {
-		return err
-	}
-	if size := wireSize(body); size > answerLimit {
-		return errAnswerTooLarge("", "the result", size, "use the command line or the Go client")
-	}
-	w.Header().Set(headerType, "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the caller is gone
-	return nil
 }

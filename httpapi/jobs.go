@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -55,31 +57,31 @@ func NewJobs(jobs []admin.Job) Jobs {
 	return all
 }
 
-// bulk begins a job, or answers what it would match.
-func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	b, dryRun, err := readBulk(w, r)
+// start starts a job, or responds with a preview.
+func (j jobs) start(c *call) error {
+	b, dryRun, err := readBulk(c)
 	if err != nil {
 		return err
 	}
 	if dryRun {
-		p, err := h.admin.PreviewJob(r.Context(), b)
+		p, err := j.admin.PreviewJob(c.ctx(), b)
 		if err != nil {
 			return err
 		}
-		return writeJSON(w, http.StatusOK, p)
+		return c.reply(http.StatusOK, p)
 	}
-	j, err := h.admin.StartJob(r.Context(), b)
+	job, err := j.admin.StartJob(c.ctx(), b)
 	if err != nil {
 		return err
 	}
-	h.asked(r, string(j.Operation), ofJob, j.ID)
-	w.Header().Set(headerLocation, "/v1/jobs/"+j.ID)
-	return writeJSON(w, http.StatusAccepted, NewJob(j))
+	c.audit(job.ID, string(job.Operation))
+	c.w.Header().Set("Location", "/v1/jobs/"+job.ID)
+	return c.reply(http.StatusAccepted, NewJob(job))
 }
 
-func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRun bool, err error) {
+func readBulk(c *call) (b admin.JobRequest, dryRun bool, err error) {
 	var filter json.RawMessage
-	err = readBody(w, r, map[string]any{
+	err = c.body(map[string]any{
 		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message,
 		"dryRun": &dryRun,
 	})
@@ -88,7 +90,7 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRu
 	}
 	f := &b.Filter
 	var name, version, parent *string
-	err = readObject(filter, map[string]any{
+	err = request.Object(filter, map[string]any{
 		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags,
 		fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
@@ -100,14 +102,13 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b admin.JobRequest, dryRu
 		fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore,
 	} {
 		if err == nil {
-			err = checkYear(name, t)
+			err = request.CheckYear(name, t)
 		}
 	}
 	return b, dryRun, err
 }
 
-// selectBy takes what a filter is given to select by. An empty text is refused: left out silently, it would have a job
-// take more than was meant.
+// selectBy sets a field of a filter. It rejects an empty value, because a job without the filter would select more.
 func selectBy(field string, given, into *string) error {
 	switch {
 	case given == nil:
@@ -120,49 +121,49 @@ func selectBy(field string, given, into *string) error {
 	}
 }
 
-// noJob is the problem of a job that is not there.
+// noJob returns the problem of a job that does not exist.
 func noJob(err error) error {
 	if errors.Is(err, client.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: fieldJobID, Detail: "job not found"}
+		return problem.JobNotFound
 	}
 	return err
 }
 
-func (h *handler) jobs(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	jobs, err := client.Collect(h.admin.Jobs(r.Context()))
+func (j jobs) list(c *call) error {
+	jobs, err := client.Collect(j.admin.Jobs(c.ctx()))
 	if err != nil {
 		return err
 	}
-	answer := NewJobs(jobs)
-	fit, err := fitting(Jobs{Items: []Job{}, More: true}, answer.Items)
+	resp := NewJobs(jobs)
+	fit, err := response.Fitting(Jobs{Items: []Job{}, More: true}, resp.Items)
 	if err != nil {
 		return err
 	}
-	answer.More, answer.Items = fit < len(answer.Items), answer.Items[:fit]
-	return writeJSON(w, http.StatusOK, answer)
+	resp.More, resp.Items = fit < len(resp.Items), resp.Items[:fit]
+	return c.reply(http.StatusOK, resp)
 }
 
-func (h *handler) job(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := pathID(r, fieldJobID, fieldJobID)
+func (j jobs) get(c *call) error {
+	id, err := request.ID(c.r, problem.FieldJobID, problem.FieldJobID)
 	if err != nil {
 		return err
 	}
-	j, err := h.admin.Job(r.Context(), id)
+	job, err := j.admin.Job(c.ctx(), id)
 	if err != nil {
 		return noJob(err)
 	}
-	return writeJSON(w, http.StatusOK, NewJob(j))
+	return c.reply(http.StatusOK, NewJob(job))
 }
 
-func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := pathID(r, fieldJobID, fieldJobID)
+func (j jobs) cancel(c *call) error {
+	id, err := request.ID(c.r, problem.FieldJobID, problem.FieldJobID)
 	if err != nil {
 		return err
 	}
-	j, err := h.admin.CancelJob(r.Context(), id)
+	job, err := j.admin.CancelJob(c.ctx(), id)
 	if err != nil {
 		return noJob(err)
 	}
-	h.asked(r, "cancel job", ofJob, id)
-	return writeJSON(w, http.StatusOK, NewJob(j))
+	c.audit(id, "")
+	return c.reply(http.StatusOK, NewJob(job))
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -24,43 +26,44 @@ func NewInstancePage(p client.Page[client.Status]) InstancePage {
 	return InstancePage{Items: append([]client.Status{}, p.Items...), NextCursor: p.NextCursor}
 }
 
-func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
+func (i instances) list(c *call) error {
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(query)
+	q, err := readQuery(c.query)
 	if err != nil {
 		return err
 	}
-	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.Status], error) {
-		return h.client.ListPage(ctx, q, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
-	}, func(p client.Page[client.Status]) (any, []client.Status) {
+	read := func(ctx context.Context, limit int) (client.Page[client.Status], error) {
+		return i.client.ListPage(ctx, q, client.Paging{Limit: limit, Cursor: c.query.Get(paramCursor)})
+	}
+	found, err := response.Page(c.ctx(), limit, read, func(p client.Page[client.Status]) (any, []client.Status) {
 		return InstancePage{NextCursor: p.NextCursor}, p.Items
 	})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewInstancePage(found))
+	return c.reply(http.StatusOK, NewInstancePage(found))
 }
 
-// readQuery reads which instances are asked for.
+// readQuery reads the filter of a list.
 func readQuery(query url.Values) (q client.ListQuery, err error) {
 	q = client.ListQuery{
 		Status: client.RuntimeStatus(query.Get("status")), Orchestration: query.Get("name"),
 		Version: query.Get(fieldVersion), ParentID: query.Get("parent"),
 	}
-	if q.Tags, err = tagsParam(query); err != nil {
+	if q.Tags, err = request.Tags(query); err != nil {
 		return q, err
 	}
-	if q.StartedAfter, err = timeParam(query, fieldStartedAfter); err != nil {
+	if q.StartedAfter, err = request.Time(query, fieldStartedAfter); err != nil {
 		return q, err
 	}
-	if q.StartedBefore, err = timeParam(query, fieldStartedBefore); err != nil {
+	if q.StartedBefore, err = request.Time(query, fieldStartedBefore); err != nil {
 		return q, err
 	}
 	if f, wrong := errors.AsType[*provider.FieldError](provider.CheckTags(q.Tags)); wrong {
-		return q, &provider.FieldError{Field: paramTag, Problem: f.Problem} // as the parameter is called
+		return q, &provider.FieldError{Field: request.ParamTag, Problem: f.Problem} // the name of the parameter
 	}
 	return q, nil
 }

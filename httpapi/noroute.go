@@ -1,39 +1,38 @@
 package httpapi
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// noRoute is what is answered to a path that no call has. It may have come of an id with a slash in it: an HTTP API of
-// API Gateway decodes what a caller has encoded. So where an id can stand it is no 404, which a program would take for
-// "there is no such instance", and explains how that id is to be sent.
+// noRoute returns the error for a path without a route. If the path fits a route except for slashes in an ID, which API
+// Gateway decodes in an HTTP API, the error explains how to send that ID.
 func noRoute(escapedPath string) error {
 	id, found := slashed(escapedPath)
 	if !found {
-		return errNoRoute
+		return problem.NoRoute
 	}
-	return &problem{
-		Status: http.StatusBadRequest, Code: codeNoRoute, Field: fieldPath,
-		Detail: errNoRoute.Detail + ": " + shortForm(id),
-	}
+	return problem.SlashedID(request.ShortForm(id))
 }
 
-// slashed is what a path has for an id if that has slashes in it: by the call which the rest of the path fits best.
+// slashed returns the ID with slashes of a path, by the route that the rest of the path fits best.
 func slashed(escapedPath string) (id string, found bool) {
 	path := segments(escapedPath)
 	best := 0
-	for _, r := range routes() {
-		if spread, literals, fits := spreads(segments(r.path), path); fits && literals > best {
+	for _, o := range api.Operations() {
+		if spread, literals, fits := spreads(segments(o.Path), path); fits && literals > best {
 			id, best = spread, literals
 		}
 	}
 	return id, best > 0
 }
 
-// spreads reports whether a path is a route's but for an id that is spread over several segments: which, and how many
-// of the others are the route's own.
+// spreads reports whether a path fits a route except for an ID that takes several segments. It returns the ID, and the
+// number of literal segments that match.
 func spreads(route, path []string) (id string, literals int, fits bool) {
 	more := len(path) - len(route)
 	if more < 1 {
@@ -52,7 +51,7 @@ func spreads(route, path []string) (id string, literals int, fits bool) {
 	return id, literals, fits
 }
 
-// literalsOf reports whether segments fit those of a route, and how many of these are no parameters.
+// literalsOf reports whether segments fit those of a route, and how many of them are literals.
 func literalsOf(route, path []string) (fits bool, n int) {
 	for i, s := range route {
 		switch {
@@ -68,7 +67,7 @@ func literalsOf(route, path []string) (fits bool, n int) {
 
 func isParameter(segment string) bool { return strings.HasPrefix(segment, "{") }
 
-// segments are those of a path, decoded as far as they can be.
+// segments returns the segments of a path, decoded if possible.
 func segments(escapedPath string) []string {
 	all := strings.Split(strings.TrimPrefix(escapedPath, "/"), "/")
 	for i, s := range all {

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-const (
-	paramPending      = "pending"
-	paramWaitForStart = "waitForStart"
-)
-
-// pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be
-// long.
+// pendingTime limits the time to read pending tasks from a history, which may be long.
 const pendingTime = 8 * time.Second
 
 // Instance is the status of an instance, with its pending items and its cost estimate if requested. Pending is nil if
@@ -62,64 +58,64 @@ func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit i
 	}
 }
 
-// unreadFor is why something could not be read, as the problem of an answer would say it.
+// unreadFor returns the reason why something could not be read.
 func unreadFor(err error) *ReadError {
-	why := serverProblem(err)
+	why := problem.OfServer(err)
 	return &ReadError{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}
 }
 
-func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
+func (i instances) status(c *call) error {
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
 	wanted := true
-	if query.Has(paramPending) {
-		if wanted, err = boolParam(query, paramPending); err != nil {
+	if c.query.Has(paramPending) {
+		if wanted, err = request.Bool(c.query, paramPending); err != nil {
 			return err
 		}
 	}
-	priced, err := boolParam(query, paramCost)
+	priced, err := request.Bool(c.query, "cost")
 	if err != nil {
 		return err
 	}
-	s, err := h.readStarted(r, query)
+	s, err := i.readStarted(c)
 	if err != nil {
 		return err
 	}
-	answer := Instance{Status: s}
+	resp := Instance{Status: s}
 	if wanted {
-		limited, stop := context.WithTimeout(r.Context(), pendingTime)
+		limited, stop := context.WithTimeout(c.ctx(), pendingTime)
 		defer stop()
 		var unread error
-		if answer.Pending, unread = ReadPending(limited, h.client, s, int(limit)); unread != nil {
-			h.log.WarnContext(r.Context(), "reading pending tasks failed", "event", logevent.PendingTasksReadFailed,
+		if resp.Pending, unread = ReadPending(limited, i.client, s, int(limit)); unread != nil {
+			c.log.WarnContext(c.ctx(), "reading pending tasks failed", "event", logevent.PendingTasksReadFailed,
 				"error", unread)
 		}
 	}
 	if priced {
-		answer.Cost = readCost(r.Context(), h, s.InstanceID)
+		resp.Cost = i.readCost(c, s.InstanceID)
 	}
-	if err := answer.shorten(); err != nil {
+	if err := resp.shorten(); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return c.reply(http.StatusOK, resp)
 }
 
-// readStarted reads an instance, if need be waiting until its first turn has run.
-func (h *handler) readStarted(r *http.Request, query url.Values) (client.Status, error) {
-	wait, err := durationParam(query, paramWaitForStart, longestWait)
+// readStarted reads an instance. On request, it waits until the first turn has run.
+func (i instances) readStarted(c *call) (client.Status, error) {
+	wait, err := request.Duration(c.query, "waitForStart", longestWait)
 	if err != nil {
 		return client.Status{}, err
 	}
-	s, err := h.read(r)
+	s, err := i.read(c)
 	if err == nil && wait > 0 && s.Status == client.StatusPending {
-		s, err = waitFor(r.Context(), s, wait, h.client.WaitForStart)
+		s, err = waitFor(c.ctx(), s, wait, i.client.WaitForStart)
 	}
 	return s, err
 }
 
-// shorten leaves of what is pending as much as an answer holds. Total counts all of it.
+// shorten removes pending items that do not fit a response. Total counts all items.
 func (i *Instance) shorten() error {
 	if i.Pending == nil || i.Pending.Pending == nil {
 		return nil
@@ -127,7 +123,7 @@ func (i *Instance) shorten() error {
 	rest, p := *i, *i.Pending.Pending
 	p.Items = []client.PendingItem{}
 	rest.Pending = &Pending{Pending: &p}
-	n, err := fitting(rest, i.Pending.Items)
+	n, err := response.Fitting(rest, i.Pending.Items)
 	i.Pending.Items = i.Pending.Items[:n]
 	return err
 }

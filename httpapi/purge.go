@@ -2,39 +2,31 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-const (
-	paramForce        = "force"
-	paramWithChildren = "withChildren"
-	// paramCreatedAt names the life of an id that is meant.
-	paramCreatedAt = "createdAt"
-)
-
-func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	id, err := pathID(r, "id", fieldInstanceID)
+func (i instances) purge(c *call) error {
+	id, err := c.instanceID()
 	if err != nil {
 		return err
 	}
-	force, err := boolParam(query, paramForce)
+	force, err := request.Bool(c.query, paramForce)
 	if err != nil {
 		return err
 	}
-	children, err := boolParam(query, paramWithChildren)
+	children, err := request.Bool(c.query, "withChildren")
 	if err != nil {
 		return err
 	}
-	life, err := timeParam(query, paramCreatedAt)
+	createdAt, err := request.Time(c.query, "createdAt")
 	if err != nil {
 		return err
 	}
 	var opts []client.PurgeOption
-	if !life.IsZero() {
-		opts = append(opts, client.IfCreatedAt(life))
+	if !createdAt.IsZero() {
+		opts = append(opts, client.IfCreatedAt(createdAt))
 	}
 	if force {
 		opts = append(opts, client.Force())
@@ -42,22 +34,10 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	if children {
 		opts = append(opts, client.WithChildren())
 	}
-	if err := h.client.Purge(r.Context(), id, opts...); err != nil {
+	if err := i.client.Purge(c.ctx(), id, opts...); err != nil {
 		return err
 	}
-	h.asked(r, "purge", ofInstance, id)
-	w.WriteHeader(http.StatusNoContent)
+	c.audit(id, "")
+	c.w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// boolParam is true or false; missing, it is false. Anything else must not be taken for either.
-func boolParam(query url.Values, name string) (bool, error) {
-	switch v := query.Get(name); {
-	case v == "true":
-		return true, nil
-	case v == "false" || !query.Has(name):
-		return false, nil
-	default:
-		return false, &provider.FieldError{Field: name, Problem: "must be true or false"}
-	}
 }

@@ -4,70 +4,65 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/provider"
 )
 
-// putInstance starts an instance of the id in the path, and can replace what has it, or raise an event in it, or update
-// it: the path is one of its own, since who may start need not be allowed to tell, end and delete, and IAM tells calls
-// apart by method and path alone.
-func putInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := pathID(r, "id", fieldInstanceID)
+// put starts an instance with the ID of the path, and can replace it, raise an event or send an update. It has its own
+// route because IAM distinguishes calls by method and path, and a caller that may start may not be allowed to control.
+func (i instances) put(c *call) error {
+	id, err := c.instanceID()
 	if err != nil {
 		return err
 	}
-	p, err := readPut(w, r)
+	p, err := readPut(c)
 	if err != nil {
 		return err
 	}
-	opts, err := p.startOptions(r)
+	opts, err := p.startOptions(c.r)
 	if err != nil {
 		return err
 	}
 	started := NewStartResponse(id)
 	opts = append(opts, client.WithInstanceID(id))
 	if p.update != nil {
-		return putUpdate(h, w, r, id, &p, opts)
+		return i.putUpdate(c, id, &p, opts)
 	}
 	if p.event == nil {
-		_, err = h.client.Start(r.Context(), *p.name, p.input, opts...)
+		_, err = i.client.Start(c.ctx(), *p.name, p.input, opts...)
 	} else {
 		var began bool
-		began, err = h.client.StartOrRaiseEvent(r.Context(), *p.name, p.input, *p.event, p.data, opts...)
+		began, err = i.client.StartOrRaiseEvent(c.ctx(), *p.name, p.input, *p.event, p.data, opts...)
 		started.Started = &began
 	}
 	if err != nil {
 		return err
 	}
-	h.asked(r, operationPut, ofInstance, id)
-	return writeStarted(w, started)
+	c.audit(id, "")
+	return replyStarted(c, started)
 }
 
-const operationPut = "put"
-
-// putUpdate starts an instance where there is none, sends it an update, and waits for a while.
-func putUpdate(
-	h *handler, w http.ResponseWriter, r *http.Request, id string, p *putFields, opts []client.StartOption,
-) error {
-	key, _, err := idempotencyKey(r)
+// putUpdate starts an instance unless it exists, sends an update, and waits for the result.
+func (i instances) putUpdate(c *call, id string, p *putFields, opts []client.StartOption) error {
+	key, _, err := request.IdempotencyKey(c.r)
 	if err != nil {
 		return err
 	}
 	var u UpdateResponse
-	return ofData(answerUpdate(h, w, r, operationPut, &u, func(ctx context.Context) (json.RawMessage, error) {
-		result, began, err := h.client.StartOrUpdate(ctx, *p.name, p.input, *p.update, p.data, opts...)
+	return problem.OfData(replyUpdate(c, &u, func(ctx context.Context) (json.RawMessage, error) {
+		result, began, err := i.client.StartOrUpdate(ctx, *p.name, p.input, *p.update, p.data, opts...)
 		u = NewPendingUpdateResponse(id, *p.update, key, began)
-		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
-			w.Header().Set(headerLocation, u.Links.Status)
+		if _, sent := errors.AsType[*client.UpdateError](err); err == nil || sent {
+			c.w.Header().Set("Location", u.Links.Status)
 		}
 		return result, err
 	}))
 }
 
-// putFields is the body of a put: a start, and an event or an update for what is there then.
+// putFields is the body of a put: a start, and an optional event or update.
 type putFields struct {
 	startFields
 
@@ -75,23 +70,19 @@ type putFields struct {
 	data                json.RawMessage
 }
 
-func readPut(w http.ResponseWriter, r *http.Request) (p putFields, err error) {
-	err = readBody(w, r, p.all(map[string]any{
-		fieldOrchestration: &p.name, fieldEvent: &p.event, fieldUpdate: &p.update, fieldData: &p.data,
+func readPut(c *call) (p putFields, err error) {
+	err = c.body(p.all(map[string]any{
+		problem.FieldOrchestration: &p.name, "event": &p.event, problem.FieldUpdate: &p.update,
+		problem.FieldData: &p.data,
 	}))
 	switch {
 	case err != nil:
 	case p.name == nil:
-		err = &provider.FieldError{Field: fieldOrchestration, Problem: "is required"}
+		err = &provider.FieldError{Field: problem.FieldOrchestration, Problem: "is required"}
 	case p.event != nil && p.update != nil:
-		err = &provider.FieldError{Field: fieldUpdate, Problem: "cannot be combined with event"}
+		err = &provider.FieldError{Field: problem.FieldUpdate, Problem: "cannot be combined with event"}
 	case p.event == nil && p.update == nil && p.data != nil:
-		err = &provider.FieldError{Field: fieldData, Problem: "requires event or update"}
+		err = &provider.FieldError{Field: problem.FieldData, Problem: "requires event or update"}
 	}
 	return p, err
 }
-
-const (
-	fieldEvent = "event"
-	fieldData  = "data"
-)

@@ -1,74 +1,80 @@
 package httpapi_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/docpage"
 )
 
 const referencePage = "../docs/reference/http.md"
 
 var (
-	routeRow    = regexp.MustCompile("(?m)^\\| `([A-Z]+ /v1[^`]*)` \\| [^|]+ \\| ([^|]+) \\| ([^|]+) \\|$")
-	statusRow   = regexp.MustCompile(`(?m)^\| ([45]\d\d) \| (.*) \|$`)
-	codeInCell  = regexp.MustCompile("`([a-z_]+)`")
-	threeDigits = regexp.MustCompile(`\d{3}`)
+	statusRow  = regexp.MustCompile(`(?m)^\| ([45]\d\d) \| (.*) \|$`)
+	codeInCell = regexp.MustCompile("`([a-z_]+)`")
 )
 
-// everyRouteReturns are the statuses that the page names once, for all routes.
-var everyRouteReturns = []string{"400", "413", "415", "503", "default"}
+var update = flag.Bool("update", false, "write the generated sections of the documentation")
 
 // notOfTheDocument are the codes of the host and origin checks, which run before the API.
 var notOfTheDocument = []string{"forbidden_host", "forbidden_origin"}
 
-func readReference(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile(referencePage)
+// TestReference_routes_areThoseOfTheTable compares the page with the table of operations. With -update, it writes the
+// routes into the page.
+func TestReference_routes_areThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	want.WriteString("\n| route | purpose | success | errors |\n|---|---|---|---|\n")
+	for _, o := range api.Operations() {
+		if o.Path == "" {
+			continue
+		}
+		errors := slices.DeleteFunc(slices.Sorted(maps.Keys(o.Errors)), func(status int) bool {
+			return status == http.StatusBadRequest
+		})
+		fmt.Fprintf(&want, "| `%s %s` | %s | %s | %s |\n", o.Method, o.Path,
+			strings.ToLower(o.Summary[:1])+o.Summary[1:], statuses(slices.Sorted(maps.Keys(o.Success))),
+			statuses(errors))
+	}
+	want.WriteString("\n")
+	if *update {
+		if err := docpage.Write(referencePage, "routes", want.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := docpage.Read(referencePage, "routes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(page)
+	if got != want.String() {
+		t.Errorf("%s differs from the table; run this test with -update. Want:\n%s", referencePage, want.String())
+	}
 }
 
-// TestReference_routes_areRegistered compares the page's routes and statuses with the mux and the OpenAPI document.
-func TestReference_routes_areRegistered(t *testing.T) {
-	t.Parallel()
-	got := map[string][]string{}
-	for _, m := range routeRow.FindAllStringSubmatch(readReference(t), -1) {
-		if got[m[1]] != nil {
-			t.Errorf("%s: two rows", m[1])
-		}
-		got[m[1]] = slices.Sorted(slices.Values(threeDigits.FindAllString(m[2]+m[3], -1)))
+func statuses(all []int) string {
+	if len(all) == 0 {
+		return "–"
 	}
-	for _, r := range httpapi.Routes() {
-		name := r.Method + " " + r.Path
-		var want []string
-		for _, status := range slices.Sorted(maps.Keys(openAPI().Paths[r.Path][strings.ToLower(r.Method)].Responses)) {
-			if !slices.Contains(everyRouteReturns, status) {
-				want = append(want, status)
-			}
-		}
-		if !slices.Equal(got[name], want) {
-			t.Errorf("%s: %s has statuses %v, want %v", name, referencePage, got[name], want)
-		}
-		delete(got, name)
-	}
-	for name := range got {
-		t.Errorf("%s: no such route", name)
-	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
 }
 
 // TestReference_codes_areOfTheDocument compares the page's problem codes with those of the OpenAPI document.
 func TestReference_codes_areOfTheDocument(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
-	for _, row := range statusRow.FindAllStringSubmatch(readReference(t), -1) {
+	for _, row := range statusRow.FindAllStringSubmatch(string(page), -1) {
 		for _, m := range codeInCell.FindAllStringSubmatch(row[2], -1) {
 			got = append(got, m[1])
 		}

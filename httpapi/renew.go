@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
+	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -29,11 +32,12 @@ const (
 // NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the
 // permissions of a worker and must not serve any other call.
 func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
-	return newHandler(c, nil, []route{renewRoute()}, opts)
-}
-
-func renewRoute() route {
-	return route{http.MethodPost, RenewPath, nil, (*handler).renewWorkItems}
+	renewal := slices.DeleteFunc(slices.Clone(api.Operations()), func(o api.Operation) bool {
+		return o.ID != api.RenewWorkItems
+	})
+	h := newHandler(opts)
+	h.register(renewal, functions{api.RenewWorkItems: leases{c}.renew})
+	return h
 }
 
 // Renewals holds the results of a renewal, in the order of the leases.
@@ -72,22 +76,22 @@ type RenewalError struct {
 func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {
-		p := problemOf(err)
+		p := problem.Of(err)
 		return r, fmt.Errorf("%w (%w)", &p, err)
 	}
 	return r, nil
 }
 
-func (h *handler) renewWorkItems(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	body, err := readAll(w, r)
+func (l leases) renew(c *call) error {
+	body, err := request.All(c.w, c.r)
 	if err != nil {
 		return err
 	}
-	answer, err := renew(r.Context(), h.client, h.log, body)
+	resp, err := renew(c.ctx(), l.client, c.log, body)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return c.reply(http.StatusOK, resp)
 }
 
 func renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
@@ -99,10 +103,10 @@ func renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte)
 	if err != nil {
 		return Renewals{}, err
 	}
-	answer := Renewals{Leases: make([]Renewal, len(renewals))}
+	resp := Renewals{Leases: make([]Renewal, len(renewals))}
 	var failed []error
 	for i := range renewals {
-		answer.Leases[i] = newRenewal(&renewals[i])
+		resp.Leases[i] = newRenewal(&renewals[i])
 		if _, ofService := errors.AsType[*provider.Error](renewals[i].Err); ofService {
 			failed = append(failed, renewals[i].Err)
 		} else if renewals[i].CancelErr != nil {
@@ -113,23 +117,24 @@ func renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte)
 		log.WarnContext(ctx, "lease renewal incomplete", "event", logevent.LeaseRenewalIncomplete,
 			"leases", len(renewals), "failed", n, "error", failed[0])
 	}
-	return answer, nil
+	return resp, nil
 }
 
-// readLeases reads what is asked for. What is wrong with a lease is said with its index.
+// readLeases reads the request. The field of an error has the index of its lease.
 func readLeases(body []byte) (visibility time.Duration, leases []client.Lease, err error) {
 	var seconds int64
 	var list []json.RawMessage
-	if err := readObject(body, map[string]any{"leases": &list, "visibilityTimeout": &seconds}); err != nil {
+	if err := request.Object(body, map[string]any{"leases": &list, "visibilityTimeout": &seconds}); err != nil {
 		return 0, nil, err
 	}
 	if seconds < 0 || seconds > int64(client.MaxVisibility/time.Second) {
-		seconds = 0 // which is none either, and no duration of this many seconds may overflow
+		seconds = 0 // RenewWorkItems rejects 0; the duration of other values could overflow
 	}
 	visibility = time.Duration(seconds) * time.Second
 	leases = make([]client.Lease, len(list))
 	for i := range min(len(list), client.MaxLeases) {
-		err := readObject(list[i], map[string]any{"token": &leases[i].Token, "receiptHandle": &leases[i].ReceiptHandle})
+		lease := &leases[i]
+		err := request.Object(list[i], map[string]any{"token": &lease.Token, "receiptHandle": &lease.ReceiptHandle})
 		if field, ok := errors.AsType[*provider.FieldError](err); ok {
 			return 0, nil, ofLease(i, field)
 		}
@@ -137,10 +142,10 @@ func readLeases(body []byte) (visibility time.Duration, leases []client.Lease, e
 	return visibility, leases, nil
 }
 
-// ofLease is what is wrong with a field of a lease, or with all of it.
+// ofLease adds the index of a lease to the field of an error.
 func ofLease(i int, f *provider.FieldError) error {
 	at := fmt.Sprintf("leases[%d]", i)
-	if f.Field != fieldBody {
+	if f.Field != problem.FieldBody {
 		at += "." + f.Field
 	}
 	return &provider.FieldError{Field: provider.Excerpt(at), Problem: f.Problem}
@@ -160,7 +165,7 @@ func newRenewal(r *client.LeaseRenewal) (a Renewal) {
 	return a
 }
 
-// renewalError is what the caller is sent for an error: never its own text.
+// renewalError returns the response for an error, without its text.
 func renewalError(err error) *RenewalError {
 	var field *provider.FieldError
 	switch {
@@ -175,7 +180,7 @@ func renewalError(err error) *RenewalError {
 	case errors.As(err, &field):
 		return &RenewalError{Code: codeUnknownQueue, Detail: "hub no longer has this queue"}
 	default:
-		p := serverProblem(err)
+		p := problem.OfServer(err)
 		return &RenewalError{Code: p.Code, Detail: p.Detail, Retryable: p.Retryable}
 	}
 }

@@ -1,40 +1,38 @@
 package httpapi
 
 import (
-	"net/http"
-	"net/url"
-
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// restart starts what an instance that is over was, once more. What its body does not say is as it was; it may be
-// missing.
-func restart(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := pathID(r, "id", fieldInstanceID)
+// restart starts the orchestration of an ended instance again. The optional body overrides the instance's values.
+func (i instances) restart(c *call) error {
+	id, err := c.instanceID()
 	if err != nil {
 		return err
 	}
-	opts, err := readRestart(w, r)
+	opts, err := readRestart(c)
 	if err != nil {
 		return err
 	}
-	restarted, err := h.client.Restart(r.Context(), id, opts...)
+	restarted, err := i.client.Restart(c.ctx(), id, opts...)
 	if err != nil {
 		return err
 	}
-	h.asked(r, "restart", ofInstance, id)
-	return writeStarted(w, NewStartResponse(restarted))
+	c.audit(id, "")
+	return replyStarted(c, NewStartResponse(restarted))
 }
 
-func readRestart(w http.ResponseWriter, r *http.Request) ([]client.StartOption, error) {
-	body, err := readAll(w, r)
+func readRestart(c *call) ([]client.StartOption, error) {
+	body, err := request.All(c.w, c.r)
 	if err != nil || len(body) == 0 {
 		return nil, err
 	}
 	var f startFields
-	if err := readObject(body,
+	if err := request.Object(body,
 		map[string]any{
-			fieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from,
+			problem.FieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from,
 		}); err != nil {
 		return nil, err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/httpapi/internal/response"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 )
@@ -22,128 +24,103 @@ func NewSchedulePage(p client.Page[client.ScheduleStatus]) SchedulePage {
 	return SchedulePage{Items: append([]client.ScheduleStatus{}, p.Items...), NextCursor: p.NextCursor}
 }
 
-func scheduleRoutes() []route {
-	const one = "/v1/schedules/{scheduleId}"
-	return []route{
-		{http.MethodGet, "/v1/schedules", []string{paramLimit, paramCursor}, listSchedules},
-		{http.MethodGet, one, nil, ofSchedule(showSchedule)},
-		{http.MethodPut, one, nil, ofSchedule(putSchedule)},
-		{http.MethodDelete, one, nil, ofSchedule(deleteSchedule)},
-		{http.MethodPost, one + "/run", nil, ofSchedule(runSchedule)},
-		{http.MethodPost, one + "/backfill", nil, ofSchedule(backfillSchedule)},
-		{http.MethodPost, one + "/pause", nil, ofSchedule(pauseSchedule)},
-		{http.MethodPost, one + "/resume", nil, ofSchedule(resumeSchedule)},
-	}
-}
-
-func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
+func (s schedules) list(c *call) error {
+	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	found, err := page(r.Context(), limit,
+	found, err := response.Page(c.ctx(), limit,
 		func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
-			return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+			return s.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: c.query.Get(paramCursor)})
 		}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
 			return SchedulePage{NextCursor: p.NextCursor}, p.Items
 		})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewSchedulePage(found))
+	return c.reply(http.StatusOK, NewSchedulePage(found))
 }
 
-// ofSchedule serves a call of the schedule that the path names. Its id is part of an instance id, and written as one.
-func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, id string) error) func(
-	*handler, http.ResponseWriter, *http.Request, url.Values,
-) error {
-	return func(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-		id, err := pathID(r, fieldScheduleID, fieldScheduleID)
+// ofSchedule returns the function for an operation on the schedule that the path names.
+func ofSchedule(serve func(c *call, id string) error) func(*call) error {
+	return func(c *call) error {
+		id, err := request.ID(c.r, problem.FieldScheduleID, problem.FieldScheduleID)
 		if err != nil {
 			return err
 		}
-		return ofSchedules.say(serve(h, w, r, id))
+		return problem.OfSchedule.Of(serve(c, id))
 	}
 }
 
-func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	s, err := h.client.Schedule(r.Context(), id)
+func (s schedules) get(c *call, id string) error {
+	status, err := s.client.Schedule(c.ctx(), id)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, s)
+	return c.reply(http.StatusOK, status)
 }
 
-// putSchedule takes the schedule as its body; the id is that of the path.
-func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	s := schedule.Schedule{ID: id}
-	err := readBody(w, r, map[string]any{
-		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
-		"when": &s.Expression, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap,
-		"catchUp": &s.CatchUp, "revision": &s.Revision,
+func (s schedules) put(c *call, id string) error {
+	def := schedule.Schedule{ID: id}
+	err := c.body(map[string]any{
+		"id": &def.ID, "orchestration": &def.Orchestration, fieldVersion: &def.Version, "input": &def.Input,
+		"when": &def.Expression, "timeZone": &def.TimeZone, fieldFrom: &def.From, "until": &def.Until,
+		"overlap": &def.Overlap, "catchUp": &def.CatchUp, "revision": &def.Revision,
 	})
 	switch {
 	case err != nil:
 		return err
-	case s.ID != id:
+	case def.ID != id:
 		return &provider.FieldError{Field: "id", Problem: "must be the id of the path"}
 	}
-	if err := h.client.PutSchedule(r.Context(), s); err != nil {
+	if err := s.client.PutSchedule(c.ctx(), def); err != nil {
 		return err
 	}
-	return scheduleAccepted(h, w, r, "put schedule", schedule.InstanceID(id))
+	return c.accepted(schedule.InstanceID(id))
 }
 
-func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	if err := h.client.DeleteSchedule(r.Context(), id); err != nil {
+func (s schedules) delete(c *call, id string) error {
+	if err := s.client.DeleteSchedule(c.ctx(), id); err != nil {
 		return err
 	}
-	return scheduleAccepted(h, w, r, "delete schedule", schedule.InstanceID(id))
+	return c.accepted(schedule.InstanceID(id))
 }
 
-// runSchedule answers with the instance id of the run.
-func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	run, err := h.client.TriggerSchedule(r.Context(), id)
+// run responds with the instance ID of the run.
+func (s schedules) run(c *call, id string) error {
+	run, err := s.client.TriggerSchedule(c.ctx(), id)
 	if err != nil {
 		return err
 	}
-	return scheduleAccepted(h, w, r, "run schedule", run)
+	return c.accepted(run)
 }
 
-// backfillSchedule answers with the schedule's instance: the runs of the window are many, or none.
-func backfillSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	var of schedule.BackfillWindow
-	if err := readBody(w, r, map[string]any{fieldFrom: &of.From, "to": &of.To}); err != nil {
+func (s schedules) backfill(c *call, id string) error {
+	var window schedule.BackfillWindow
+	if err := c.body(map[string]any{fieldFrom: &window.From, "to": &window.To}); err != nil {
 		return err
 	}
-	if err := h.client.BackfillSchedule(r.Context(), id, of.From, of.To); err != nil {
+	if err := s.client.BackfillSchedule(c.ctx(), id, window.From, window.To); err != nil {
 		return err
 	}
-	return scheduleAccepted(h, w, r, "backfill schedule", schedule.InstanceID(id))
+	return c.accepted(schedule.InstanceID(id))
 }
 
-// scheduleAccepted answers with the instance that is concerned.
-func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operation, instanceID string) error {
-	h.asked(r, operation, ofInstance, instanceID)
-	return writeJSON(w, http.StatusAccepted, AcceptedResponse{InstanceID: instanceID})
-}
-
-func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, h.client.PauseSchedule(ctx, id, message))
+func (s schedules) pause(c *call, id string) error {
+	return c.send(schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
+		return unlessPending(ctx, s.client.PauseSchedule(ctx, id, message))
 	})
 }
 
-func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, h.client.ResumeSchedule(ctx, id, message))
+func (s schedules) resume(c *call, id string) error {
+	return c.send(schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
+		return unlessPending(ctx, s.client.ResumeSchedule(ctx, id, message))
 	})
 }
 
-// unlessPending is the error of what was asked of a schedule; nil where it has been sent, and waits with the schedule,
-// as when that is blocked.
+// unlessPending returns nil for an update that is sent but not handled yet, for example by a blocked schedule.
 func unlessPending(ctx context.Context, err error) error {
-	if e, told := errors.AsType[*client.UpdateError](err); told && e.Code == client.UpdatePending && ctx.Err() == nil {
+	if e, ok := errors.AsType[*client.UpdateError](err); ok && e.Code == client.UpdatePending && ctx.Err() == nil {
 		return nil
 	}
 	return err

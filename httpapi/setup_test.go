@@ -62,12 +62,27 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 		r.Header.Set("Content-Type", "application/json")
 	}
 	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: method}
+	before := 0
+	if h.log != nil {
+		before = h.log.Len()
+	}
 	h.api.ServeHTTP(a, r)
 	if a.path = r.Pattern; method == http.MethodHead {
 		a.method, a.head = http.MethodGet, true
 	}
 	for _, wrong := range openAPI().Wrong(a.checked()) {
 		t.Error(wrong)
+	}
+	var p struct {
+		Code string `json:"code"`
+	}
+	if a.Code >= http.StatusBadRequest && !a.head {
+		if err := json.Unmarshal(a.Body.Bytes(), &p); err != nil {
+			t.Error(err)
+		}
+	}
+	if h.log != nil {
+		wantStated(t, &a, p.Code, h.log.String()[before:])
 	}
 	return a
 }

@@ -2,16 +2,13 @@ package httpapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -34,34 +31,34 @@ type Links struct {
 
 // NewStartResponse returns the response to the start of an instance.
 func NewStartResponse(instanceID string) StartResponse {
-	at := "/v1/instances/" + escapeID(instanceID)
+	at := "/v1/instances/" + request.EscapeID(instanceID)
 	return StartResponse{
 		InstanceID: instanceID,
 		Links:      Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"},
 	}
 }
 
-func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	name, err := pathID(r, "name", fieldOrchestration)
+func (i instances) start(c *call) error {
+	name, err := request.ID(c.r, "name", problem.FieldOrchestration)
 	if err != nil {
 		return err
 	}
-	input, opts, err := readStart(w, r)
+	input, opts, err := readStart(c)
 	if err != nil {
 		return err
 	}
-	id, err := h.client.Start(r.Context(), name, input, opts...)
+	id, err := i.client.Start(c.ctx(), name, input, opts...)
 	if err != nil {
 		return err
 	}
-	h.asked(r, "start", ofInstance, id)
-	return writeStarted(w, NewStartResponse(id))
+	c.audit(id, "")
+	return replyStarted(c, NewStartResponse(id))
 }
 
-// writeStarted answers that an instance was started.
-func writeStarted(w http.ResponseWriter, started StartResponse) error {
-	w.Header().Set(headerLocation, started.Links.Status)
-	return writeJSON(w, http.StatusAccepted, started)
+// replyStarted responds with the instance that was started.
+func replyStarted(c *call, started StartResponse) error {
+	c.w.Header().Set("Location", started.Links.Status)
+	return c.reply(http.StatusAccepted, started)
 }
 
 // startFields is the body of a start.
@@ -70,24 +67,24 @@ type startFields struct {
 	ifExists           *string
 	tags               map[string]string
 	input              json.RawMessage
-	from               *int64 // of a restart alone
+	from               *int64 // only of a restart
 }
 
-func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []client.StartOption, error) {
+func readStart(c *call) (json.RawMessage, []client.StartOption, error) {
 	var f startFields
-	if err := readBody(w, r, f.all(map[string]any{fieldInstanceID: &f.id})); err != nil {
+	if err := c.body(f.all(map[string]any{problem.FieldInstanceID: &f.id})); err != nil {
 		return nil, nil, err
 	}
-	if f.ifExists != nil && *f.ifExists == string(client.Replace) { // who may start may not end, and IAM goes by paths
+	if f.ifExists != nil && *f.ifExists == string(client.Replace) { // IAM distinguishes calls by path
 		return nil, nil, &provider.FieldError{
 			Field: fieldIfExists, Problem: "must not be replace; use PUT /v1/instances/{id}",
 		}
 	}
-	opts, err := f.startOptions(r)
+	opts, err := f.startOptions(c.r)
 	return f.input, opts, err
 }
 
-// all adds to fields of a body those that each start has.
+// all adds the fields of every start to the fields of a body.
 func (f *startFields) all(fields map[string]any) map[string]any {
 	maps.Copy(fields, map[string]any{
 		"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags, fieldIfExists: &f.ifExists,
@@ -95,21 +92,21 @@ func (f *startFields) all(fields map[string]any) map[string]any {
 	return fields
 }
 
-// startOptions are what the fields and the request's header say of a start.
+// startOptions returns the options of the fields and the header.
 func (f *startFields) startOptions(r *http.Request) ([]client.StartOption, error) {
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
 	}
 	opts = append(opts, client.WithTags(f.tags))
-	key, given, err := idempotencyKey(r)
+	key, given, err := request.IdempotencyKey(r)
 	if given {
 		opts = append(opts, client.WithIdempotencyKey(key))
 	}
 	return opts, err
 }
 
-// options are what the fields say of a start, but for its tags.
+// options returns the options of the fields, without tags.
 func (f *startFields) options() (opts []client.StartOption, err error) {
 	if f.id != nil {
 		opts = append(opts, client.WithInstanceID(*f.id))
@@ -133,27 +130,4 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 		opts = append(opts, client.FromEvent(*f.from))
 	}
 	return opts, nil
-}
-
-// idempotencyKey is the header that makes a repeated call the same call.
-func idempotencyKey(r *http.Request) (key string, given bool, err error) {
-	keys := r.Header.Values(headerKey)
-	switch {
-	case len(keys) == 0:
-		return "", false, nil
-	case len(keys) > 1:
-		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
-	case strings.Contains(keys[0], ","): // which gateways put between two
-		return "", true, &provider.FieldError{
-			Field:   headerKey,
-			Problem: "must not have a comma, which gateways add if the header is given more than once",
-		}
-	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) ||
-		strings.ContainsFunc(keys[0], unicode.IsControl):
-		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters",
-			client.MaxIdempotencyKeyBytes)
-		return "", true, &provider.FieldError{Field: headerKey, Problem: problem}
-	default:
-		return keys[0], true, nil
-	}
 }

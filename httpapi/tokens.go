@@ -3,20 +3,15 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/problem"
+	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/internal/errdetails"
 	"github.com/perdure/perdure/provider"
 )
 
-// The calls of whoever holds the token of an activity's attempt. It travels in the body: what is in a path is in logs.
-
-const (
-	fieldToken   = "token"
-	fieldDetails = "details"
-)
+const fieldError = "error"
 
 // HeartbeatResponse is the response to a heartbeat.
 type HeartbeatResponse struct {
@@ -24,67 +19,58 @@ type HeartbeatResponse struct {
 	Cancel *RenewalCancel `json:"cancel,omitempty"`
 }
 
-// ended is the answer to a call that ends an attempt: there is nothing to say.
-type ended struct{}
+// Tokens travel in bodies, because gateways log paths.
 
-func tokenRoutes() []route {
-	return []route{
-		{http.MethodPost, "/v1/activities/complete", nil, completeActivity},
-		{http.MethodPost, "/v1/activities/fail", nil, failActivity},
-		{http.MethodPost, "/v1/activities/heartbeat", nil, beatActivity},
-	}
-}
-
-func completeActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+func (t tokens) complete(c *call) error {
 	var token string
 	result := json.RawMessage("null")
-	if err := readBody(w, r, map[string]any{fieldToken: &token, "result": &result}); err != nil {
+	if err := c.body(map[string]any{problem.FieldToken: &token, "result": &result}); err != nil {
 		return err
 	}
-	if err := h.client.CompleteActivity(r.Context(), token, result); err != nil {
+	if err := t.client.CompleteActivity(c.ctx(), token, result); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusAccepted, ended{})
+	return c.reply(http.StatusAccepted, struct{}{})
 }
 
-func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+func (t tokens) fail(c *call) error {
 	var token string
 	var doc json.RawMessage
-	if err := readBody(w, r, map[string]any{fieldToken: &token, fieldError: &doc}); err != nil {
+	if err := c.body(map[string]any{problem.FieldToken: &token, fieldError: &doc}); err != nil {
 		return err
 	}
 	if doc == nil {
 		return &provider.FieldError{Field: fieldError, Problem: "is required"}
 	}
 	var failed ExternalError
-	if err := readObject(doc,
+	if err := request.Object(doc,
 		map[string]any{
 			"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Permanent,
-			fieldDetails: &failed.Details,
+			"details": &failed.Details,
 		}); err != nil {
 		return err
 	}
-	if err := h.client.FailActivity(r.Context(), token, &failed); err != nil {
+	if err := t.client.FailActivity(c.ctx(), token, &failed); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusAccepted, ended{})
+	return c.reply(http.StatusAccepted, struct{}{})
 }
 
-func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+func (t tokens) heartbeat(c *call) error {
 	var token string
 	var details json.RawMessage
-	if err := readBody(w, r, map[string]any{fieldToken: &token, fieldDetails: &details}); err != nil {
+	if err := c.body(map[string]any{problem.FieldToken: &token, "details": &details}); err != nil {
 		return err
 	}
 	var given any
 	if details != nil {
 		given = details
 	}
-	cancel, err := h.client.HeartbeatActivity(r.Context(), token, given)
+	cancel, err := t.client.HeartbeatActivity(c.ctx(), token, given)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewHeartbeatResponse(cancel))
+	return c.reply(http.StatusOK, NewHeartbeatResponse(cancel))
 }
 
 // NewHeartbeatResponse returns the response to a heartbeat.
@@ -130,16 +116,3 @@ func (f *ExternalError) ErrorType() string {
 
 // NonRetryable returns Permanent.
 func (f *ExternalError) NonRetryable() bool { return f.Permanent }
-
-// tokenProblem is what the holder of a token that does nothing is sent.
-func tokenProblem(e *client.TokenError) problem {
-	status := http.StatusConflict
-	switch e.Reason {
-	case client.TokenInvalid, client.TokenWrongHub:
-		status = http.StatusBadRequest
-	case client.TokenExecutionEnded:
-		status = http.StatusGone
-	case client.TokenSuperseded, client.TokenActivityEnded:
-	}
-	return problem{Status: status, Code: string(e.Reason), Detail: e.Error(), Field: fieldToken}
-}

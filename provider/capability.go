@@ -11,6 +11,8 @@ type Capability string
 
 // The capabilities. The interface of each one is in parentheses.
 const (
+	// CapabilityAnnotations is the capability to add notes to instances (Annotations).
+	CapabilityAnnotations Capability = "notes"
 	// CapabilityBulkJobs is the capability to run bulk jobs (Jobs).
 	CapabilityBulkJobs Capability = "bulk jobs"
 	// CapabilityDeadLetterRecovery is the capability to recover dead letters automatically (DeadLetterRecovery).

@@ -13,6 +13,7 @@ import (
 // declined is a provider that declines all optional interfaces. Its Core is nil.
 type declined struct {
 	provider.Core
+	provider.NoAnnotations
 	provider.NoDeadLetterRecovery
 	provider.NoJobs
 	provider.NoMonitoring
@@ -31,6 +32,7 @@ func TestProvider_withoutACapability_returnsAnErrorThatNamesIt(t *testing.T) {
 		add(provider.CapabilityDeadLetterRecovery, err)
 	}
 	add(provider.CapabilityDeadLetterRecovery, p.AnnotateDeadLetter(ctx, provider.DeadLetteredRecord{}, nil))
+	add(provider.CapabilityAnnotations, p.Annotate(ctx, "", provider.Note{}))
 	add(provider.CapabilityBulkJobs, p.PutJob(ctx, nil))
 	_, err := p.ReadJob(ctx, "")
 	add(provider.CapabilityBulkJobs, err)
@@ -99,7 +101,8 @@ func TestContract_interfaces_haveAtMost15Methods(t *testing.T) {
 		reflect.TypeFor[provider.Monitoring](), reflect.TypeFor[provider.Retentions](),
 		reflect.TypeFor[provider.Schedules](), reflect.TypeFor[provider.Poller](),
 		reflect.TypeFor[provider.DeadLetters](), reflect.TypeFor[provider.Reconciler](),
-		reflect.TypeFor[provider.PayloadStore](), reflect.TypeFor[provider.StartPreparer](),
+		reflect.TypeFor[provider.Annotations](), reflect.TypeFor[provider.PayloadStore](),
+		reflect.TypeFor[provider.StartPreparer](),
 	} {
 		if i.NumMethod() > 15 {
 			t.Errorf("%s has %d methods, want at most 15", i, i.NumMethod())

@@ -106,6 +106,8 @@ type Instance struct {
 	BlockedBy string
 	// Paused describes the pause. It is nil if the instance is not paused, and in lists of other statuses.
 	Paused *history.Pause
+	// Notes are the newest notes, the oldest first, or nil in lists.
+	Notes []Note
 	// RequestedBy is the caller that started the instance. It is empty if that caller is not known, and in lists.
 	RequestedBy string
 	// PurgedAt is the time when the previous instance with the same ID was purged. It is zero if there was none, and in

@@ -13,6 +13,7 @@ package provider
 type Provider interface {
 	Core
 
+	Annotations
 	DeadLetterRecovery
 	Jobs
 	Monitoring

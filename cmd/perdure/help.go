@@ -32,7 +32,8 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 		instances.History(env), instances.Why(env), instances.Executions(env), instances.Query(env),
 		instances.Update(env), instances.Call(env), instances.State(env), instances.Raise(env),
 		instances.Cancel(env), instances.Terminate(env), instances.Restart(env), instances.Purge(env),
-		instances.Pause(env), instances.Resume(env), instances.Export(env), instances.Cost(env))
+		instances.Pause(env), instances.Resume(env), instances.Export(env), instances.Cost(env),
+		instances.Annotate(env))
 	addGroup(root, "activities", append(activities.TokenCommands(env), activities.Worker(env))...)
 	addGroup(root, "schedules", schedules.New(env))
 	addGroup(root, "operations",

@@ -23,6 +23,7 @@ const (
 	Update         = "Update"
 	Pause          = "Pause"
 	Resume         = "Resume"
+	Annotate       = "Annotate"
 	Purge          = "Purge"
 	Bulk           = "Bulk"
 	CancelJob      = "CancelJob"

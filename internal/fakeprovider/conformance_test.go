@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ran is the number of tests that run.
-const ran = 323
+const ran = 327
 
 // notApplicable are the tests that need faults, damage, stale reads, polling or large payloads.
 var notApplicable = []string{

@@ -20,6 +20,7 @@ import (
 // minimal is a provider without any optional interface.
 type minimal struct {
 	provider.Core
+	provider.NoAnnotations
 	provider.NoDeadLetterRecovery
 	provider.NoJobs
 	provider.NoMonitoring

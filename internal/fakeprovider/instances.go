@@ -179,11 +179,26 @@ func (p *Provider) selected(q *provider.ListQuery) []provider.Instance {
 	var found []provider.Instance
 	for _, id := range p.identities {
 		if id.instance != nil && q.Selects(&id.instance.Instance) {
-			found = append(found, id.instance.Instance)
+			in := id.instance.Instance
+			in.Notes = nil
+			found = append(found, in)
 		}
 	}
 	slices.SortFunc(found, newestFirst(q))
 	return found
+}
+
+// Annotate implements provider.Annotations.
+func (p *Provider) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	defer p.mu.Unlock()
+	in, err := p.instance(instanceID)
+	if err == nil {
+		in.Notes = provider.AddNote(in.Notes, n)
+	}
+	return err
 }
 
 // DeleteInstance implements provider.Instances. It deletes immediately: no instance has the status Deleting.

@@ -22,6 +22,7 @@ const (
 const (
 	FieldCursor  = "cursor"
 	FieldMessage = "message"
+	FieldNote    = "note"
 )
 
 // InstanceID checks an instance ID.

@@ -249,6 +249,11 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 	return p.hubItems.ListJobs(ctx)
 }
 
+// Annotate implements provider.Provider.
+func (p *Provider) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
+	return p.instances.Annotate(ctx, instanceID, n)
+}
+
 // PutScheduleEntry implements provider.Provider.
 func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	return p.hubItems.PutScheduleEntry(ctx, s)

@@ -13,6 +13,9 @@ var declinable = []struct {
 	capability provider.Capability
 	call       func(f *kit.Fixture) error
 }{
+	{provider.CapabilityAnnotations, func(f *kit.Fixture) error {
+		return f.Provider.Annotate(f.Ctx(), "none", provider.Note{})
+	}},
 	{provider.CapabilityBulkJobs, func(f *kit.Fixture) error { return kit.ErrOf(f.Provider.ListJobs(f.Ctx())) }},
 	{provider.CapabilityDeadLetterRecovery, func(f *kit.Fixture) error {
 		return kit.LastErr(f.Provider.DeadLetteredRecords(f.Ctx()))

@@ -34,8 +34,8 @@ func groups() []kit.Group {
 		turns.Redispatch(), turns.Executions(), turns.References(), messages.Children(), turns.Blocked(),
 		turns.Paused(), activities.CancelFlags(), activities.ActivityRecords(), messages.CancelChild(),
 		messages.SentEvents(), messages.SentUpdates(), instances.Deletion(), optional.Retention(), optional.Jobs(),
-		optional.Schedules(), activities.WorkItems(), optional.Workers(), activities.Retries(), activities.Waits(),
-		activities.Pending(), messages.Updates(), queues.Poison(), queues.Timers(), instances.Management(),
+		optional.Schedules(), optional.Annotations(), activities.WorkItems(), optional.Workers(),
+		activities.Retries(), activities.Waits(), activities.Pending(), messages.Updates(), queues.Poison(), queues.Timers(), instances.Management(),
 		turns.Histories(), turns.LargeTurns(), turns.Payloads(), optional.LargePayloads(), turns.Corruption(),
 		turns.ErrorHandling(), queues.Locking(), queues.LockExpiry(),
 	}

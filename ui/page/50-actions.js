@@ -71,6 +71,11 @@ const actions = {
       } catch (err) { answer.replaceChildren(); throw err; }
     },
   }),
+  annotate: (s) => ask({
+    title: `Add a note to ${s.instanceId}`, verb: 'Add note',
+    body: [h('p', {}, 'The instance keeps its newest 20 notes until it is purged.'), h('label', {}, 'Note', h('input', { name: 'note', required: true, maxlength: '1024', autocomplete: 'off' }))],
+    async act(form) { await call('POST', instancePath(s.instanceId, '/notes'), { note: form.elements.note.value }); return 'Note added'; },
+  }),
   cancel: (s) => ask({
     title: `Cancel ${s.instanceId}?`, verb: 'Cancel instance',
     body: [h('p', {}, 'The orchestration observes the cancellation and can clean up. Its pending tasks are cancelled, including sub-orchestrations.'), messageField()],

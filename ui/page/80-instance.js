@@ -289,7 +289,7 @@ function instanceView(address) {
     if (executions) executions.addEventListener('focus', () => fillExecutions(executions, s), { once: true });
     const parts = [
       h('div', { class: 'line' }, chip(s.status), h('h1', { class: 'mono' }, s.instanceId), h('button', { type: 'button', class: 'quiet', onclick: () => copy(s.instanceId), 'aria-label': 'Copy instance ID' }, 'Copy'), h('span', { class: 'grow' }),
-        done ? null : [act('raise', 'Raise event …'), s.status === 'Paused' ? act('resume', 'Resume …') : act('pause', 'Pause …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], s.status !== 'Deleting' ? act('query', 'Query …') : null, done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
+        done ? null : [act('raise', 'Raise event …'), s.status === 'Paused' ? act('resume', 'Resume …') : act('pause', 'Pause …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], s.status !== 'Deleting' ? [act('query', 'Query …'), act('annotate', 'Add note …')] : null, done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
       h('dl', { class: 'facts' }, fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Created', when(s.createdAt)), s.startAt ? fact('Start time', when(s.startAt)) : null, fact('Started', m.firstTurn ? when(m.firstTurn) : ''),
         done ? fact('Ended', when(s.updatedAt)) : null, fact('Duration', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
         fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), fact('Terminated by', s.terminatedBy ? h('span', { title: s.terminatedBy }, shortName(s.terminatedBy)) : ''),
@@ -297,6 +297,7 @@ function instanceView(address) {
         fact('Tags', Object.keys(s.tags || {}).length ? h('span', {}, Object.entries(s.tags).map(([k, v]) => [h('a', { class: 'tag', href: '?' + query([['tag', `${k}=${v}`]]) }, `${k}=${v}`), ' '])) : '')),
     ];
     if (s.paused) parts.push(paused(s.paused));
+    if (s.notes) parts.push(h('div', { class: 'note', id: 'notes' }, h('h2', {}, 'Notes'), s.notes.map((n) => h('span', {}, when(n.at), n.by ? [' by ', h('b', { title: n.by }, shortName(n.by))] : null, `: ${n.text}`))));
     if (s.status === 'Blocked' && s.failure) parts.push(blocked(s.failure));
     else if (s.failure) parts.push(h('div', { class: 'note bad' }, failureLines(s.failure).map((l, i) => h(i ? 'span' : 'b', {}, i ? `caused by ${l}` : l))));
     const at = hero.contains(document.activeElement) ? document.activeElement : null;

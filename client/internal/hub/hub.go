@@ -21,6 +21,7 @@ import (
 
 // Backend is the part of a provider that a client uses, like client.Backend.
 type Backend interface {
+	provider.Annotations
 	provider.Instances
 	provider.Schedules
 

@@ -75,6 +75,12 @@ func (b *hub) ListSchedules(ctx context.Context, after string) iter.Seq2[provide
 	})
 }
 
+func (b *hub) Annotate(ctx context.Context, instanceID string, n provider.Note) (err error) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { err = b.Provider.Annotate(ctx, instanceID, n) })
+	return err
+}
+
 // PrepareStart implements provider.StartPreparer.
 func (b *hub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := b.Provider.(provider.StartPreparer)

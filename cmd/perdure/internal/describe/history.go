@@ -18,6 +18,9 @@ func History(s client.Status, execution string, events []history.Event) string {
 	for i := range events {
 		t.Add(l.Row(&events[i])...)
 	}
+	for _, n := range s.Notes {
+		head += "note, " + Note(n) + "\n"
+	}
 	return head + "\n" + t.String()
 }
 

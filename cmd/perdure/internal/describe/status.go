@@ -27,6 +27,15 @@ func Pause(p *history.Pause) string {
 	return text
 }
 
+// Note returns the time, the caller and the text of a note.
+func Note(n client.Note) string {
+	text := term.Time(n.At)
+	if n.By != "" {
+		text += " by " + n.By
+	}
+	return fmt.Sprintf("%s: %q", text, n.Text)
+}
+
 // Status returns a status as lines with labels.
 func Status(s client.Status) string {
 	var b term.Labels
@@ -51,6 +60,9 @@ func Status(s client.Status) string {
 
 	if p := s.Paused; p != nil {
 		b.Line("Paused", Pause(p))
+	}
+	for _, n := range s.Notes {
+		b.Line("Note", Note(n))
 	}
 
 	label := "Failure"

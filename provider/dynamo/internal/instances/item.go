@@ -125,6 +125,9 @@ func Decode(it table.Item) (provider.Instance, error) {
 	if custom := table.GetString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
 	}
+	if in.Notes, err = decodeNotes(it); err != nil {
+		return in, fmt.Errorf("dynamo: instance %q: notes: %w", in.InstanceID, err)
+	}
 	if tags := table.GetString(it, "tags"); tags != "" {
 		if err := json.Unmarshal([]byte(tags), &in.Tags); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)

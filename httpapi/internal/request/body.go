@@ -1,4 +1,5 @@
-package httpapi
+// Package request reads the requests of the HTTP API strictly: bodies, query parameters and IDs in paths.
+package request
 
 import (
 	"bytes"
@@ -13,37 +14,33 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/httpapi/internal/problem"
 	"github.com/perdure/perdure/provider"
 )
 
-// maxBodyBytes holds the largest input and, even with every character escaped, all else that a start may bring.
+// maxBodyBytes fits the largest input with all other fields of a start, even with every character escaped.
 const maxBodyBytes = 256 << 10
 
 const givenTwice = "is given more than once"
 
-// readBody reads a body that must be one JSON object of the given fields.
-func readBody(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
-	body, err := readAll(w, r)
+// Body reads a body that must be one JSON object with only the given fields.
+func Body(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
+	body, err := All(w, r)
 	if err != nil {
 		return err
 	}
-	return readObject(body, fields)
+	return Object(body, fields)
 }
 
-// readAll reads a body up to the limit, and rejects a body that is not declared to be JSON.
-func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// All reads a body up to the limit, and rejects a body that is not declared to be JSON.
+func All(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	from := r.Body
 	if from == nil {
-		from = http.NoBody // as in a request that no net/http server made
+		from = http.NoBody // a net/http server sets it, but other callers may not
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &problem{
-			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: fieldBody,
-			Detail: fmt.Sprintf("body exceeds %d bytes; an input may have %d bytes",
-				maxBodyBytes, perdure.MaxPayloadBytes),
-		}
+		return nil, problem.BodyTooLarge(maxBodyBytes)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, bodyError("did not arrive in time")
@@ -51,8 +48,8 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, bodyError("could not be read")
 	}
-	if len(body) > 0 && !isJSON(strings.Join(r.Header.Values(headerType), ", ")) {
-		return nil, errMediaType
+	if len(body) > 0 && !isJSON(strings.Join(r.Header.Values("Content-Type"), ", ")) {
+		return nil, problem.MediaType
 	}
 	return body, nil
 }
@@ -66,9 +63,9 @@ func isJSON(contentType string) bool {
 		(!given || strings.EqualFold(charset, "utf-8"))
 }
 
-// readObject reads one JSON object of the given fields, each at most once. Encoding/json alone would take fields in the
-// wrong case, or twice.
-func readObject(body []byte, fields map[string]any) error {
+// Object reads one JSON object with only the given fields, each at most once. Package encoding/json would also accept
+// repeated fields and names in another case.
+func Object(body []byte, fields map[string]any) error {
 	if !utf8.Valid(body) {
 		return bodyError("is not valid UTF-8")
 	}
@@ -150,7 +147,6 @@ func notJSON(d *json.Decoder) error {
 	return bodyError(fmt.Sprintf("is not valid JSON at byte %d", d.InputOffset()))
 }
 
-// fieldBody is the field of what is wrong with a body as a whole.
-const fieldBody = "body"
-
-func bodyError(what string) error { return &provider.FieldError{Field: fieldBody, Problem: what} }
+func bodyError(what string) error {
+	return &provider.FieldError{Field: problem.FieldBody, Problem: what}
+}

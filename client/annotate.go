@@ -1,0 +1,45 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/provider"
+)
+
+// Note is a text that an operator added to an instance.
+type Note = provider.Note
+
+// Annotate adds a note to an instance, which may have ended. Status returns the newest 20 notes with their callers and
+// times, until the instance is purged. Notes survive continue-as-new, but Restart starts an instance without notes. The
+// code of the instance does not see them. Each call adds a note.
+//
+// A note is UTF-8 text of 1 to 1,024 bytes. Annotate returns a *provider.FieldError for an empty or invalid text, a
+// *perdure.PayloadTooLargeError for a longer one, and ErrNotFound if the instance does not exist or is being purged. It
+// returns a provider.UnsupportedError if the hub's provider has no notes.
+func (c *Client) Annotate(ctx context.Context, instanceID, note string) error {
+	err := checkNote(instanceID, note)
+	if err == nil {
+		n := Note{Text: note, By: c.hub.Calls.Caller(ctx), At: c.hub.Now().UTC()}
+		err = c.hub.Call(ctx, clientcall.Annotate, instanceID, "", func(ctx context.Context) error {
+			return c.hub.Annotate(ctx, instanceID, n)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("client: annotate: %w", err)
+	}
+	return nil
+}
+
+func checkNote(instanceID, note string) error {
+	if err := inputcheck.InstanceID(instanceID); err != nil {
+		return err
+	}
+	if len(note) > provider.MaxNoteBytes {
+		return &perdure.PayloadTooLargeError{Name: inputcheck.FieldNote, Bytes: len(note), Limit: provider.MaxNoteBytes}
+	}
+	return provider.CheckText(inputcheck.FieldNote, note, 1, provider.MaxNoteBytes)
+}

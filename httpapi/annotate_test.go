@@ -1,0 +1,58 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const notes = inUse + "/notes"
+
+func TestAnnotate_note_isInTheStatusAndTheHistory(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodPost, notes, `{"note":"ask ann \"first\""}`).want(http.StatusNoContent)
+	const want = `"notes":[{"text":"ask ann \"first\"","at":"2026-07-01T03:00:00Z"}]`
+	for _, target := range []string{inUse, inUse + "/history"} {
+		if a := h.call(t, http.MethodGet, target, "").want(http.StatusOK); !strings.Contains(a.Body.String(), want) {
+			t.Errorf("GET %s: %s, want %s", target, a.Body, want)
+		}
+	}
+	if a := h.call(t, http.MethodGet, "/v1/instances", ""); strings.Contains(a.Body.String(), `"notes"`) {
+		t.Errorf("a list has notes: %s", a.Body)
+	}
+	over := strings.Replace(notes, "one", "over", 1)
+	h.call(t, http.MethodPost, over, `{"note":"refunded"}`).want(http.StatusNoContent)
+	if log := h.log.String(); !strings.Contains(log, "operation=annotate instance=over requestedBy=client") {
+		t.Errorf("logged %s", log)
+	}
+}
+
+func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	for body, field := range map[string]string{
+		`{}`: "note", `{"note":""}`: "note", `{"note":1}`: "note", `{"text":"a"}`: "text", ``: "body",
+	} {
+		h.call(t, http.MethodPost, notes, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+	large := `{"note":"` + strings.Repeat("a", 1025) + `"}`
+	h.call(t, http.MethodPost, notes, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "note")
+	h.call(t, http.MethodPost, "/v1/instances/nobody/notes", `{"note":"a"}`).
+		wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+}
+
+// annotateAnswers makes the call fail in each way that the document describes.
+func annotateAnswers(t *testing.T, failures ...error) (all []answer) {
+	t.Helper()
+	h := standing(t)
+	for _, body := range []string{`{"note":"a"}`, `{}`, `{"note":"` + strings.Repeat("a", 1025) + `"}`} {
+		all = append(all, h.call(t, http.MethodPost, notes, body))
+	}
+	all = append(all, h.call(t, http.MethodPost, notes, `{}`, "Content-Type", "text/plain"),
+		h.call(t, http.MethodPost, "/v1/instances/nobody/notes", `{"note":"a"}`))
+	for _, failure := range failures {
+		all = append(all, request{http.MethodPost, notes, `{"note":"a"}`, nil, failure}.of(t, h))
+	}
+	return all
+}

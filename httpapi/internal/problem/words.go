@@ -1,0 +1,32 @@
+package problem
+
+// Words replace the field and the detail of an instance's problem, by its code, on routes that do not name the
+// instance.
+type Words map[string][2]string
+
+// The words of schedules and entities.
+var (
+	OfSchedule = Words{
+		codeInstanceNotFound: {FieldScheduleID, "schedule not found"},
+		codeInstanceOver:     {FieldScheduleID, "schedule has ended; create it again with PUT"},
+	}
+	OfEntity = Words{
+		codeInstanceNotFound: {FieldKey, "this key has no state; its first call creates it"},
+		codeUnknownOrchestration: {
+			FieldEntity, "no deployed build has this entity; a new deployment takes a few seconds to become visible",
+		},
+	}
+)
+
+// Of returns the error with these words. It returns other errors unchanged.
+func (w Words) Of(err error) error {
+	if err == nil {
+		return nil
+	}
+	p := Of(err)
+	own, found := w[p.Code]
+	if !found {
+		return err
+	}
+	return &Problem{Status: p.Status, Code: p.Code, Field: own[0], Detail: own[1]}
+}

@@ -1,0 +1,63 @@
+package request
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const plainInPath = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+// EscapeID returns an ID for a path: unchanged, or as ~ and its base64url if a gateway could change it.
+func EscapeID(id string) string {
+	if id == "." || id == ".." || strings.Trim(id, plainInPath) != "" {
+		return "~" + base64.RawURLEncoding.EncodeToString([]byte(id))
+	}
+	return id
+}
+
+// ambiguous characters are rejected in a percent-encoded ID. API Gateway's HTTP APIs pass the path decoded: an encoded
+// slash ends a segment, and an encoded question mark truncates the path. Function URLs pass the path as it was sent.
+const ambiguous = "/?#%"
+
+// ID returns an ID of a path. It reverses EscapeID, and accepts percent-encoded IDs without ambiguous characters.
+func ID(r *http.Request, segment, field string) (string, error) {
+	id := r.PathValue(segment)
+	encoded, ok := strings.CutPrefix(id, "~")
+	if !ok && (strings.ContainsAny(id, ambiguous) || id == "." || id == "..") {
+		return "", &provider.FieldError{
+			Field: field,
+			Problem: "must not have one of " + ambiguous + " or be . or ..; send it as ~ and its base64url " +
+				"without padding: " + ShortForm(id),
+		}
+	}
+	if !ok {
+		return id, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return "", &provider.FieldError{Field: field, Problem: "is not valid base64url without padding after ~"}
+	}
+	return string(b), nil
+}
+
+// ShortForm returns EscapeID for a problem's detail, unless the ID is too long for any instance.
+func ShortForm(id string) string {
+	if len(id) > provider.MaxInstanceIDBytes {
+		return "this id is too long"
+	}
+	return EscapeID(id)
+}
+
+// Number returns an event ID of a path. The segment and the field have the same name.
+func Number(r *http.Request, segment string) (int64, error) {
+	text := r.PathValue(segment)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text != strconv.FormatInt(n, 10) {
+		return 0, &provider.FieldError{Field: segment, Problem: "must be the number of a history event"}
+	}
+	return n, nil
+}

@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"context"
+	"time"
+)
+
+// Annotations is for operators: it adds notes to instances. It is optional (NoAnnotations), because no code depends on
+// notes.
+type Annotations interface {
+	// Annotate adds a note to an instance, which may have ended, and drops the oldest note above MaxNotes. ReadInstance
+	// returns the notes until the instance is deleted. It starts no turn and changes no history. It returns ErrNotFound
+	// if the instance does not exist or is being deleted.
+	Annotate(ctx context.Context, instanceID string, n Note) error
+}
+
+// Note is a text that an operator added to an instance.
+type Note struct {
+	// Text has at most MaxNoteBytes bytes.
+	Text string `json:"text"`
+	// By is the caller, usually an IAM identity. It is empty if unknown.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at"`
+}
+
+// Limits of notes.
+const (
+	MaxNotes     = 20   // the newest notes of an instance
+	MaxNoteBytes = 1024 // of the text
+)
+
+// AddNote returns notes with another note, without the oldest above MaxNotes. It does not modify notes.
+func AddNote(notes []Note, n Note) []Note {
+	all := append(append([]Note(nil), notes...), n)
+	return all[max(0, len(all)-MaxNotes):]
+}
+
+// NoAnnotations is embedded by a Provider without Annotations.
+type NoAnnotations struct{}
+
+// Annotate returns an UnsupportedError.
+func (NoAnnotations) Annotate(context.Context, string, Note) error {
+	return UnsupportedError{CapabilityAnnotations}
+}
