@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // facts is what is stored about the activities of an execution apart from its history, by activity ID.
@@ -433,7 +434,7 @@ func (p *Provider) sendAttempts(q *provider.RetryRequest, sends []attempt) (refu
 			})
 		default:
 			w.Attempt, w.NotBefore, w.PossibleDuplicate = a.Attempt, &a.At, true
-			never := p.sendOutputs(provider.Outputs{WorkItems: []provider.WorkItem{w}})
+			never := p.sendOutputs(outputs.Set{WorkItems: []provider.WorkItem{w}})
 			for i := range never {
 				if w.WaitForCancellation { // an earlier attempt has run
 					never[i].Ended = cmp.Or(a.Ended, history.OutcomeReturned)

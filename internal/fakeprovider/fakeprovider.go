@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // Provider is a hub in memory. It is safe for concurrent use.
@@ -18,7 +19,7 @@ type Provider struct {
 	provider.NoRetentions
 
 	now    func() time.Time
-	tokens *provider.TokenSigner
+	tokens *worktoken.Signer
 
 	mu         sync.Mutex
 	queues     map[string]*queue
@@ -62,7 +63,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 // NewHub returns an empty hub to which no build has reported. visibility is the visibility timeout of its queues.
 func NewHub(now func() time.Time, visibility time.Duration) *Provider {
 	p := &Provider{
-		now: now, tokens: provider.NewTokens(hubName, provider.NewTokenKey("1", []byte("secret of the fake provider"))),
+		now: now, tokens: worktoken.NewSigner(hubName, worktoken.NewKey("1", []byte("secret of the fake provider"))),
 		queues: map[string]*queue{}, identities: map[string]*identity{}, executions: map[string]*execution{},
 		facts: map[string]*facts{}, marks: map[string]*crashMark{}, updates: map[string]provider.UpdateResult{},
 		schedules: map[string]time.Time{},

@@ -14,6 +14,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // ReadInstance implements provider.Instances.
@@ -59,7 +61,7 @@ func (p *Provider) ReadHistory(
 			if e.ID <= after {
 				continue
 			}
-			err := provider.ResolveReferences(ctx, p, instanceID, &e)
+			err := documents.Resolve(ctx, p, instanceID, &e)
 			if !yield(e, err) || err != nil {
 				return
 			}
@@ -239,7 +241,7 @@ func (p *Provider) endForDeletion(ctx context.Context, in *instance) {
 
 // sendLast sends the outputs of the last n segments of an execution that has ended again.
 func (p *Provider) sendLast(in *instance, x *execution, n int) {
-	origin := provider.Origin{
+	origin := outputs.Origin{
 		InstanceID: in.InstanceID, ExecutionID: x.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true,
 	}
 	const messageLife = 14 * 24 * time.Hour
@@ -251,7 +253,7 @@ func (p *Provider) sendLast(in *instance, x *execution, n int) {
 				e.Kind == history.UpdateSent
 			old[e.ID] = outlives && p.now().Sub(e.Time) >= messageLife
 		}
-		p.sendOutputs(provider.OutputsOf(origin, s, func(id int64) bool { return old[id] }))
+		p.sendOutputs(outputs.Of(origin, s, func(id int64) bool { return old[id] }))
 	}
 }
 

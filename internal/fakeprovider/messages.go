@@ -9,6 +9,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // interruptionTime is the time for which ReadInterruption returns a request.
@@ -81,7 +83,7 @@ func (p *Provider) DecodeOrchestrationItems(
 ) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
-		m, err := provider.DecodeMessage(r.Body)
+		m, err := wire.DecodeMessage(r.Body)
 		if err == nil && r.Group != m.InstanceID {
 			err = fmt.Errorf("fake: inbox message: %w", &provider.FieldError{
 				Field: "instanceId", Problem: fmt.Sprintf("%q is not the message group %q", m.InstanceID, r.Group),
@@ -132,7 +134,7 @@ func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) er
 }
 
 func (p *Provider) sendChildOutcome(m *provider.InboxMessage, f *history.Failure) {
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = f
 	p.sendMessages(answer)
 }
@@ -170,11 +172,11 @@ func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provide
 	for _, m := range ms {
 		id.reject(m.Parent)
 	}
-	why := provider.NotFoundFailure
+	why := outputs.NotFoundFailure
 	if over != "" {
-		why = provider.EndedFailure
+		why = outputs.EndedFailure
 	}
-	p.sendMessages(provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
+	p.sendMessages(outputs.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 	return nil
 }
 

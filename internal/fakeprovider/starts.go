@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // StartOrchestration implements provider.Instances.
@@ -148,7 +149,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	}
 	o := p.orchestration(there.current(), provider.Strong)
 	if o.Head.Segment == 0 && o.Previous == "" { // otherwise the outputs of the start were sent before its first turn
-		p.sendOutputs(provider.OutputsOf(o.Origin(), o.Segments[0], nil))
+		p.sendOutputs(outputs.Of(outputs.HistoryOrigin(o), o.Segments[0], nil))
 	}
 	return o, nil
 }

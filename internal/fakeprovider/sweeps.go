@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // DecodeTimers implements provider.Timers.
@@ -15,7 +16,7 @@ func (p *Provider) DecodeTimers(
 	records []provider.Record,
 ) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
-		t, err := provider.DecodeTimer(r.Body)
+		t, err := wire.DecodeTimer(r.Body)
 		if err == nil {
 			err = checkHub(&t.Hub)
 		}

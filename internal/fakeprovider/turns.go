@@ -14,6 +14,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 const (
@@ -29,7 +31,7 @@ func (p *Provider) orchestration(x *execution, c provider.Consistency) *provider
 		InstanceID: x.instanceID, Previous: x.previous, Verified: c == provider.Strong,
 		Segments: slices.Clone(x.segments),
 	}
-	budget := provider.DataBudget{ExecutionID: x.ExecutionID}
+	budget := documents.Budget{ExecutionID: x.ExecutionID}
 	for i := range o.Segments {
 		o.Segments[i].Events = copyEvents(o.Segments[i].Events)
 		budget.Add(&o.Segments[i])
@@ -152,8 +154,8 @@ func (p *Provider) commit(t *provider.Turn) ([]provider.OutputFailure, error) {
 		in.Status, in.Diagnosis, in.BlockedBy, in.Paused = provider.StatusRunning, nil, "", nil
 	}
 
-	refused := p.sendOutputs(provider.OutputsOf(t.Origin(), s, t.Unsent()))
-	p.sendEnds(t.Origin(), s.Sequence, t.ObsoleteTimers())
+	refused := p.sendOutputs(outputs.Of(outputs.TurnOrigin(t), s, outputs.Unsent(t)))
+	p.sendEnds(outputs.TurnOrigin(t), s.Sequence, t.ObsoleteTimers())
 	required := after.Status().Terminal() || after.Blocked.Active
 	changed := after.StatusChanged(&before) || t.StatusWrite == provider.StatusWriteAlways
 	if t.Next == nil && changed && (required || t.StatusWrite != provider.StatusWriteDeferred) {
@@ -216,7 +218,7 @@ func (in *instance) show(s *history.Summary, now time.Time) {
 }
 
 // sendOutputs sends the outputs of a segment, and returns those that can never be sent.
-func (p *Provider) sendOutputs(out provider.Outputs) (refused []provider.OutputFailure) {
+func (p *Provider) sendOutputs(out outputs.Set) (refused []provider.OutputFailure) {
 	for i := range out.WorkItems {
 		w := &out.WorkItems[i]
 		if errorType, problem := p.sendWorkItem(w); errorType != "" {
@@ -312,7 +314,7 @@ func (p *Provider) sendTimer(t *provider.Timer) {
 
 // sendEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for their
 // next attempt: no code runs then. A pending attempt gets a timer for the end of its grace period.
-func (p *Provider) sendEnds(x provider.Origin, sequence int64, cancelled []history.OpenItem) {
+func (p *Provider) sendEnds(x outputs.Origin, sequence int64, cancelled []history.OpenItem) {
 	var ends []provider.ActivityOutcome
 	for i := range cancelled {
 		o := &cancelled[i]
@@ -364,7 +366,7 @@ func (p *Provider) RedispatchOrchestration(
 		first := firstSince(x, from)
 		refused = append(refused, p.sendUnsettled(x, first)...)
 		if x == o {
-			p.sendEnds(o.Origin(), o.Head.Segment, obsoleteTimers(o, first))
+			p.sendEnds(outputs.HistoryOrigin(o), o.Head.Segment, obsoleteTimers(o, first))
 		}
 		previous := p.executions[x.Previous]
 		if previous == nil || previous.erased || found && !x.Segments[0].Watermark.Covers(from) {
@@ -440,7 +442,7 @@ func (p *Provider) sendUnsettled(o *provider.Orchestration, first int) (refused 
 		}
 	}
 	for _, s := range o.Segments[first:] {
-		out := provider.OutputsOf(o.Origin(), s, func(id int64) bool { return settled[id] })
+		out := outputs.Of(outputs.HistoryOrigin(o), s, func(id int64) bool { return settled[id] })
 		for i := range out.WorkItems {
 			out.WorkItems[i].PossibleDuplicate = true
 		}

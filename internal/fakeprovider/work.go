@@ -9,6 +9,8 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // DecodeWorkItems implements provider.WorkItems.
@@ -16,7 +18,7 @@ func (p *Provider) DecodeWorkItems(
 	ctx context.Context, records []provider.Record,
 ) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	for _, r := range records {
-		w, err := provider.DecodeWorkItem(r.Body)
+		w, err := wire.DecodeWorkItem(r.Body)
 		if err == nil {
 			err = checkHub(&w.Hub)
 		}
@@ -114,7 +116,7 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 		return err
 	}
 	defer p.mu.Unlock()
-	refused := p.sendOutputs(provider.Outputs{WorkItems: append([]provider.WorkItem(nil), items...)})
+	refused := p.sendOutputs(outputs.Set{WorkItems: append([]provider.WorkItem(nil), items...)})
 	if len(refused) > 0 {
 		return fmt.Errorf("fake: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
 	}
@@ -171,7 +173,7 @@ func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provi
 }
 
 // CompletionTokens implements provider.Completions.
-func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
+func (p *Provider) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -213,8 +215,8 @@ func (p *Provider) ReadWorkItem(
 // workItem returns the work item of an activity's first attempt.
 func (p *Provider) workItem(instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
 	if x := p.executions[executionID]; x != nil && !x.erased && 0 <= segment && segment < int64(len(x.segments)) {
-		origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
-		out := provider.OutputsOf(origin, x.segments[segment], nil)
+		origin := outputs.Origin{InstanceID: instanceID, ExecutionID: executionID}
+		out := outputs.Of(origin, x.segments[segment], nil)
 		for i := range out.WorkItems {
 			if out.WorkItems[i].ActivityID == activityID {
 				return out.WorkItems[i], nil

@@ -1,4 +1,4 @@
-package provider_test
+package wire_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // What travels most is read in its plain form, without encoding/json. It is what encoding/json reads, whatever the
@@ -38,16 +39,16 @@ func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
 		strings.Repeat("[", 1200),
 	}
 	for _, body := range bodies {
-		same(t, body, provider.DecodeWorkItem)
-		same(t, body, provider.DecodeMessage)
+		same(t, body, wire.DecodeWorkItem)
+		same(t, body, wire.DecodeMessage)
 	}
 	for _, body := range plainBodies() {
 		for at := range body {
 			for _, piece := range pieces {
 				for cut := range min(3, len(body)-at) {
 					changed := body[:at] + piece + body[at+cut:]
-					same(t, changed, provider.DecodeWorkItem)
-					same(t, changed, provider.DecodeMessage)
+					same(t, changed, wire.DecodeWorkItem)
+					same(t, changed, wire.DecodeMessage)
 				}
 			}
 		}
@@ -109,9 +110,9 @@ func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
 		var err error
 		allocations := testing.AllocsPerRun(100, func() {
 			if strings.Contains(body, `"queue"`) {
-				_, err = provider.DecodeWorkItem(body)
+				_, err = wire.DecodeWorkItem(body)
 			} else {
-				_, err = provider.DecodeMessage(body)
+				_, err = wire.DecodeMessage(body)
 			}
 		})
 		if err != nil || allocations > 10 { // encoding/json takes 16, and the race detector adds one
@@ -129,7 +130,7 @@ func TestTextsDoNotKeepALargeBody(t *testing.T) {
 			Queue: "default", Attempt: 1,
 			Input: history.Payload(`"` + strings.Repeat("x", size) + `"`),
 		})
-		w, err := provider.DecodeWorkItem(body)
+		w, err := wire.DecodeWorkItem(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func BenchmarkDecodeWorkItem(b *testing.B) {
 	body := plainBodies()[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := provider.DecodeWorkItem(body); err != nil {
+		if _, err := wire.DecodeWorkItem(body); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package provider_test
+package worktoken_test
 
 import (
 	"encoding/base64"
@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // No bit of a token that completes may be changed, and nobody makes one from what is in messages.
 func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 	t.Parallel()
-	tokens := provider.NewTokens("orders", key("1", "a"))
+	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	w := signed()
 	w.InstanceID = strings.Repeat("ü", provider.MaxInstanceIDBytes/2)
 	good := tokens.SignCompletion(&w)
@@ -41,9 +42,9 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 		"that of the work item":            ofWork,
 		"that of the work item, as one":    "c1" + ofWork[2:],
 		"another key":                      "c1.2." + text,
-		"a key that is not there":          provider.NewTokens("orders", key("2", "a")).SignCompletion(&w),
-		"another secret":                   provider.NewTokens("orders", key("1", "b")).SignCompletion(&w),
-		"another hub with the same secret": provider.NewTokens("order", key("1", "a")).SignCompletion(&w),
+		"a key that is not there":          worktoken.NewSigner("orders", key("2", "a")).SignCompletion(&w),
+		"another secret":                   worktoken.NewSigner("orders", key("1", "b")).SignCompletion(&w),
+		"another hub with the same secret": worktoken.NewSigner("order", key("1", "a")).SignCompletion(&w),
 		"a line break":                     good[:20] + "\n" + good[20:],
 		"half of it":                       good[:len(good)/2],
 	} {

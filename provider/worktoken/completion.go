@@ -1,11 +1,12 @@
-package provider
+package worktoken
 
 import (
 	"crypto/hmac"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"strings"
+
+	"github.com/perdure/perdure/provider"
 )
 
 // A completion token is of another kind than the token of a work item, which every copy of the work item contains. It
@@ -17,23 +18,9 @@ const (
 	maxCompletionBytes = 4 << 10
 )
 
-// ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
-type ForeignTokenError struct {
-	// Hub is the hub in the token, which is not verified. Own is the hub that received the token.
-	Hub, Own string
-}
-
-// Error implements error.
-func (e *ForeignTokenError) Error() string {
-	return fmt.Sprintf("token belongs to hub %q, not to %q", Excerpt(e.Hub), e.Own)
-}
-
-// Unwrap returns ErrInvalidToken.
-func (e *ForeignTokenError) Unwrap() error { return ErrInvalidToken }
-
 // SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
 // attempt. Do not log it.
-func (t *TokenSigner) SignCompletion(w *WorkItem) string {
+func (t *Signer) SignCompletion(w *provider.WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
@@ -53,29 +40,29 @@ func (t *TokenSigner) SignCompletion(w *WorkItem) string {
 // VerifyCompletion decodes a completion token and returns a work item with the signed fields. It returns a
 // *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with
 // another key.
-func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
+func (t *Signer) VerifyCompletion(token string) (provider.WorkItem, error) {
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")
 	// line breaks, which the decoder would ignore
 	if len(token) > maxCompletionBytes || kind != completionToken || strings.ContainsAny(text, "\r\n") {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= macBytes {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
 	w, err := readCompletion(claims)
 	if err != nil {
-		return WorkItem{}, err
+		return provider.WorkItem{}, err
 	}
 	if w.Hub != t.hub {
-		return WorkItem{}, &ForeignTokenError{Hub: w.Hub, Own: t.hub}
+		return provider.WorkItem{}, &provider.ForeignTokenError{Hub: w.Hub, Own: t.hub}
 	}
 
 	key := t.keys[id]
 	if key == nil {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer key.macs.Put(m)
@@ -83,24 +70,24 @@ func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
 	signed := len(m.bytes)
 	m.bytes = m.sum(m.bytes)
 	if !hmac.Equal(mac, m.bytes[signed:signed+macBytes]) {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	return w, nil
 }
 
 // readCompletion decodes the claims of a completion token, signed or not.
-func readCompletion(b []byte) (w WorkItem, err error) {
+func readCompletion(b []byte) (w provider.WorkItem, err error) {
 	var hub, instanceID string
 	for _, into := range []*string{&hub, &instanceID} {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
-			return WorkItem{}, ErrInvalidToken
+			return provider.WorkItem{}, provider.ErrInvalidToken
 		}
 		*into = string(b[size : size+int(n)])
 		b = b[size+int(n):]
 	}
 	if w, err = readClaims(b); err != nil {
-		return WorkItem{}, err
+		return provider.WorkItem{}, err
 	}
 	w.Hub, w.InstanceID = hub, instanceID
 	return w, nil

@@ -1,4 +1,4 @@
-package provider_test
+package wire_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
+	"github.com/perdure/perdure/provider/wire"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // Golden files are messages as they lie in queues while one release is replaced by another. Existing ones are read for
@@ -79,8 +82,8 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		"account-17"
 	signed := limited
 	signed.Hub = "orders"
-	signed.Token = provider.NewTokens("orders",
-		provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
+	signed.Token = worktoken.NewSigner("orders",
+		worktoken.NewKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
 	awaited.WaitForCancellation, awaitedTimer.WaitForCancellation = true, true
@@ -178,7 +181,7 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	rejected.Result, rejected.Error = nil, &history.Failure{
 		Type: history.TypeUpdateRejected, Message: "it was rejected", Reason: history.RejectedLimit,
 	}
-	over.Result, over.Error = nil, provider.EndedFailure("@stock@tea")
+	over.Result, over.Error = nil, outputs.EndedFailure("@stock@tea")
 	event := update
 	event.Kind, event.Name = provider.MessageEventSent, "packed"
 	heard := answer
@@ -195,10 +198,10 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 func decode(name, body string) (any, error) {
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "workitem":
-		return provider.DecodeWorkItem(body)
+		return wire.DecodeWorkItem(body)
 	case "timer":
-		return provider.DecodeTimer(body)
+		return wire.DecodeTimer(body)
 	default:
-		return provider.DecodeMessage(body)
+		return wire.DecodeMessage(body)
 	}
 }

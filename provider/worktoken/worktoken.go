@@ -1,4 +1,6 @@
-package provider
+// Package worktoken signs and verifies the tokens of a hub's work items, and the tokens that complete activities
+// asynchronously.
+package worktoken
 
 import (
 	"crypto/hmac"
@@ -8,9 +10,11 @@ import (
 	"hash"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/provider"
 )
 
-// TokenSigner signs and verifies the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is
+// Signer signs and verifies the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is
 // the kind and the version of the text, key names the key that signed it, and text is the signed data and its
 // HMAC-SHA256, cut to 16 bytes, in base64url without padding.
 //
@@ -20,32 +24,32 @@ import (
 // queue checks it. A token that is presented with the receipt handle of another message of the same queue extends that
 // message's lock, and returns the cancel of the token's activity.
 //
-// A TokenSigner is safe for concurrent use.
-type TokenSigner struct {
+// A Signer is safe for concurrent use.
+type Signer struct {
 	hub  string
-	keys map[string]*TokenKey
-	last *TokenKey
+	keys map[string]*Key
+	last *Key
 }
 
-// NewTokens returns the signer of a hub. The last key signs, and all keys verify. There must be at least one key, and
+// NewSigner returns the signer of a hub. The last key signs, and all keys verify. There must be at least one key, and
 // their names must be unique.
-func NewTokens(hub string, keys ...*TokenKey) *TokenSigner {
-	t := &TokenSigner{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
+func NewSigner(hub string, keys ...*Key) *Signer {
+	t := &Signer{hub: hub, keys: map[string]*Key{}, last: keys[len(keys)-1]}
 	for _, k := range keys {
 		t.keys[k.id] = k
 	}
 	return t
 }
 
-// TokenKey is a signing key.
-type TokenKey struct {
+// Key is a signing key.
+type Key struct {
 	id   string
 	macs sync.Pool
 }
 
-// NewTokenKey returns a key with a secret. Its name is part of each token and must not contain a dot.
-func NewTokenKey(id string, secret []byte) *TokenKey {
-	k := &TokenKey{id: id}
+// NewKey returns a key with a secret. Its name is part of each token and must not contain a dot.
+func NewKey(id string, secret []byte) *Key {
+	k := &Key{id: id}
 	k.macs.New = func() any { return &tokenMAC{hash: hmac.New(sha256.New, secret)} }
 	return k
 }
@@ -63,7 +67,7 @@ const (
 )
 
 // Sign returns the token of a work item.
-func (t *TokenSigner) Sign(w *WorkItem) string {
+func (t *Signer) Sign(w *provider.WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
@@ -97,9 +101,9 @@ func appendText(b []byte, s string) []byte {
 
 // Verify verifies a token and returns a work item with the signed fields. It returns ErrInvalidToken if the token is
 // malformed, belongs to another hub, or was signed with another key.
-func (t *TokenSigner) Verify(token string) (WorkItem, error) {
+func (t *Signer) Verify(token string) (provider.WorkItem, error) {
 	if len(token) > maxTokenBytes {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")
@@ -107,12 +111,12 @@ func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	key := t.keys[id]
 	// line breaks, which the decoder would ignore
 	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= macBytes {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 
 	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
@@ -123,7 +127,7 @@ func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	signed := append(appendText(append(m.bytes[:0], workItemToken...), t.hub), claims...)
 	m.bytes = m.sum(signed)
 	if !hmac.Equal(mac, m.bytes[len(signed):len(signed)+macBytes]) {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 
 	return readClaims(claims)
@@ -131,12 +135,12 @@ func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 
 // readClaims decodes the signed data. This code has written the signed data, so unreadable data means that another
 // party knows the key.
-func readClaims(b []byte) (w WorkItem, err error) {
-	w.V = WireVersion
+func readClaims(b []byte) (w provider.WorkItem, err error) {
+	w.V = provider.WireVersion
 	for _, into := range []*string{&w.Queue, &w.ExecutionID} {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
-			return WorkItem{}, ErrInvalidToken
+			return provider.WorkItem{}, provider.ErrInvalidToken
 		}
 		*into = string(b[size : size+int(n)])
 		b = b[size+int(n):]
@@ -146,13 +150,13 @@ func readClaims(b []byte) (w WorkItem, err error) {
 	for i := range numbers {
 		v, size := binary.Uvarint(b)
 		if size <= 0 {
-			return WorkItem{}, ErrInvalidToken
+			return provider.WorkItem{}, provider.ErrInvalidToken
 		}
 		numbers[i] = v
 		b = b[size:]
 	}
 	if len(b) > 0 {
-		return WorkItem{}, ErrInvalidToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 
 	w.Segment = int64(numbers[0])
