@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// Golden files are messages as they lie in queues while one release is replaced by another. Existing ones are read for
-// ever, and new ones are only added.
-func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
+// Golden files are messages that another release may have sent during a deployment. Add files, but never change or
+// delete one.
+func TestDecode_goldenFiles_readAndWriteTheSame(t *testing.T) {
 	t.Parallel()
 	closeBy := time.Date(2026, 1, 2, 13, 0, 0, 500_000_000, time.UTC)
 	due, notBefore := closeBy.Add(time.Second), closeBy.Add(-50*time.Minute-500*time.Millisecond)
@@ -149,16 +149,16 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 			}
 			body := strings.TrimSpace(string(golden))
 			if written, err := json.Marshal(want); err != nil || string(written) != body {
-				t.Errorf("written now\n%s, golden\n%s, %v", written, body, err)
+				t.Errorf("encoded\n%s, golden\n%s, %v", written, body, err)
 			}
 			if read, err := decode(name, body); err != nil || !reflect.DeepEqual(read, want) {
-				t.Errorf("read as\n%+v, want\n%+v, %v", read, want, err)
+				t.Errorf("decoded\n%+v, want\n%+v, %v", read, want, err)
 			}
 		})
 	}
 }
 
-// betweenInstances are the messages of events and updates that one instance sends to another, and of their answers.
+// betweenInstances returns events and updates that one instance sends to another, and the responses.
 func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	sender := &history.Parent{InstanceID: "order-7", ExecutionID: "01JEXECUTION", EventID: 5}
 	update := provider.Message{
@@ -194,7 +194,7 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	}
 }
 
-// decode reads the content of a golden file.
+// decode decodes the content of a golden file.
 func decode(name, body string) (any, error) {
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "workitem":

@@ -22,8 +22,8 @@ func signed() provider.WorkItem {
 	}
 }
 
-// Whatever is signed is read back unchanged by the hub that signed it, also with the keys used before.
-func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
+// A hub verifies its tokens with all of its keys, including earlier ones.
+func TestSigner_tokensOfAllKeys_areVerified(t *testing.T) {
 	t.Parallel()
 	old, next := key("1", "a"), key("2", "b")
 	before, now := worktoken.NewSigner("orders", old), worktoken.NewSigner("orders", old, next)
@@ -44,14 +44,14 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	w := signed()
 	latest := now.Sign(&w)
 	if !strings.HasPrefix(latest, "w1.2.") || !strings.HasPrefix(before.Sign(&w), "w1.1.") || len(latest) > 110 {
-		t.Errorf("%s: the last key signs", latest)
+		t.Errorf("%s was not signed with the last key", latest)
 	}
 	for name, reader := range map[string]*worktoken.Signer{
-		"a key that was not there":          before,
-		"the key is gone":                   worktoken.NewSigner("orders", old, key("3", "b")),
-		"another secret of that name":       worktoken.NewSigner("orders", old, key("2", "c")),
+		"an unknown key":                    before,
+		"a deleted key":                     worktoken.NewSigner("orders", old, key("3", "b")),
+		"another secret with the same name": worktoken.NewSigner("orders", old, key("2", "c")),
 		"another hub":                       worktoken.NewSigner("order", old, next),
-		"another hub, and its name is used": worktoken.NewSigner("orderspayments", old, next),
+		"another hub with a longer name":    worktoken.NewSigner("orderspayments", old, next),
 	} {
 		if got, err := reader.Verify(latest); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -59,8 +59,8 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	}
 }
 
-// Only what was signed is a token: no bit of it may be changed.
-func TestWhatIsNotSignedIsNoToken(t *testing.T) {
+// A token is invalid if any of its bits is changed.
+func TestSigner_changedTokens_areInvalid(t *testing.T) {
 	t.Parallel()
 	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	w := signed()
@@ -91,11 +91,11 @@ func TestWhatIsNotSignedIsNoToken(t *testing.T) {
 		}
 	}
 	if _, err := tokens.Verify(good); err != nil {
-		t.Errorf("the token itself: %v", err)
+		t.Errorf("unchanged token: %v", err)
 	}
 }
 
-func TestTokensAreSignedAndReadSideBySide(t *testing.T) {
+func TestSigner_concurrentUse_works(t *testing.T) {
 	t.Parallel()
 	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	var all sync.WaitGroup
