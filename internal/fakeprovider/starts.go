@@ -140,11 +140,11 @@ func (st *starts) CreateOrchestration(ctx context.Context, m *provider.InboxMess
 	for i := range first.Events[0].Inputs {
 		first.Events[0].Inputs[i].Time = now
 	}
-	there, err := st.create(&in, first, m.PossibleDuplicateSentAt)
+	created, err := st.create(&in, first, m.PossibleDuplicateSentAt)
 	if err != nil {
 		return nil, err
 	}
-	o := there.current().orchestration(provider.Strong)
+	o := created.current().orchestration(provider.Strong)
 	if o.Head.Segment == 0 && o.Previous == "" { // otherwise the outputs of the start were sent before its first turn
 		st.outbox.send(outputs.Of(outputs.HistoryOrigin(o), o.Segments[0], nil))
 	}

@@ -3,6 +3,8 @@
 package outputs
 
 import (
+	"time"
+
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -18,11 +20,6 @@ type Set struct {
 	UpdateResults []provider.UpdateResult
 }
 
-// Empty reports whether there are no outputs.
-func (o *Set) Empty() bool {
-	return o.Count() == 0
-}
-
 // Count returns the number of outputs.
 func (o *Set) Count() int {
 	return len(o.WorkItems) + len(o.Timers) + len(o.Messages) + len(o.UpdateResults)
@@ -30,7 +27,7 @@ func (o *Set) Count() int {
 
 // Add adds the outputs of more.
 func (o *Set) Add(more Set) {
-	if o.Empty() {
+	if o.Count() == 0 {
 		*o = more
 		return
 	}
@@ -116,31 +113,23 @@ func (o *Set) addAwaited(x Origin, sequence int64, e *history.Event) {
 	case history.ActivityScheduled:
 		w := provider.WorkItem{
 			V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence,
-			ActivityID: e.ID, Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input,
-			StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
+			ActivityID: e.ID, Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt,
+			Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
 			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitForCancellation: e.WaitsForCancellation(),
 			AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
 		}
 		if by, limited := e.ScheduleToCloseDeadline(); limited {
 			w.ScheduleToCloseDeadline = &by
-			o.Timers = append(o.Timers, provider.Timer{
-				V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence,
-				TimerID: e.ID, FireAt: by.Add(history.ScheduleToCloseGrace), Activity: true,
-				WaitForCancellation: e.WaitsForCancellation(),
-			})
+			t := timerOf(x, sequence, e.ID, by.Add(history.ScheduleToCloseGrace))
+			t.Activity, t.WaitForCancellation = true, e.WaitsForCancellation()
+			o.Timers = append(o.Timers, t)
 		}
 		o.WorkItems = append(o.WorkItems, w)
 	case history.TimerCreated:
-		o.Timers = append(o.Timers, provider.Timer{
-			V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence,
-			TimerID: e.ID, FireAt: *e.FireAt,
-		})
+		o.Timers = append(o.Timers, timerOf(x, sequence, e.ID, *e.FireAt))
 	case history.OrchestrationStarted:
 		if e.StartAt != nil { // this timer wakes the instance (R11)
-			o.Timers = append(o.Timers, provider.Timer{
-				V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, TimerID: e.ID,
-				FireAt: *e.StartAt,
-			})
+			o.Timers = append(o.Timers, timerOf(x, 0, e.ID, *e.StartAt))
 		}
 	case history.SubOrchestrationScheduled:
 		m := startOf(x, e)
@@ -148,6 +137,13 @@ func (o *Set) addAwaited(x Origin, sequence int64, e *history.Event) {
 		m.Detached = false
 		o.Messages = append(o.Messages, m)
 	default: // no other event sends anything
+	}
+}
+
+func timerOf(x Origin, sequence, id int64, at time.Time) provider.Timer {
+	return provider.Timer{
+		V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: id,
+		FireAt: at,
 	}
 }
 

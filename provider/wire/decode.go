@@ -27,25 +27,28 @@ const missing = "is missing"
 
 // DecodeMessage decodes an inbox message. It returns an error if a required field is missing, or if the version or the
 // kind is not supported.
-func DecodeMessage(body string) (provider.Message, error) {
+func DecodeMessage(body string) (m provider.Message, err error) {
 	m, plain := plainMessage(body)
-	var err error
 	if !plain {
 		m, err = decoded[provider.Message](body)
 	}
-	if err = cmp.Or(err, checkVersion(m.V)); err != nil {
-		return m, fmt.Errorf("provider: inbox message: %w", err)
+	if err = cmp.Or(err, checkVersion(m.V)); err == nil {
+		err = checkMessage(&m)
 	}
-	if field := missingField(&m); field != "" {
-		return m, fmt.Errorf("provider: inbox message: %w", &provider.FieldError{Field: field, Problem: missing})
-	}
-	if !isKnown(m.Kind) {
-		return m, fmt.Errorf("provider: inbox message: %w", &provider.UnknownKindError{Kind: m.Kind})
-	}
-	if err := checkLimits(&m); err != nil {
+	if err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
 	return m, nil
+}
+
+func checkMessage(m *provider.Message) error {
+	if field := missingField(m); field != "" {
+		return &provider.FieldError{Field: field, Problem: missing}
+	}
+	if !isKnown(m.Kind) {
+		return &provider.UnknownKindError{Kind: m.Kind}
+	}
+	return checkLimits(m)
 }
 
 // missingField returns the name of a missing required field, or an empty string.
@@ -68,26 +71,17 @@ func missingField(m *provider.Message) string {
 
 // DecodeWorkItem decodes a work item. It returns an error if a required field is missing or the version is not
 // supported.
-func DecodeWorkItem(body string) (provider.WorkItem, error) {
+func DecodeWorkItem(body string) (w provider.WorkItem, err error) {
 	w, plain := plainWorkItem(body)
-	var err error
 	if !plain {
 		w, err = decoded[provider.WorkItem](body)
 	}
-	if err = cmp.Or(err, checkVersion(w.V)); err != nil {
-		return w, fmt.Errorf("provider: work item: %w", err)
+	err = cmp.Or(err, checkVersion(w.V), checkIDs(w.InstanceID, w.ExecutionID, "activityId", w.ActivityID))
+	if err == nil && w.Name == "" {
+		err = &provider.FieldError{Field: fieldName, Problem: missing}
 	}
-	switch {
-	case w.InstanceID == "" || w.ExecutionID == "":
-		return w, fmt.Errorf("provider: work item: %w", &provider.FieldError{
-			Field: "instanceId, executionId", Problem: "are missing",
-		})
-	case w.ActivityID < 1:
-		return w, fmt.Errorf("provider: work item: %w", &provider.FieldError{
-			Field: "activityId", Problem: "must be at least 1",
-		})
-	case w.Name == "":
-		return w, fmt.Errorf("provider: work item: %w", &provider.FieldError{Field: fieldName, Problem: missing})
+	if err != nil {
+		return w, fmt.Errorf("provider: work item: %w", err)
 	}
 	return w, nil
 }
@@ -95,18 +89,22 @@ func DecodeWorkItem(body string) (provider.WorkItem, error) {
 // DecodeTimer decodes a timer. It returns an error if a required field is missing or the version is not supported.
 func DecodeTimer(body string) (provider.Timer, error) {
 	t, err := decoded[provider.Timer](body)
-	if err = cmp.Or(err, checkVersion(t.V)); err != nil {
+	err = cmp.Or(err, checkVersion(t.V), checkIDs(t.InstanceID, t.ExecutionID, "timerId", t.TimerID))
+	if err != nil {
 		return t, fmt.Errorf("provider: timer: %w", err)
 	}
-	switch {
-	case t.InstanceID == "" || t.ExecutionID == "":
-		return t, fmt.Errorf("provider: timer: %w", &provider.FieldError{
-			Field: "instanceId, executionId", Problem: "are missing",
-		})
-	case t.TimerID < 1:
-		return t, fmt.Errorf("provider: timer: %w", &provider.FieldError{Field: "timerId", Problem: "must be at least 1"})
-	}
 	return t, nil
+}
+
+// checkIDs checks the IDs of a work item or timer. field is the name of number.
+func checkIDs(instanceID, executionID, field string, number int64) error {
+	if instanceID == "" || executionID == "" {
+		return &provider.FieldError{Field: "instanceId, executionId", Problem: "are missing"}
+	}
+	if number < 1 {
+		return &provider.FieldError{Field: field, Problem: "must be at least 1"}
+	}
+	return nil
 }
 
 // decoded decodes a body in any form. Its result does not share memory with the body, and is not allocated if the plain

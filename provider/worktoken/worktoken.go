@@ -71,20 +71,16 @@ func (t *Signer) Sign(w *provider.WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
-	b := m.bytes[:0]
-	b = append(b, workItemToken...)
-	b = appendText(b, t.hub)
-	signed := len(b) // the hub is signed but omitted, because every verifier knows it
-	b = appendText(b, w.Queue)
-	b = appendText(b, w.ExecutionID)
-	b = binary.AppendUvarint(b, uint64(w.Segment))
-	b = binary.AppendUvarint(b, uint64(w.ActivityID))
-	b = binary.AppendUvarint(b, uint64(w.Attempt))
+	b := appendText(append(m.bytes[:0], workItemToken...), t.hub)
+	claims := len(b) // the hub is signed but omitted, because every verifier knows it
+	return t.encode(m, workItemToken, appendAttempt(b, w), claims)
+}
 
+// encode signs b with the last key, and returns a token with the part of b from claims on.
+func (t *Signer) encode(m *tokenMAC, kind string, b []byte, claims int) string {
 	m.bytes = m.sum(b)
-
-	m.text = append(append(append(append(m.text[:0], workItemToken...), '.'), t.last.id...), '.')
-	m.text = base64.RawURLEncoding.AppendEncode(m.text, m.bytes[signed:len(b)+macBytes])
+	m.text = append(append(append(append(m.text[:0], kind...), '.'), t.last.id...), '.')
+	m.text = base64.RawURLEncoding.AppendEncode(m.text, m.bytes[claims:len(b)+macBytes])
 	return string(m.text)
 }
 
@@ -95,72 +91,96 @@ func (m *tokenMAC) sum(b []byte) []byte {
 	return m.hash.Sum(b)
 }
 
+// appendAttempt appends the claims that both kinds of tokens contain.
+func appendAttempt(b []byte, w *provider.WorkItem) []byte {
+	b = appendText(appendText(b, w.Queue), w.ExecutionID)
+	b = binary.AppendUvarint(b, uint64(w.Segment))
+	b = binary.AppendUvarint(b, uint64(w.ActivityID))
+	return binary.AppendUvarint(b, uint64(w.Attempt))
+}
+
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // Verify verifies a token and returns a work item with the signed fields. It returns ErrInvalidToken if the token is
 // malformed, belongs to another hub, or was signed with another key.
-func (t *Signer) Verify(token string) (provider.WorkItem, error) {
-	if len(token) > maxTokenBytes {
+func (t *Signer) Verify(token string) (w provider.WorkItem, err error) {
+	p, ok := parse(token, workItemToken, maxTokenBytes)
+	if !ok || !t.hasSigned(&p) || !readAttempt(p.claims, &w) {
 		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
-	kind, rest, _ := strings.Cut(token, ".")
-	id, text, _ := strings.Cut(rest, ".")
+	return w, nil
+}
 
-	key := t.keys[id]
+// parsed is a token that is not verified.
+type parsed struct {
+	kind, key   string
+	claims, mac []byte
+}
+
+func parse(token, kind string, longest int) (p parsed, ok bool) {
+	got, rest, _ := strings.Cut(token, ".")
+	key, text, _ := strings.Cut(rest, ".")
 	// line breaks, which the decoder would ignore
-	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") {
-		return provider.WorkItem{}, provider.ErrInvalidToken
+	if len(token) > longest || got != kind || strings.ContainsAny(text, "\r\n") {
+		return p, false
 	}
-
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= macBytes {
-		return provider.WorkItem{}, provider.ErrInvalidToken
+		return p, false
 	}
+	n := len(b) - macBytes
+	return parsed{kind: kind, key: key, claims: b[:n], mac: b[n:]}, true
+}
 
-	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
-
+// hasSigned reports whether one of the hub's keys has signed a token.
+func (t *Signer) hasSigned(p *parsed) bool {
+	key := t.keys[p.key]
+	if key == nil {
+		return false
+	}
 	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer key.macs.Put(m)
 
-	signed := append(appendText(append(m.bytes[:0], workItemToken...), t.hub), claims...)
-	m.bytes = m.sum(signed)
-	if !hmac.Equal(mac, m.bytes[len(signed):len(signed)+macBytes]) {
-		return provider.WorkItem{}, provider.ErrInvalidToken
+	b := append(m.bytes[:0], p.kind...)
+	if p.kind == workItemToken {
+		b = appendText(b, t.hub)
 	}
-
-	return readClaims(claims)
+	b = append(b, p.claims...)
+	m.bytes = m.sum(b)
+	return hmac.Equal(p.mac, m.bytes[len(b):len(b)+macBytes])
 }
 
-// readClaims decodes the signed data. This code has written the signed data, so unreadable data means that another
-// party knows the key.
-func readClaims(b []byte) (w provider.WorkItem, err error) {
-	w.V = provider.WireVersion
-	for _, into := range []*string{&w.Queue, &w.ExecutionID} {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)-size) {
-			return provider.WorkItem{}, provider.ErrInvalidToken
-		}
-		*into = string(b[size : size+int(n)])
-		b = b[size+int(n):]
+// readAttempt decodes the claims of appendAttempt.
+func readAttempt(b []byte, w *provider.WorkItem) bool {
+	b, ok := readTexts(b, &w.Queue, &w.ExecutionID)
+	if !ok {
+		return false
 	}
-
 	var numbers [3]uint64
 	for i := range numbers {
 		v, size := binary.Uvarint(b)
 		if size <= 0 {
-			return provider.WorkItem{}, provider.ErrInvalidToken
+			return false
 		}
 		numbers[i] = v
 		b = b[size:]
 	}
-	if len(b) > 0 {
-		return provider.WorkItem{}, provider.ErrInvalidToken
-	}
-
-	w.Segment = int64(numbers[0])
-	w.ActivityID = int64(numbers[1])
+	w.V, w.Segment, w.ActivityID = provider.WireVersion, int64(numbers[0]), int64(numbers[1])
 	w.Attempt = int(numbers[2])
-	return w, nil
+	return len(b) == 0
+}
+
+// readTexts decodes texts, and returns the rest of b.
+func readTexts(b []byte, into ...*string) (rest []byte, ok bool) {
+	for _, text := range into {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, false
+		}
+		*text = string(b[size : size+int(n)])
+		b = b[size+int(n):]
+	}
+	return b, true
 }

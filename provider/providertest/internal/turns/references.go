@@ -186,7 +186,9 @@ func loadsBounded(f *kit.Fixture) {
 		e.Commit(events...)
 	}
 	held, referred := 0, 0
-	for _, ev := range provider.EventsOf(e.Read().Segments) {
+	events, err := e.Read().Events()
+	f.Must(err)
+	for _, ev := range events {
 		ev.EachExternalData(func(_ string, _ int, data *history.Payload) {
 			doc, inline := data.Document()
 			if inline {
