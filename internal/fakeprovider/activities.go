@@ -20,7 +20,7 @@ type activities struct {
 	byID      map[string]*facts // by execution ID
 }
 
-// facts is what is stored about the activities of an execution apart from its history, by activity ID.
+// facts are the records and retries of an execution's activities, by activity ID. They are stored apart from history.
 type facts struct {
 	records map[int64]*record
 	retries map[int64]provider.ActivityRetry

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// base is what all stores share: one lock, so that each call is atomic, and a clock.
+// base is the part that all stores share: one lock, so that each call is atomic, and a clock.
 type base struct {
 	mu  sync.Mutex
 	now func() time.Time
@@ -34,7 +34,7 @@ func (st *base) begin(ctx context.Context) error {
 // time returns the current time with the resolution in which it is stored.
 func (st *base) time() time.Time { return st.now().UTC().Truncate(time.Millisecond) }
 
-// sequence yields what read returns while the hub is locked.
+// sequence yields the items that read returns. read runs while the hub is locked.
 func sequence[T any](ctx context.Context, b *base, read func() []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := b.begin(ctx); err != nil {
@@ -52,7 +52,7 @@ func sequence[T any](ctx context.Context, b *base, read func() []T) iter.Seq2[T,
 	}
 }
 
-// search yields what find returns, if anything.
+// search yields the instances that find returns, if there are any. find runs while the hub is locked.
 func search(
 	ctx context.Context, b *base, find func() []provider.Instance,
 ) iter.Seq2[[]provider.Instance, error] {

@@ -53,7 +53,7 @@ func (st *deletions) DeleteInstance(ctx context.Context, instanceID string, forc
 	return nil
 }
 
-// endForDeletion ends a running execution, unless it has ended already, and sends what its last turns cause for others.
+// endForDeletion ends an execution, unless it has ended already, and sends the outputs of its last turns for others.
 func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 	x := in.current()
 	state := x.state(history.TrackOpen)
@@ -67,7 +67,7 @@ func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 		events[0].TraceParent = x.segments[0].Events[0].TraceParent
 		x.add(provider.Segment{Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events}, nil)
 	}
-	st.sendLast(in, x, 2) //nolint:mnd // the turn before may have died before it sent its outputs
+	st.sendLast(in, x, 2) // the turn before may have died before it sent its outputs
 	if previous := st.histories.byID[x.previous]; previous != nil && len(x.segments) <= 2 {
 		st.sendLast(in, previous, 1)
 	}

@@ -33,7 +33,7 @@ type execution struct {
 	erased               bool
 }
 
-// decision is what a turn has cancelled.
+// decision contains the cancel decisions of a turn.
 type decision struct {
 	segment int64
 	cancels provider.Cancels

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// instances stores the instances, and what outlives them, by instance ID.
+// instances stores the instances, and the facts that outlive them, by instance ID.
 type instances struct {
 	*base
 

@@ -83,7 +83,7 @@ func (st *sweeps) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Ins
 		if r.number++; isNew {
 			r.number = 0
 		}
-		r.build, r.next = latest, now.Add(min(firstRound<<min(r.number, 8), lastRound)) //nolint:mnd // beyond the last
+		r.build, r.next = latest, now.Add(min(firstRound<<min(r.number, 8), lastRound)) // beyond the last
 		for _, in := range blocked {
 			if in.BlockedBy != latest {
 				found = append(found, in.Instance)

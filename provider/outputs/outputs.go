@@ -69,7 +69,7 @@ func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
 			updates.add(e, e.Callers...)
 		case history.UpdateAwaited:
 			updates.addRepeated(s.Events[:i], e)
-		case history.InputsParked:
+		case history.InputsParked, history.OrchestrationContinuedAsNew:
 			events.addAll(nil, e.Inputs...)
 		case history.SubOrchestrationCancelRequested:
 			out.Messages = append(out.Messages, cancelOf(x, e))
@@ -80,8 +80,6 @@ func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
 			if x.Parent != nil {
 				out.Messages = append(out.Messages, outcomeFor(x, e))
 			}
-		case history.OrchestrationContinuedAsNew:
-			events.addAll(nil, e.Inputs...)
 		default: // no other event causes an output that outlives the execution
 		}
 	}
