@@ -67,11 +67,7 @@ func (x *execution) events() (all []history.Event) {
 
 // state returns the state of the execution.
 func (x *execution) state(keep history.Tracking) *history.State {
-	s := history.NewState(keep)
-	for i := range x.segments {
-		s.Apply(x.segments[i].Events...)
-	}
-	return s
+	return (&provider.Orchestration{Segments: x.segments}).State(keep)
 }
 
 // copyEvents returns a copy that shares only documents, which are never changed.

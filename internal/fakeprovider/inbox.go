@@ -84,8 +84,7 @@ func checkHub(name *string) error {
 func (st *inbox) DecodeOrchestrationItems(
 	records []provider.Record,
 ) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
-	byInstance := map[string]*provider.OrchestrationItem{}
-	for _, r := range records {
+	messages, unreadable := decodeRecords(records, func(r provider.Record) (provider.InboxMessage, error) {
 		m, err := wire.DecodeMessage(r.Body)
 		if err == nil && r.Group != m.InstanceID {
 			err = fmt.Errorf("fake: inbox message: %w", &provider.FieldError{
@@ -95,19 +94,18 @@ func (st *inbox) DecodeOrchestrationItems(
 		if err == nil {
 			err = checkHub(&m.Hub)
 		}
-		if err != nil {
-			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
-			continue
-		}
+		at := provider.Position{Inbox: hubName, Sequence: r.Sequence}
+		return provider.InboxMessage{Message: m, Position: at, Record: r}, err
+	})
+	byInstance := map[string]*provider.OrchestrationItem{}
+	for _, m := range messages {
 		it := byInstance[m.InstanceID]
 		if it == nil {
 			it = &provider.OrchestrationItem{InstanceID: m.InstanceID}
 			byInstance[m.InstanceID] = it
 			items = append(items, it)
 		}
-		it.Messages = append(it.Messages, provider.InboxMessage{
-			Message: m, Position: provider.Position{Inbox: hubName, Sequence: r.Sequence}, Record: r,
-		})
+		it.Messages = append(it.Messages, m)
 	}
 	return items, unreadable
 }

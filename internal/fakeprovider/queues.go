@@ -98,6 +98,20 @@ func (q *queue) remove(records []provider.Record) {
 	q.records = slices.DeleteFunc(q.records, func(r *stored) bool { return handles[r.ReceiptHandle] })
 }
 
+// decodeRecords decodes records, and returns those for which decode returns an error separately.
+func decodeRecords[T any](
+	records []provider.Record, decode func(provider.Record) (T, error),
+) (all []T, unreadable []provider.Unreadable) {
+	for _, r := range records {
+		if v, err := decode(r); err != nil {
+			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
+		} else {
+			all = append(all, v)
+		}
+	}
+	return all, unreadable
+}
+
 // queues are the queues of a hub (provider.Records).
 type queues struct {
 	*base

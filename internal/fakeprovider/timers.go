@@ -18,18 +18,13 @@ type timers struct {
 func (st *timers) DecodeTimers(
 	records []provider.Record,
 ) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
-	for _, r := range records {
+	return decodeRecords(records, func(r provider.Record) (provider.LockedTimer, error) {
 		t, err := wire.DecodeTimer(r.Body)
 		if err == nil {
 			err = checkHub(&t.Hub)
 		}
-		if err != nil {
-			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
-			continue
-		}
-		timers = append(timers, provider.LockedTimer{Timer: t, Record: r})
-	}
-	return timers, unreadable
+		return provider.LockedTimer{Timer: t, Record: r}, err
+	})
 }
 
 // HoldTimers implements provider.Timers.

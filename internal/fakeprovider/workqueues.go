@@ -27,17 +27,13 @@ type workQueues struct {
 func (st *workQueues) DecodeWorkItems(
 	ctx context.Context, records []provider.Record,
 ) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
-	for _, r := range records {
+	items, unreadable = decodeRecords(records, func(r provider.Record) (provider.LockedWorkItem, error) {
 		w, err := wire.DecodeWorkItem(r.Body)
 		if err == nil {
 			err = checkHub(&w.Hub)
 		}
-		if err != nil {
-			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
-			continue
-		}
-		items = append(items, provider.LockedWorkItem{WorkItem: w, Record: r})
-	}
+		return provider.LockedWorkItem{WorkItem: w, Record: r}, err
+	})
 	provider.AttachCancelReads(ctx, items, st.histories.ReadCancels)
 	return items, unreadable
 }
