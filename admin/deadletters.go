@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ type DeadLetter = provider.DeadLetter
 
 // ErrDeadLettersUnsupported means that the client's Backend does not give access to dead letters. See
 // provider.DeadLetters.
-var ErrDeadLettersUnsupported = errors.New("hub does not support dead letters")
+var ErrDeadLettersUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityDeadLetters}
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
 type DeadLetterQuery struct {

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // ErrReconcileUnsupported means that the client's Backend cannot be reconciled. See provider.Reconciler.
-var ErrReconcileUnsupported = errors.New("hub does not support reconcile")
+var ErrReconcileUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityReconcile}
 
 // ReconcileOptions holds the options of Reconcile.
 type ReconcileOptions struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // A reconciliation has sent some of an instance's work items, and then a redispatch writes the same progress record.
@@ -81,7 +82,7 @@ func (h *lost) counting() *counted {
 		}
 		var ids []int64
 		for _, e := range in.Entries {
-			w, err := provider.DecodeWorkItem(*e.MessageBody)
+			w, err := wire.DecodeWorkItem(*e.MessageBody)
 			if err != nil {
 				h.t.Error(err)
 			}

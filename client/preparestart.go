@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/client/internal/hub"
@@ -13,7 +12,7 @@ import (
 
 // ErrPrepareStartUnsupported means that the client's Backend cannot start instances in a transaction of the caller. See
 // provider.StartPreparer.
-var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a transaction")
+var ErrPrepareStartUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityPreparedStarts}
 
 // PrepareStart prepares a start that is part of your own DynamoDB transaction, so that your data is written and the
 // orchestration started, or neither:

@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // job configures a test activity: it runs for Takes, with or without observing its context. After the end of its
@@ -271,7 +272,7 @@ func (f *floor) sent() (all []provider.ActivityOutcome) {
 			continue
 		}
 		for i := range in.Entries {
-			m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+			m, err := wire.DecodeMessage(*in.Entries[i].MessageBody)
 			if err != nil {
 				f.t.Fatal(err)
 			}

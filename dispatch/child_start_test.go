@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // startMessage returns a start of "chain" as a parent sends it.
@@ -256,7 +257,7 @@ func TestChild_parentContinuedAsNew_outcomeIsDropped(t *testing.T) {
 		h.raise(in, "1", 1)
 		h.raise(in, "2", 2)
 		h.turn(0)
-		answer := provider.ChildOutcome("c", &history.Parent{
+		answer := outputs.ChildOutcome("c", &history.Parent{
 			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, EventID: 3,
 		})
 		answer.Result = encoded(t, 5)

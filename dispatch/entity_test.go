@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 var sumInstance = provider.Instance{InstanceID: perdure.EntityInstanceID("sum", "k")}
@@ -300,7 +301,7 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 			continue
 		}
 		for i := range in.Entries {
-			m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+			m, err := wire.DecodeMessage(*in.Entries[i].MessageBody)
 			if err == nil && m.Kind == provider.MessageUpdateAnswered && m.ExecutionID == executionID {
 				told = append(told, m)
 			}

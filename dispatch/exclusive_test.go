@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // hold is the input of an activity with an exclusive key.
@@ -271,7 +272,7 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 		var bad []string
 		for _, r := range records {
 			if slices.Contains(failed, r.ID) {
-				w, _ := provider.DecodeWorkItem(r.Body)
+				w, _ := wire.DecodeWorkItem(r.Body)
 				bad = append(bad, w.ExclusiveKey)
 			}
 		}
@@ -605,7 +606,7 @@ func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 		h.turn(0)
 		records := h.receive(h.fifoURL())
 		for i := range records {
-			if w, _ := provider.DecodeWorkItem(records[i].Body); w.ExclusiveKey == "b" {
+			if w, _ := wire.DecodeWorkItem(records[i].Body); w.ExclusiveKey == "b" {
 				records[i].ReceiveCount = 3
 				attempt := provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}
 				if _, err := h.Provider.PutCrashMarker(ctx, attempt); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/simhub"
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // tenants returns an orchestration that calls one activity per tenant. The fairness key is the tenant, and each
@@ -49,7 +49,7 @@ func (h *hub) groupsOfWork() map[string][]string {
 			continue
 		}
 		for _, e := range in.Entries {
-			w, err := provider.DecodeWorkItem(*e.MessageBody)
+			w, err := wire.DecodeWorkItem(*e.MessageBody)
 			if err != nil {
 				h.t.Fatal(err)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // question is the input of the activity "ask", which passes its completion token to the test.
@@ -241,7 +242,7 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 			Queue: "default",
 		}
 		work, err := a.Provider.VerifyCompletionToken(ctx,
-			provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
+			worktoken.NewSigner("elsewhere", worktoken.NewKey("1", make([]byte, 32))).SignCompletion(&w))
 		if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); !ok || foreign.Hub != "elsewhere" ||
 			work.ActivityID != 0 {
 			t.Errorf("got %+v, error %v, want ForeignTokenError", work, err)

@@ -62,7 +62,7 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 // instance is purged.
 func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 	t.Parallel()
-	const letters = 30 // of 180 KB each: more than provider.MaxResolvedBytes
+	const letters = 30 // of 180 KB each: more than documents.MaxResolvedBytes
 	text := func(n int) string { return fmt.Sprint(n, strings.Repeat("0123456789", 18<<10)) }
 	r := registry()
 	perdure.AddOrchestration(r, "collects", func(ctx *perdure.OrchestrationContext, execution int) (int, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // atOnce counts the concurrent attempts of activities that may outlive their context.
@@ -156,7 +157,7 @@ func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 		h.t.Fatal(err)
 	}
 	for i := range o.Segments {
-		for _, w := range provider.OutputsOf(o.Origin(), o.Segments[i], nil).WorkItems {
+		for _, w := range outputs.Of(outputs.HistoryOrigin(o), o.Segments[i], nil).WorkItems {
 			if w.ActivityID == activityID {
 				w.PossibleDuplicate = true
 				return w

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // auditor reads all histories after a simulation, including those of purged instances, and compares the results that
@@ -144,7 +145,7 @@ func (a *auditor) recordRedrive(c simaws.Call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range in.Entries {
-		m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+		m, err := wire.DecodeMessage(*in.Entries[i].MessageBody)
 		if err != nil || m.Redrive == nil {
 			continue
 		}

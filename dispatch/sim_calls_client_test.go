@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // seededHub is a deterministic hub for clients. It polls less and less often, and gives generated start IDs a fixed
@@ -226,7 +227,7 @@ func (x *callSimulation) hears(c simaws.Call) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, e := range in.Entries {
-		m, err := provider.DecodeMessage(*e.MessageBody)
+		m, err := wire.DecodeMessage(*e.MessageBody)
 		if err != nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdateAnswered ||
 			x.rng.Float64() >= x.copyRate {
 			continue

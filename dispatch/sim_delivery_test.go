@@ -10,9 +10,11 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/idset"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // deliveries observes each batch that is passed to a function, and checks its processing against the state at that
@@ -50,7 +52,7 @@ func (d *deliveries) see(c simaws.Call) {
 	for i := range batch {
 		n, _ := strconv.Atoi(batch[i].Attributes["ApproximateReceiveCount"])
 		d.checkDeliveryRate(&batch[i], n)
-		item, err := provider.DecodeWorkItem(*batch[i].Body)
+		item, err := wire.DecodeWorkItem(*batch[i].Body)
 		if err != nil || item.ActivityID == 0 {
 			continue
 		}
@@ -96,7 +98,7 @@ func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 	if err != nil {
 		return ""
 	}
-	var ids provider.IDSet
+	var ids idset.Set
 	for _, r := range settled.IDs {
 		ids = ids.Add(r)
 	}

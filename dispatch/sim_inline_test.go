@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
-	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // inlineWitness checks R20 for inline activities. None starts from a state that its invocation has not verified or
@@ -149,7 +149,7 @@ func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 		}
 	case *sqs.SendMessageBatchInput:
 		for n := range in.Entries {
-			if item, err := provider.DecodeWorkItem(*in.Entries[n].MessageBody); err == nil && item.ActivityID > 0 &&
+			if item, err := wire.DecodeWorkItem(*in.Entries[n].MessageBody); err == nil && item.ActivityID > 0 &&
 				!strings.Contains(*in.QueueUrl, "dead") {
 				i.sends([2]string{name, item.ExecutionID}, item.ActivityID)
 			}

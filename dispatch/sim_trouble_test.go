@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // troubleScenario is a failure of the whole hub for a time, not single faults as in TestSimulation.
@@ -394,7 +395,7 @@ func (p *troubledHub) see(c simaws.Call) {
 		if *in.QueueUrl != "sim://default" {
 			continue
 		}
-		if item, err := provider.DecodeWorkItem(*in.Entries[i].MessageBody); err == nil {
+		if item, err := wire.DecodeWorkItem(*in.Entries[i].MessageBody); err == nil {
 			p.sent[[2]int64{item.ActivityID, int64(item.Attempt)}]++
 		}
 	}

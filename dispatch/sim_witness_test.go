@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // witness observes every call of a simulated hub after it was made. It knows the real order of reads and writes, and
@@ -313,9 +314,9 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 	}
 	w.verdicts++
 	died, wanted := 0, w.limit
-	if item, err := provider.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
+	if item, err := wire.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
 		died, w.poison[item.Name] = w.deaths(item.ExecutionID, item.ActivityID), true
-	} else if m, err := provider.DecodeMessage(*e.MessageBody); err == nil {
+	} else if m, err := wire.DecodeMessage(*e.MessageBody); err == nil {
 		died = w.deathsOfTurns(m.InstanceID)
 		if w.blocked[m.InstanceID] {
 			wanted = deathsWhenBlocked

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // errAccess is an error that no retry resolves.
@@ -308,7 +309,7 @@ func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 		failed := h.Timekeeper.HandleRecords(ctx, records)
 		var stays []string
 		for _, r := range records {
-			if timer, err := provider.DecodeTimer(r.Body); err == nil && timer.ExecutionID == "x2" {
+			if timer, err := wire.DecodeTimer(r.Body); err == nil && timer.ExecutionID == "x2" {
 				stays = append(stays, r.ID)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // deed is the input of a saga: how it calls the activity "do", which it compensates with "undo".
@@ -511,7 +512,7 @@ func (s *sagas) failure() (message provider.Message) {
 			continue
 		}
 		for i := range send.Entries {
-			if m, err := provider.DecodeMessage(*send.Entries[i].MessageBody); err == nil &&
+			if m, err := wire.DecodeMessage(*send.Entries[i].MessageBody); err == nil &&
 				m.Kind == provider.MessageActivityAttempts {
 				message = m
 			}
@@ -657,7 +658,7 @@ func (s *sagas) toldSince(call int) (n int) {
 	for _, c := range s.made()[call:] {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Config().InboxURL {
 			for i := range in.Entries {
-				m, _ := provider.DecodeMessage(*in.Entries[i].MessageBody)
+				m, _ := wire.DecodeMessage(*in.Entries[i].MessageBody)
 				n += len(m.Outcomes)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // A second caller uses the ID of an early update. It receives the stored result, even after many executions and
@@ -117,7 +118,7 @@ func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 			defer mu.Unlock()
 			if batch, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
 				for _, e := range batch.Entries {
-					m, err := provider.DecodeMessage(*e.MessageBody)
+					m, err := wire.DecodeMessage(*e.MessageBody)
 					if err != nil || m.Kind != provider.MessageUpdateAnswered {
 						continue
 					}

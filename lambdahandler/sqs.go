@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/perdure/perdure/internal/querycall"
+	"github.com/perdure/perdure/internal/sqsrecord"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -58,7 +59,7 @@ func recordsOf(e events.SQSEvent) []provider.Record {
 	records := make([]provider.Record, len(e.Records))
 	for i := range e.Records {
 		m := &e.Records[i]
-		records[i] = provider.RecordOf(m.MessageId, m.ReceiptHandle, m.Body, m.Attributes)
+		records[i] = sqsrecord.Decode(m.MessageId, m.ReceiptHandle, m.Body, m.Attributes)
 	}
 	return records
 }

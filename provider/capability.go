@@ -21,10 +21,6 @@ const (
 	CapabilityDeadLetters Capability = "dead letters"
 	// CapabilityMonitoring is the capability to find queues without workers and to count instances (Monitoring).
 	CapabilityMonitoring Capability = "monitoring"
-	// CapabilityPayloadStore is the capability to store large payloads (PayloadStoreProvider).
-	CapabilityPayloadStore Capability = "large payloads"
-	// CapabilityPolling is the capability to receive records in processes outside Lambda (Poller).
-	CapabilityPolling Capability = "polling"
 	// CapabilityPreparedStarts is the capability to start instances in a caller's transaction (StartPreparer).
 	CapabilityPreparedStarts Capability = "starts in a transaction"
 	// CapabilityQueries is the capability to query instances (Querier).

@@ -66,7 +66,7 @@ func TestProvider_withoutACapability_returnsAnErrorThatNamesIt(t *testing.T) {
 		}
 	}
 	if err := p.ReportWorker(ctx, provider.WorkerReport{}); err != nil {
-		t.Errorf("a worker's report that nobody can read: error %v", err)
+		t.Errorf("worker report: error %v, want none", err)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 // Completions is for clients that complete activities asynchronously, and for workers that run activities without this
 // module. Both identify an activity by a token.
 type Completions interface {
-	// CompletionTokens returns the signer of completion tokens (TokenSigner.SignCompletion). A worker calls it before
-	// an activity starts, and signs the token when the activity requests it.
-	CompletionTokens(ctx context.Context) (*TokenSigner, error)
+	// CompletionTokens returns the signer of completion tokens. A worker calls it before an activity starts, and signs
+	// the token when the activity requests it.
+	CompletionTokens(ctx context.Context) (CompletionSigner, error)
 	// VerifyCompletionToken decodes a completion token and returns a work item with the signed fields, including
 	// InstanceID. It returns a *ForeignTokenError if the token belongs to another hub, and ErrInvalidToken if it is
 	// invalid.
@@ -30,4 +30,11 @@ type Completions interface {
 	// idempotent.
 	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int,
 		beatenAt time.Time) (ended bool, err error)
+}
+
+// CompletionSigner signs completion tokens. Package worktoken implements it. It is safe for concurrent use.
+type CompletionSigner interface {
+	// SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
+	// attempt. Do not log it.
+	SignCompletion(w *WorkItem) string
 }

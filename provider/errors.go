@@ -137,3 +137,17 @@ func (e *AlreadyExistsError) Holder() string {
 
 // Unwrap returns Reason.
 func (e *AlreadyExistsError) Unwrap() error { return e.Reason }
+
+// ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
+type ForeignTokenError struct {
+	// Hub is the hub in the token, which is not verified. Own is the hub that received the token.
+	Hub, Own string
+}
+
+// Error implements error.
+func (e *ForeignTokenError) Error() string {
+	return fmt.Sprintf("token belongs to hub %q, not to %q", Excerpt(e.Hub), e.Own)
+}
+
+// Unwrap returns ErrInvalidToken.
+func (e *ForeignTokenError) Unwrap() error { return ErrInvalidToken }

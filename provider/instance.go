@@ -30,8 +30,8 @@ type Instances interface {
 	ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error)
 	// ReadHistory yields the events of an execution with IDs above after, in order. It holds the events of only a few
 	// turns in memory. It returns ErrNotFound if the instance has no such execution, and ErrCorrupt at the first event
-	// that cannot be read. It replaces references to documents by the documents, up to MaxResolvedBytes bytes per
-	// event. References beyond this limit, and references to erased documents, stay.
+	// that cannot be read. It replaces references to documents by the documents, up to documents.MaxResolvedBytes bytes
+	// per event. References beyond this limit, and references to erased documents, stay.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions yields the executions of an instance, the current one first. It returns ErrNotFound if the
 	// instance does not exist.

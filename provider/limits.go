@@ -13,22 +13,13 @@ import (
 
 // The limits of IDs, names, tags and messages, in bytes unless noted.
 const (
-	MaxInstanceIDBytes  = 1024
-	MaxEventNameBytes   = 256
-	MaxEventIDBytes     = 256
-	MaxTags             = 16 // a number
-	MaxTagKeyBytes      = 64
-	MaxTagValueBytes    = 256
-	maxStartIDBytes     = 1024
-	maxExecutionIDBytes = 256
-	maxReasonBytes      = 256
-	// maxNameBytes is the maximum size of the name and the version of an orchestration that code starts. Code may use
-	// any name that fits an item of the store.
-	maxNameBytes = 16 << 10
+	MaxInstanceIDBytes = 1024
+	MaxEventNameBytes  = 256
+	MaxEventIDBytes    = 256
+	MaxTags            = 16 // a number
+	MaxTagKeyBytes     = 64
+	MaxTagValueBytes   = 256
 )
-
-// fieldName is the name of a field in several errors.
-const fieldName = "name"
 
 // maxExcerptBytes is the maximum number of bytes of an unrecognized text in an error.
 const maxExcerptBytes = 64
@@ -84,33 +75,4 @@ func textProblem(s string, shortest, longest int) string {
 // LengthProblem returns the Problem of a FieldError for a text of invalid length.
 func LengthProblem(s string, shortest, longest int) string {
 	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
-}
-
-// check checks the limits of a message that clients and code must observe.
-func (m *Message) check() error {
-	if err := CheckText("instanceId", m.InstanceID, 1, MaxInstanceIDBytes); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		field, text string
-		longest     int
-	}{
-		{"executionId", m.ExecutionID, maxExecutionIDBytes},
-		{"startId", m.StartID, maxStartIDBytes},
-		{"eventId", m.EventID, MaxEventIDBytes},
-		{"reason", m.Reason, maxReasonBytes},
-		{"version", m.Version, maxNameBytes},
-		{fieldName, m.Name, maxNameBytes},
-	} {
-		if len(f.text) > f.longest {
-			return &FieldError{Field: f.field, Problem: LengthProblem(f.text, 0, f.longest)}
-		}
-	}
-	if !m.Kind.carriesEvent() {
-		return CheckTags(m.Tags)
-	}
-	if err := CheckText(fieldName, m.Name, 1, MaxEventNameBytes); err != nil {
-		return err
-	}
-	return CheckText("eventId", m.EventID, 0, MaxEventIDBytes)
 }

@@ -1,9 +1,6 @@
 package provider
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -274,8 +271,8 @@ type WorkItem struct {
 	WaitForCancellation bool `json:"waitCancel,omitempty"`
 	// AtMostOnce marks an activity whose attempts start at most once.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
-	// Token authorizes a holder of the work item to renew its lock (TokenSigner). The provider signs it with each send.
-	// Work items of earlier releases have none.
+	// Token authorizes a holder of the work item to renew its lock (worktoken.Signer). The provider signs it with each
+	// send. Work items of earlier releases have none.
 	Token string `json:"token,omitempty"`
 }
 
@@ -320,124 +317,27 @@ func (m *Message) Interrupts() bool {
 	}
 }
 
-// missing is the Problem of a missing field.
-const missing = "is missing"
+// IsSent reports whether the message is an external event or an update of another instance. The sender always receives
+// a response.
+func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
 
-// DecodeMessage decodes an inbox message. It returns an error if a required field is missing, or if the version or the
-// kind is not supported.
-func DecodeMessage(body string) (Message, error) {
-	m, plain := plainMessage(body)
-	var err error
-	if !plain {
-		m, err = decoded[Message](body)
-	}
-	if err = cmp.Or(err, checkVersion(m.V)); err != nil {
-		return m, fmt.Errorf("provider: inbox message: %w", err)
-	}
-	if field := m.missingField(); field != "" {
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: field, Problem: missing})
-	}
-	if !m.Kind.known() {
-		return m, fmt.Errorf("provider: inbox message: %w", &UnknownKindError{Kind: m.Kind})
-	}
-	if err := m.check(); err != nil {
-		return m, fmt.Errorf("provider: inbox message: %w", err)
-	}
-	return m, nil
-}
-
-// missingField returns the name of a missing required field, or an empty string.
-func (m *Message) missingField() string {
-	switch {
-	case m.InstanceID == "":
-		return "instanceId"
-	case (m.Kind.carriesEvent() || m.Kind == MessageStart) && m.Name == "":
-		return fieldName
-	case m.Kind == MessageStart && m.StartID == "":
-		return "startId"
-	case (m.Kind == MessageUpdate || m.Kind == MessageUpdateSent) && m.EventID == "":
-		return "eventId"
-	case m.IsSent() && m.Parent == nil:
-		return "parent"
-	default:
-		return ""
+// Inputs returns the events that history records for an update of another orchestration.
+func (m *Message) Inputs(data history.Payload) []history.Event {
+	return []history.Event{
+		{Kind: history.UpdateAwaited, Name: m.Name, EventID: m.EventID, Parent: m.Parent},
+		{Kind: history.UpdateAccepted, Name: m.Name, EventID: m.EventID, Data: data},
 	}
 }
 
-// DecodeWorkItem decodes a work item. It returns an error if a required field is missing or the version is not
-// supported.
-func DecodeWorkItem(body string) (WorkItem, error) {
-	w, plain := plainWorkItem(body)
-	var err error
-	if !plain {
-		w, err = decoded[WorkItem](body)
-	}
-	if err = cmp.Or(err, checkVersion(w.V)); err != nil {
-		return w, fmt.Errorf("provider: work item: %w", err)
-	}
-	switch {
-	case w.InstanceID == "" || w.ExecutionID == "":
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{
-			Field: "instanceId, executionId", Problem: "are missing",
-		})
-	case w.ActivityID < 1:
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "activityId", Problem: "must be at least 1"})
-	case w.Name == "":
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: fieldName, Problem: missing})
-	}
-	return w, nil
-}
+// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent
+// them. A range of event IDs suffices, because the messages of a sender arrive in order.
+type RejectedEvents map[string]history.Range
 
-// DecodeTimer decodes a timer. It returns an error if a required field is missing or the version is not supported.
-func DecodeTimer(body string) (Timer, error) {
-	t, err := decoded[Timer](body)
-	if err = cmp.Or(err, checkVersion(t.V)); err != nil {
-		return t, fmt.Errorf("provider: timer: %w", err)
-	}
-	switch {
-	case t.InstanceID == "" || t.ExecutionID == "":
-		return t, fmt.Errorf("provider: timer: %w", &FieldError{
-			Field: "instanceId, executionId", Problem: "are missing",
-		})
-	case t.TimerID < 1:
-		return t, fmt.Errorf("provider: timer: %w", &FieldError{Field: "timerId", Problem: "must be at least 1"})
-	}
-	return t, nil
-}
-
-// decoded decodes a body in any form. Its result does not share memory with the body, and is not allocated if the plain
-// form suffices.
-func decoded[T any](body string) (into T, err error) {
-	if err := json.Unmarshal([]byte(body), &into); err != nil {
-		return into, fmt.Errorf("decode JSON: %w", err)
-	}
-	return into, nil
-}
-
-// checkVersion checks the version of a body.
-func checkVersion(v int) error {
-	if v < 1 || v > WireVersion {
-		problem := fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)
-		return &FieldError{Field: "v", Problem: problem}
-	}
-	return nil
-}
-
-func (k MessageKind) known() bool {
-	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired,
-		MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
-		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
-		MessageUpdateSent, MessageUpdateAnswered,
-		MessageExecutionSuspended, MessageExecutionResumed, MessageUpdate:
-		return true
-	default:
+// Has reports whether the event in a message was rejected, so that its sender considers it undelivered.
+func (r RejectedEvents) Has(m *Message) bool {
+	if !m.IsSent() {
 		return false
 	}
-}
-
-// carriesEvent reports whether messages of the kind contain an external event or an update: a name, an ID and a
-// document.
-func (k MessageKind) carriesEvent() bool {
-	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate || k == MessageUpdateSent
+	refused, ok := r[m.Parent.ExecutionID]
+	return ok && refused.First <= m.Parent.EventID && m.Parent.EventID <= refused.Last
 }

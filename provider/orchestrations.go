@@ -21,7 +21,7 @@ type Orchestrations interface {
 	// ReadOrchestration reads the execution that item's messages are for, or the execution that it continued as. It
 	// returns ErrNotFound if there is none, and ErrCorrupt if it cannot be read. An eventually consistent read can miss
 	// the latest segments, or all of them. The result contains a bounded amount of the large data of external events
-	// (DataBudget), and references to the rest.
+	// (documents.Budget), and references to the rest.
 	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
 	// ReadDocument reads the document that a payload refers to, from any execution of the instance. It returns
 	// ErrNotFound if the document was erased, and ErrCorrupt if it is missing or does not match the reference.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/perdure/perdure/history"
 )
 
 // PayloadStore is a payload store. Its reads and lists are strongly consistent. The data under a key never changes. All
@@ -84,40 +82,4 @@ func IsMessagePayloadKey(key string) bool { return strings.HasPrefix(key, Messag
 func MessagePayloadKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
 	return MessagePayloadPrefix + hex.EncodeToString(sum[:])
-}
-
-// EachMessagePayload calls f for the payloads of an event that are sent to another instance or returned as the result
-// of an update. Its arguments are the key in the sender's execution and the key of the copy. The copies are made before
-// the event is committed, so that the message does not depend on its sender.
-func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
-	send := func(own, sent history.Payload) {
-		if from := own.StorageKey(); from != "" {
-			f(from, sent.StorageKey())
-		}
-	}
-	switch {
-	case e.Kind == history.SubOrchestrationScheduled, e.Kind == history.DetachedOrchestrationScheduled:
-		send(e.Input, startOf(x, e).Input)
-	case e.Kind == history.ExternalEventSent:
-		send(e.Data, eventOf(x, e).Data)
-	case e.Kind == history.UpdateSent:
-		m := updateOf(x, e)
-		send(e.Data, m.Data)
-		send(e.Input, m.Input)
-	case e.Kind == history.UpdateCompleted:
-		send(e.Result, UpdateResultOf(x, e).Result)
-	case e.Kind == history.OrchestrationCompleted && x.Parent != nil:
-		send(e.Output, outcomeFor(x, e).Result)
-	}
-}
-
-// sentPayload returns a payload in the form in which it is sent. A payload in the payload store is replaced by a
-// reference to a copy for the message.
-func sentPayload(p history.Payload, kind MessageKind, id string) history.Payload {
-	if p.StorageKey() == "" {
-		return p
-	}
-	s, _ := p.Encoded()
-	s.Key = MessagePayloadKey(kind, id, s.SHA256)
-	return s.Payload()
 }

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-func TestAHoldIsSharedAndEndsForGood(t *testing.T) {
+func TestLockHold_copiesOfARecord_shareItUntilItEnds(t *testing.T) {
 	t.Parallel()
 	r := provider.Record{Hold: provider.NewHold(noon, time.Minute)}
 	other := r
@@ -19,16 +19,16 @@ func TestAHoldIsSharedAndEndsForGood(t *testing.T) {
 		t.Errorf("held until %v", r.LockedUntil())
 	}
 	if !other.Hold.Extend(noon, time.Hour) || !r.Held(noon.Add(59*time.Minute)) || r.Held(noon.Add(time.Hour)) {
-		t.Errorf("a copy was renewed, and it is held until %v", r.LockedUntil())
+		t.Errorf("a copy was renewed, but the record is held until %v", r.LockedUntil())
 	}
 	other.EndHold()
 	if r.Hold.Extend(noon, time.Hour) || !r.Hold.Ended() || r.Held(noon) || r.LockedUntil().IsZero() {
-		t.Errorf("a hold that was ended goes on until %v", r.LockedUntil())
+		t.Errorf("an ended hold was extended until %v", r.LockedUntil())
 	}
 }
 
-// A renewal that returns while the record is being given up must not bring the hold back.
-func TestNoRenewalOutlivesTheEnd(t *testing.T) {
+// A concurrent renewal must not restore a hold that has ended.
+func TestLockHold_renewalsDuringTheEnd_staysEnded(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		h := provider.NewHold(noon, time.Minute)
@@ -43,12 +43,12 @@ func TestNoRenewalOutlivesTheEnd(t *testing.T) {
 		h.End()
 		renewals.Wait()
 		if !h.Ended() {
-			t.Fatal("it goes on")
+			t.Fatal("the hold has not ended")
 		}
 	}
 }
 
-func TestAPushedRecordIsAlwaysHeld(t *testing.T) {
+func TestRecord_pushed_isAlwaysHeld(t *testing.T) {
 	t.Parallel()
 	var r provider.Record
 	if r.EndHold(); !r.Held(noon) || !r.LockedUntil().IsZero() {
@@ -56,8 +56,8 @@ func TestAPushedRecordIsAlwaysHeld(t *testing.T) {
 	}
 }
 
-// An item's turn runs under the locks of all its records, so the first lock that ends counts.
-func TestAnItemIsLockedUntilItsFirstLockEnds(t *testing.T) {
+// A turn needs the locks of all records of its item.
+func TestOrchestrationItem_severalLocks_firstExpiryCounts(t *testing.T) {
 	t.Parallel()
 	item := func(minutes ...int) *provider.OrchestrationItem {
 		it := &provider.OrchestrationItem{}
@@ -74,11 +74,11 @@ func TestAnItemIsLockedUntilItsFirstLockEnds(t *testing.T) {
 		t.Errorf("locked until %v", got)
 	}
 	if got := item(0, 0).LockedUntil(); !got.IsZero() {
-		t.Errorf("pushed, and locked until %v", got)
+		t.Errorf("pushed records are locked until %v", got)
 	}
 	lost := item(3, 2)
 	lost.Messages[0].Record.EndHold()
 	if got := lost.LockedUntil(); got.IsZero() || got.After(noon) {
-		t.Errorf("one of its records is lost, and it is locked until %v", got)
+		t.Errorf("a record is lost, but the item is locked until %v", got)
 	}
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"strconv"
 	"time"
 )
 
@@ -73,31 +72,4 @@ type Record struct {
 	SentAt time.Time
 	// Hold is the hold of the record's lock. It is nil for a record that was pushed.
 	Hold *LockHold
-}
-
-// RecordOf returns the Record of an SQS message with its system attributes. It uses ApproximateReceiveCount,
-// SentTimestamp, SequenceNumber and MessageGroupId. It ignores the group of a message of a standard queue, which does
-// not order messages.
-func RecordOf(id, lock, body string, attributes map[string]string) Record {
-	r := Record{
-		ID: id, ReceiptHandle: lock, Body: body, ReceiveCount: 1,
-		SentAt: ParseSentTimestamp(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"],
-	}
-	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
-		r.ReceiveCount = n
-	}
-	if r.Sequence != "" {
-		r.Group = attributes["MessageGroupId"]
-	}
-	return r
-}
-
-// ParseSentTimestamp parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp
-// is invalid.
-func ParseSentTimestamp(timestamp string) time.Time {
-	ms, err := strconv.ParseInt(timestamp, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

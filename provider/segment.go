@@ -117,14 +117,6 @@ func (o *Orchestration) State(keep history.Tracking) *history.State {
 	return s
 }
 
-// EventsOf returns the events of segments without checking their IDs.
-func EventsOf(segments []Segment) (all []history.Event) {
-	for i := range segments {
-		all = append(all, segments[i].Events...)
-	}
-	return all
-}
-
 // Consistency is the consistency of a read.
 type Consistency int
 

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"slices"
-
-	"github.com/perdure/perdure/history"
-)
+import "github.com/perdure/perdure/history"
 
 // Settlements contains the events that an execution has settled from one segment on.
 type Settlements struct {
@@ -27,26 +23,4 @@ func (s *Settlements) Apply(segment *Segment) {
 
 	s.Ended = s.Ended || state.Ended()
 	s.Next = segment.Sequence + 1
-}
-
-// IDSet is a set of event IDs, as sorted ranges with gaps between them.
-type IDSet []history.Range
-
-// Has reports whether an ID is in the set.
-func (s IDSet) Has(id int64) bool {
-	i, _ := slices.BinarySearchFunc(s, id, func(r history.Range, id int64) int { return int(r.Last - id) })
-	return i < len(s) && s[i].First <= id
-}
-
-// Add returns the set with a range of IDs added.
-func (s IDSet) Add(r history.Range) IDSet {
-	// from is the first range that r joins, or the first one after it.
-	from, _ := slices.BinarySearchFunc(s, r.First-1, func(o history.Range, id int64) int { return int(o.Last - id) })
-	to := from
-	for to < len(s) && s[to].First <= r.Last+1 {
-		r.First, r.Last = min(r.First, s[to].First), max(r.Last, s[to].Last)
-		to++
-	}
-
-	return slices.Replace(s, from, to, r)
 }

@@ -89,13 +89,6 @@ func (t *Turn) ObsoleteTimers() []history.OpenItem {
 	return t.Before.ObsoleteTimers(t.Events...)
 }
 
-func (t *Turn) last() history.Kind {
-	if n := len(t.Events); n > 0 {
-		return t.Events[n-1].Kind
-	}
-	return ""
-}
-
 // After returns the head after the commit. If the turn continues as new, it is the head of the next execution.
 func (t *Turn) After() Head {
 	if t.Next != nil {
@@ -107,35 +100,4 @@ func (t *Turn) After() Head {
 // Segment returns the segment that the turn commits.
 func (t *Turn) Segment() Segment {
 	return Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
-}
-
-// Origin identifies the execution that sends outputs.
-type Origin struct {
-	InstanceID, ExecutionID string
-	// StartID is the StartID of the instance.
-	StartID string
-	Parent  *history.Parent
-	// Ended is true if the execution has ended. Only detached starts, responses to updates and its own outcome are
-	// still sent.
-	Ended bool
-
-	trace history.TraceParent // of the segment
-}
-
-// Origin returns the origin of the turn's outputs.
-func (t *Turn) Origin() Origin {
-	x := Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Ended: t.last().Terminal()}
-	if t.Before != nil {
-		x.Parent = t.Before.Parent
-		x.StartID = t.Before.StartID
-	}
-	return x
-}
-
-// Origin returns the origin of the execution's outputs.
-func (o *Orchestration) Origin() Origin {
-	return Origin{
-		InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, StartID: o.Start().StartID, Parent: o.Start().Parent,
-		Ended: o.Last().Kind.Terminal(),
-	}
 }

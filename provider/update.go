@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -44,50 +45,32 @@ type UpdateResult struct {
 	EventID     int64
 }
 
-// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is
-// referred to by the key of its copy (EachMessagePayload), because the update result can outlive the execution.
-func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
-	a := UpdateResult{
-		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted,
-		Error:  e.Error,
-		Reason: e.Reason, ExecutionID: x.ExecutionID, EventID: e.ID,
-		Result: sentPayload(e.Result, MessageUpdate, StartID(x.ExecutionID, e.ID)),
-	}
+// Failure returns the failure that the sending orchestration receives, or nil if the handler returned a result.
+func (a *UpdateResult) Failure() *history.Failure {
 	switch {
-	case e.Kind == history.UpdateRejected:
-		a.Outcome = UpdateRejected
-	case e.IsAbortedUpdate():
-		a.Outcome = UpdateAborted
-	}
-	return a
-}
-
-// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and
-// values are names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler
-// has not returned.
-func RepeatedUpdateResults(o *Orchestration, repeated map[string]string) []UpdateResult {
-	x := o.Origin()
-	answers := make([]UpdateResult, 0, len(repeated))
-	found := map[string]bool{}
-	for i := range o.Segments {
-		for j := range o.Segments[i].Events {
-			e := &o.Segments[i].Events[j]
-			if e.Kind != history.UpdateRejected && e.Kind != history.UpdateCompleted {
-				continue
-			}
-			if _, asked := repeated[e.EventID]; asked && !found[e.EventID] {
-				answers = append(answers, UpdateResultOf(x, e))
-				found[e.EventID] = true
-			}
+	case a.Outcome == UpdateRejected:
+		f := &history.Failure{
+			Type: history.TypeUpdateRejected, Reason: a.Reason, Cause: a.Error,
+			Message: "update was rejected",
 		}
-	}
-	for id, name := range repeated {
-		if !found[id] {
-			answers = append(answers, UpdateResult{
-				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, Outcome: UpdateResultExpired,
-				ExecutionID: x.ExecutionID,
-			})
+		if a.Error != nil {
+			f.Message = a.Error.Message
 		}
+		return f
+	case a.Outcome == UpdateAborted:
+		return &history.Failure{
+			Type: history.TypeUpdateAborted,
+			Message: fmt.Sprintf("execution %s of instance %q ended before the update's handler returned (%s)",
+				a.ExecutionID, a.InstanceID, a.Reason),
+		}
+	case a.Outcome == UpdateResultExpired:
+		return &history.Failure{
+			Type:    history.TypeUpdateResultExpired,
+			Message: "update was accepted earlier, and its result is no longer stored",
+		}
+	case a.Error != nil:
+		return &history.Failure{Type: history.TypeUpdateFailed, Message: a.Error.Message, Cause: a.Error}
+	default:
+		return nil
 	}
-	return answers
 }

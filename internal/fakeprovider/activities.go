@@ -9,11 +9,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// facts is what is stored about the activities of an execution apart from its history, by activity ID.
+// activities stores facts about activities apart from history. It lets one delivery of an activity run at a time.
+type activities struct {
+	*base
+
+	histories *histories
+	byID      map[string]*facts // by execution ID
+}
+
+// facts are the records and retries of an execution's activities, by activity ID. They are stored apart from history.
 type facts struct {
 	records map[int64]*record
 	retries map[int64]provider.ActivityRetry
@@ -29,12 +36,12 @@ type record struct {
 }
 
 // factsOf returns the facts of an execution. Those of a deleted execution are not stored.
-func (p *Provider) factsOf(executionID string) *facts {
-	f := p.facts[executionID]
+func (st *activities) factsOf(executionID string) *facts {
+	f := st.byID[executionID]
 	if f == nil {
 		f = &facts{records: map[int64]*record{}, retries: map[int64]provider.ActivityRetry{}}
-		if x := p.executions[executionID]; x == nil || !x.erased {
-			p.facts[executionID] = f
+		if x := st.histories.byID[executionID]; x == nil || !x.erased {
+			st.byID[executionID] = f
 		}
 	}
 	return f
@@ -51,15 +58,15 @@ func (f *facts) record(activityID int64) *record {
 }
 
 // PutActivityRecords implements provider.Activities.
-func (p *Provider) PutActivityRecords(
+func (st *activities) PutActivityRecords(
 	ctx context.Context, executionID string, records ...provider.ActivityRecord,
 ) error {
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
+	defer st.mu.Unlock()
 	for i := range records {
-		p.factsOf(executionID).put(&records[i])
+		st.factsOf(executionID).put(&records[i])
 	}
 	return nil
 }
@@ -106,26 +113,26 @@ func (f *facts) put(n *provider.ActivityRecord) {
 }
 
 // ReadActivityRecord implements provider.Activities.
-func (p *Provider) ReadActivityRecord(
+func (st *activities) ReadActivityRecord(
 	ctx context.Context, executionID string, activityID int64,
 ) (provider.ActivityRecord, error) {
 	none := provider.ActivityRecord{ActivityID: activityID}
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return none, err
 	}
-	defer p.mu.Unlock()
-	if r := p.factsOf(executionID).records[activityID]; r != nil {
+	defer st.mu.Unlock()
+	if r := st.factsOf(executionID).records[activityID]; r != nil {
 		return r.ActivityRecord, nil
 	}
 	return none, nil
 }
 
 // ReadActivityRecords implements provider.Instances.
-func (p *Provider) ReadActivityRecords(
+func (st *activities) ReadActivityRecords(
 	ctx context.Context, executionID string,
 ) iter.Seq2[provider.ActivityRecord, error] {
-	return sequence(ctx, p, func() (all []provider.ActivityRecord) {
-		records := p.factsOf(executionID).records
+	return sequence(ctx, st.base, func() (all []provider.ActivityRecord) {
+		records := st.factsOf(executionID).records
 		for _, id := range slices.Sorted(maps.Keys(records)) {
 			all = append(all, records[id].ActivityRecord)
 		}
@@ -133,33 +140,15 @@ func (p *Provider) ReadActivityRecords(
 	})
 }
 
-// sequence yields what read returns while the hub is locked.
-func sequence[T any](ctx context.Context, p *Provider, read func() []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		if err := p.begin(ctx); err != nil {
-			var none T
-			yield(none, err)
-			return
-		}
-		all := read()
-		p.mu.Unlock()
-		for _, v := range all {
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
-}
-
 // HeartbeatPending implements provider.Completions.
-func (p *Provider) HeartbeatPending(
+func (st *activities) HeartbeatPending(
 	ctx context.Context, executionID string, b provider.PendingHeartbeat,
 ) (counted bool, err error) {
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return false, err
 	}
-	defer p.mu.Unlock()
-	r := p.factsOf(executionID).record(b.ActivityID)
+	defer st.mu.Unlock()
+	r := st.factsOf(executionID).record(b.ActivityID)
 	late := r.HeartbeatAttempt > b.Attempt || r.HeartbeatAttempt == b.Attempt && r.LastHeartbeatAt.After(b.At)
 	if late || r.TimedOutAttempt >= b.Attempt {
 		return false, nil
@@ -175,14 +164,14 @@ func (p *Provider) HeartbeatPending(
 }
 
 // TimeOutPending implements provider.Completions.
-func (p *Provider) TimeOutPending(
+func (st *activities) TimeOutPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
 ) (ended bool, err error) {
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return false, err
 	}
-	defer p.mu.Unlock()
-	r := p.factsOf(executionID).record(activityID)
+	defer st.mu.Unlock()
+	r := st.factsOf(executionID).record(activityID)
 	if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(beatenAt) {
 		return false, nil
 	}
@@ -191,12 +180,12 @@ func (p *Provider) TimeOutPending(
 }
 
 // ClaimRun implements provider.WorkItems.
-func (p *Provider) ClaimRun(ctx context.Context, c provider.Run) (claim provider.RunClaim, err error) {
-	if err := p.begin(ctx); err != nil {
+func (st *activities) ClaimRun(ctx context.Context, c provider.Run) (claim provider.RunClaim, err error) {
+	if err := st.begin(ctx); err != nil {
 		return claim, err
 	}
-	defer p.mu.Unlock()
-	r := p.factsOf(c.ExecutionID).record(c.ActivityID)
+	defer st.mu.Unlock()
+	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
 	claim.PreviousRecord = r.ActivityRecord
 	if r.run != nil && r.run.Token != c.Token {
 		previous := *r.run
@@ -207,22 +196,23 @@ func (p *Provider) ClaimRun(ctx context.Context, c provider.Run) (claim provider
 		claim.Outcome = r.outcome
 		return claim, nil
 	}
-	if b := claim.PreviousRun; b != nil && b.Attempt >= c.Attempt && (b.Attempt > c.Attempt || b.Until.After(p.now())) {
+	if b := claim.PreviousRun; b != nil &&
+		(b.Attempt > c.Attempt || b.Attempt == c.Attempt && b.Until.After(st.now())) {
 		return provider.RunClaim{}, nil
 	}
 	claim.Held, r.run, r.outcome = true, &c, nil
-	cancels, next := p.cancelsSince(c.ExecutionID, c.Segment)
+	cancels, next := st.histories.cancelsSince(c.ExecutionID, c.Segment)
 	claim.Cancel, claim.CancelsFrom = cancels.Of(c.ActivityID), next
 	return claim, nil
 }
 
 // CompleteRun implements provider.WorkItems.
-func (p *Provider) CompleteRun(ctx context.Context, c provider.Run, o *provider.ActivityOutcome) error {
-	if err := p.begin(ctx); err != nil {
+func (st *activities) CompleteRun(ctx context.Context, c provider.Run, o *provider.ActivityOutcome) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	r := p.factsOf(c.ExecutionID).record(c.ActivityID)
+	defer st.mu.Unlock()
+	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
 	if r.run == nil || r.run.Token != c.Token {
 		return fmt.Errorf("fake: run of activity #%d: %w", c.ActivityID, provider.ErrLockLost)
 	}
@@ -232,12 +222,12 @@ func (p *Provider) CompleteRun(ctx context.Context, c provider.Run, o *provider.
 }
 
 // ReleaseRun implements provider.WorkItems.
-func (p *Provider) ReleaseRun(ctx context.Context, c provider.Run, leave *provider.Run) error {
-	if err := p.begin(ctx); err != nil {
+func (st *activities) ReleaseRun(ctx context.Context, c provider.Run, leave *provider.Run) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	r := p.factsOf(c.ExecutionID).record(c.ActivityID)
+	defer st.mu.Unlock()
+	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
 	if r.run == nil || r.run.Token != c.Token {
 		return nil
 	}
@@ -245,242 +235,6 @@ func (p *Provider) ReleaseRun(ctx context.Context, c provider.Run, leave *provid
 	if leave != nil {
 		run := *leave
 		r.run, r.abandoned = &run, r.abandoned || leave.Abandoned
-	}
-	return nil
-}
-
-// ReadCancels implements provider.Activities.
-func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
-	if err := p.begin(ctx); err != nil {
-		return nil, from, err
-	}
-	defer p.mu.Unlock()
-	cancels, next := p.cancelsSince(executionID, from)
-	return cancels, next, nil
-}
-
-// PollCancels implements provider.Activities.
-func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
-	return p.ReadCancels(ctx, executionID, from)
-}
-
-// cancelsSince returns the decisions of segments from one on, and the open ones of earlier segments.
-func (p *Provider) cancelsSince(executionID string, from int64) (cancels provider.Cancels, next int64) {
-	next = max(from, 0)
-	x := p.executions[executionID]
-	if x == nil {
-		return nil, next
-	}
-	for _, d := range x.decisions {
-		for i := range d.cancels {
-			if d.segment >= from || d.cancels[i].All {
-				cancels = append(cancels, d.cancels[i])
-			}
-		}
-		next = max(next, d.segment+1)
-	}
-	return cancels, next
-}
-
-// ReadSettled implements provider.Activities.
-func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
-	s := provider.Settlements{Next: from}
-	if err := p.begin(ctx); err != nil {
-		return s, err
-	}
-	defer p.mu.Unlock()
-	x := p.executions[executionID]
-	switch {
-	case x == nil:
-	case x.erased:
-		s.Ended, s.Deleted = true, true
-	default:
-		for i := from; i < int64(len(x.segments)); i++ {
-			s.Apply(&x.segments[i])
-		}
-	}
-	return s, nil
-}
-
-// ReadRetry implements provider.Activities.
-func (p *Provider) ReadRetry(
-	ctx context.Context, executionID string, activityID int64,
-) (provider.ActivityRetry, error) {
-	if err := p.begin(ctx); err != nil {
-		return provider.ActivityRetry{ActivityID: activityID}, err
-	}
-	defer p.mu.Unlock()
-	return p.retry(executionID, activityID), nil
-}
-
-func (p *Provider) retry(executionID string, activityID int64) provider.ActivityRetry {
-	r := p.factsOf(executionID).retries[activityID]
-	r.ActivityID = activityID
-	return r
-}
-
-// ReadRetries implements provider.Instances.
-func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
-	return sequence(ctx, p, func() []provider.ActivityRetry {
-		return slices.SortedFunc(maps.Values(p.factsOf(executionID).retries), func(a, b provider.ActivityRetry) int {
-			return cmp.Compare(a.ActivityID, b.ActivityID)
-		})
-	})
-}
-
-// RetryActivities implements provider.Orchestrations.
-func (p *Provider) RetryActivities(
-	ctx context.Context, q *provider.RetryRequest,
-) (out provider.RetryResult, err error) {
-	if err := p.begin(ctx); err != nil {
-		return out, err
-	}
-	defer p.mu.Unlock()
-	_, _, conflict := p.headOf(q.InstanceID, q.Head)
-	var sends []attempt
-	exhausted := map[int64]bool{}
-	onlyRead := len(q.Due) == 0
-	out.Failed = make([]provider.RetryVerdict, len(q.Failed))
-	for i := range q.Failed {
-		o := &q.Failed[i]
-		if exhausted[o.ActivityID] {
-			continue
-		}
-		verdict, next := p.judge(q.Head.ExecutionID, o)
-		if out.Failed[i] = verdict; verdict == provider.RetryNext && conflict == nil {
-			p.factsOf(q.Head.ExecutionID).retries[o.ActivityID] = next
-			sends = append(sends, attempt{next, o.Segment})
-		}
-		exhausted[o.ActivityID] = verdict == provider.RetryExhausted
-		onlyRead = onlyRead && verdict == provider.RetryExhausted
-	}
-	if !onlyRead && conflict != nil {
-		return provider.RetryResult{}, conflict
-	}
-	due, waiting := p.dueAttempts(q)
-	out.Waiting, out.Verified = waiting, !onlyRead
-	out.RejectedOutputs = p.sendAttempts(q, append(sends, due...))
-	return out, nil
-}
-
-// judge returns the verdict on a failure, and the attempt that is then the current one.
-func (p *Provider) judge(
-	executionID string, o *provider.ActivityOutcome,
-) (verdict provider.RetryVerdict, next provider.ActivityRetry) {
-	r := p.retry(executionID, o.ActivityID)
-	switch isCurrent := r.Attempt == 0 || r.Attempt == o.Attempt; {
-	case r.Attempt == o.Attempt+1 && r.Run == o.Run: // the failure was reported before
-		return provider.RetryNext, r
-	case isCurrent && o.RetryAt != nil:
-		return provider.RetryNext, provider.ActivityRetry{
-			ActivityID: o.ActivityID, Attempt: o.Attempt + 1, Run: o.Run, At: *o.RetryAt, FailedAt: p.time(),
-			Error: o.Error.Truncate(maxRetryError, 0), Ended: cmp.Or(o.Ended, r.Ended),
-		}
-	case isCurrent:
-		return provider.RetryExhausted, r
-	default:
-		return provider.RetryStale, r
-	}
-}
-
-// dueAttempts returns the due attempts to send, and the ones that are pending: one for each entry of q.Due, or nil.
-func (p *Provider) dueAttempts(q *provider.RetryRequest) (sends []attempt, waiting []provider.ActivityRetry) {
-	for i := range q.Due {
-		d := &q.Due[i]
-		r := p.retry(q.Head.ExecutionID, d.ActivityID)
-		again := r.Attempt == d.Attempt+1 && r.Run == provider.TimeoutRunID(d.Attempt, d.MessageID)
-		switch {
-		case r.Attempt == 0 || d.Attempt > 0 && d.Attempt != r.Attempt && !again:
-		case r.Pending != nil && !again:
-			if waiting == nil {
-				waiting = make([]provider.ActivityRetry, len(q.Due))
-			}
-			waiting[i] = r
-		default:
-			sends = append(sends, attempt{r, d.Segment})
-		}
-	}
-	return sends, waiting
-}
-
-// maxRetryError is the maximum size of the message of a stored failure.
-const maxRetryError = 4 << 10
-
-// attempt is an attempt to send, with the segment that scheduled its activity.
-type attempt struct {
-	provider.ActivityRetry
-
-	segment int64
-}
-
-// sendAttempts sends attempts with a delay, or with a timer if they are further away than the queue can delay.
-func (p *Provider) sendAttempts(q *provider.RetryRequest, sends []attempt) (refused []provider.OutputFailure) {
-	for _, a := range sends {
-		w, err := p.workItem(q.InstanceID, q.Head.ExecutionID, a.segment, a.ActivityID)
-		most := maxDelay
-		if w.ExclusiveKey != "" {
-			most = time.Second
-		}
-		switch {
-		case err != nil:
-			refused = append(refused, provider.OutputFailure{EventID: a.ActivityID, Failure: history.Failure{
-				Type: "OutputRefusedError", Message: err.Error(), NonRetryable: true,
-			}})
-		case a.At.Sub(p.now()) > most:
-			p.sendTimer(&provider.Timer{
-				V: provider.WireVersion, InstanceID: q.InstanceID, ExecutionID: q.Head.ExecutionID, Segment: a.segment,
-				TimerID: a.ActivityID, FireAt: a.At, Attempt: a.Attempt,
-			})
-		default:
-			w.Attempt, w.NotBefore, w.PossibleDuplicate = a.Attempt, &a.At, true
-			never := p.sendOutputs(provider.Outputs{WorkItems: []provider.WorkItem{w}})
-			for i := range never {
-				if w.WaitForCancellation { // an earlier attempt has run
-					never[i].Ended = cmp.Or(a.Ended, history.OutcomeReturned)
-				}
-			}
-			refused = append(refused, never...)
-		}
-	}
-	return refused
-}
-
-// PutPendingAttempts implements provider.Orchestrations.
-func (p *Provider) PutPendingAttempts(
-	ctx context.Context, instanceID string, head provider.Head, updates ...provider.PendingAttemptUpdate,
-) error {
-	if err := p.begin(ctx); err != nil {
-		return err
-	}
-	defer p.mu.Unlock()
-	_, _, conflict := p.headOf(instanceID, head)
-	f := p.factsOf(head.ExecutionID)
-	for i := range updates {
-		u := &updates[i]
-		r := p.retry(head.ExecutionID, u.ActivityID)
-		changed := r.Attempt != u.Was.Attempt || r.NextCheckID != u.Was.NextCheckID
-		if !u.Sent && (conflict != nil || changed) {
-			return fmt.Errorf("fake: instance %q: pending activity #%d: %w", instanceID, u.ActivityID,
-				provider.ErrConflict)
-		}
-	}
-	for i := range updates {
-		u := &updates[i]
-		if r := p.retry(head.ExecutionID, u.ActivityID); !u.Sent {
-			pending := u.Pending
-			r.Attempt, r.Pending, r.NextCheckAt, r.NextCheckID = u.Attempt, &pending, u.NextCheckAt, u.NextCheckID
-			if r.Error == nil {
-				r.At, r.FailedAt, r.Error = u.Pending.Since, u.Pending.Since, &history.Failure{}
-			}
-			f.retries[u.ActivityID] = r
-		}
-		if !u.NextCheckAt.IsZero() {
-			p.sendTimer(&provider.Timer{
-				V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID,
-				Segment: u.Pending.Segment, TimerID: u.ActivityID, FireAt: u.NextCheckAt, Attempt: u.Attempt,
-				WaitForCancellation: u.Pending.WaitForCancellation,
-			})
-		}
 	}
 	return nil
 }

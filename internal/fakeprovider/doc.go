@@ -1,18 +1,16 @@
-// Package fakeprovider is a minimal provider: a hub in memory that passes the mandatory part of the conformance suite.
-// Authors of other providers can read it first:
+// Package fakeprovider is a minimal provider: Hub is a hub in memory that passes the mandatory part of the conformance
+// suite. Authors of other providers can read it first. Hub embeds a store for each part of the contract:
 //
-//   - fakeprovider.go: what is stored
-//   - starts.go: instances and their first segment
-//   - turns.go: commits, reads and redispatches
-//   - messages.go: the inbox, rejections, and results of updates
-//   - work.go, activities.go: work items, and what is stored about activities apart from history
-//   - instances.go: reads, lists and deletions
-//   - sweeps.go: timers and the sweeper
-//   - queue.go: queues in memory, and crash markers
+//   - queues.go, inbox.go, timers.go, workqueues.go: records and their content
+//   - histories.go, instances.go, lists.go: reads
+//   - starts.go, deletions.go, rejections.go: starts, deletions, and messages that no instance accepts
+//   - turns.go, outbox.go, redispatch.go: commits and their outputs
+//   - activities.go, attempts.go: records, runs and retries of activities
+//   - builds.go, sweeps.go, crashmarkers.go: builds, the sweeper, crashes
+//   - jobs.go, schedules.go, monitoring.go: optional interfaces
 //
-// Every call holds one lock, so that each write is atomic. The package omits what a real store requires: conditions in
-// writes, retries of failed calls, pages and memory limits.
+// Every call holds the lock of base, so that each write is atomic. The package omits what a real store requires:
+// conditions in writes, retries of failed calls, pages and memory limits.
 //
-// The other files are for tests of clients, which do not need turns: they add events to an instance with Append, and
-// set other state with the methods of hooks.go.
+// Provider (hooks.go, append.go) is a Hub for tests of clients, which set its state.
 package fakeprovider

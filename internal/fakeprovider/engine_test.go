@@ -85,14 +85,14 @@ func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testi
 
 // engine runs a hub's queues.
 type engine struct {
-	hub          *fakeprovider.Provider
+	hub          *fakeprovider.Hub
 	client       *client.Client
 	orchestrator *dispatch.Orchestrator
 	worker       *dispatch.Worker
 	renewer      *dispatch.Renewer
 }
 
-func newEngine(t *testing.T, hub *fakeprovider.Provider, p provider.Provider) *engine {
+func newEngine(t *testing.T, hub *fakeprovider.Hub, p provider.Provider) *engine {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "add-one", addOne)

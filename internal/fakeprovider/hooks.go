@@ -1,10 +1,12 @@
 package fakeprovider
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -15,19 +17,31 @@ import (
 // ForeignToken is the prefix of the completion tokens of another hub.
 const ForeignToken = "c1.foreign"
 
-// hooks is what tests of clients set.
-type hooks struct {
-	failure      error
-	reads        int
-	sentMessages []provider.Message
-	damaged      map[string]error             // by execution ID
-	locks        map[string]provider.Renewal  // by receipt handle
-	handed       map[string]provider.WorkItem // by completion token
-	// forClients is true for a hub of New: the default queue has a worker, every token of a work item is valid, and
-	// references need not have the right segment.
-	forClients bool
-	answer     func(provider.QueryRequest) (json.RawMessage, error)
-	update     func(provider.Message) *provider.UpdateResult
+// Provider is a hub for tests of clients, which do not need turns: they add events to an instance with Append, and set
+// other state with the other methods. The default queue has a worker, and every token of a work item is valid.
+type Provider struct {
+	*Hub
+
+	sent    []provider.Message
+	damaged map[string]error             // by execution ID
+	locks   map[string]provider.Renewal  // by receipt handle
+	handed  map[string]provider.WorkItem // by completion token
+	answer  func(provider.QueryRequest) (json.RawMessage, error)
+	update  func(provider.Message) *provider.UpdateResult
+}
+
+// New returns an empty hub whose build has these orchestrations. now is its clock.
+func New(now func() time.Time, orchestrations ...string) *Provider {
+	b := provider.Build{ID: "test", Orchestrations: map[string][]string{}}
+	for _, name := range orchestrations {
+		b.Orchestrations[name] = []string{"1.0.0"}
+	}
+	p := &Provider{
+		Hub: NewHub(now, time.Minute), damaged: map[string]error{}, locks: map[string]provider.Renewal{},
+		handed: map[string]provider.WorkItem{},
+	}
+	p.builds.reported, p.histories.anySegment = []provider.Build{b}, true
+	return p
 }
 
 // FailWith makes every later call fail with err, until FailWith(nil).
@@ -65,114 +79,64 @@ func (p *Provider) UpdateWith(take func(provider.Message) *provider.UpdateResult
 	p.update = take
 }
 
-// answerUpdate stores the result of an update that is sent.
-func (p *Provider) answerUpdate(m *provider.Message) {
-	if p.update == nil || m.Kind != provider.MessageUpdate {
-		return
+// EnqueueForOrchestrator implements provider.Instances. It stores the results of UpdateWith.
+func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
+	if err := p.Hub.EnqueueForOrchestrator(ctx, ms...); err != nil {
+		return err
 	}
-	if r := p.update(*m); r != nil {
-		r.InstanceID, r.UpdateID, r.Name, r.StartID = m.InstanceID, m.EventID, m.Name, m.StartID
-		p.updates[updateKey(r.InstanceID, r.UpdateID)] = *r
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, ms...)
+	for i := range ms {
+		m := &ms[i]
+		if p.update == nil || m.Kind != provider.MessageUpdate {
+			continue
+		}
+		if r := p.update(*m); r != nil {
+			r.InstanceID, r.UpdateID, r.Name, r.StartID = m.InstanceID, m.EventID, m.Name, m.StartID
+			p.results[updateKey(r.InstanceID, r.UpdateID)] = *r
+		}
 	}
+	return nil
 }
 
 // Reads returns the number of calls of ReadInstance.
 func (p *Provider) Reads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reads
+	return p.instances.reads
 }
 
 // Sent returns the messages that EnqueueForOrchestrator has sent.
 func (p *Provider) Sent() []provider.Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.sentMessages)
+	return slices.Clone(p.sent)
 }
 
 // Damage makes every read of an execution's history fail with err.
 func (p *Provider) Damage(executionID string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.damaged == nil {
-		p.damaged = map[string]error{}
-	}
 	p.damaged[executionID] = err
 }
 
-// Append adds events to the history of an instance, sets their IDs, and updates its status accordingly. An
-// OrchestrationContinuedAsNew starts the next execution with the event's input, and a generated execution ID if the
-// event has none. Later events belong to that execution. Append panics if the instance does not exist.
-func (p *Provider) Append(instanceID string, events ...history.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	in := p.mustInstance(instanceID)
-	for _, e := range events {
-		p.append(in, e)
+// ReadHistory implements provider.Instances.
+func (p *Provider) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		err := p.begin(ctx)
+		if err == nil {
+			err = p.damaged[executionID]
+			p.mu.Unlock()
+		}
+		if err != nil {
+			yield(history.Event{}, err)
+			return
+		}
+		p.Hub.ReadHistory(ctx, instanceID, executionID, after)(yield)
 	}
-}
-
-func (p *Provider) append(in *instance, e history.Event) {
-	x := in.current()
-	last := x.segments[len(x.segments)-1]
-	e.ID = last.Events[len(last.Events)-1].ID + 1
-	in.UpdatedAt, in.Status, in.Diagnosis = e.Time, statusAfter(in.Status, e.Kind), nil
-	switch {
-	case e.Kind == history.ExecutionSuspended:
-		in.Paused = &history.Pause{By: e.RequestedBy, Message: e.Message, At: e.Time}
-	case in.Status != provider.StatusPaused:
-		in.Paused = nil
-	}
-	if in.Status == provider.StatusBlocked {
-		in.Diagnosis = e.Error
-	}
-	if e.Kind == history.TurnStarted {
-		in.Version = e.Version
-	}
-	cancels := provider.CancelsOf([]history.Event{e})
-	if e.Kind.Terminal() {
-		cancels = append(cancels, provider.ActivityCancel{All: true, Reason: "failed"})
-	}
-	if e.Kind == history.OrchestrationContinuedAsNew {
-		next := in.Instance
-		next.ExecutionID = cmp.Or(e.ExecutionID, p.nextExecutionID())
-		next.ExecutionNumber, next.CreatedAt, next.RequestedBy = in.ExecutionNumber+1, e.Time, ""
-		p.addExecution(in, next.ExecutionID, x.ExecutionID, provider.Segment{Events: firstEvents(&next, e.Input, "")})
-		e.ExecutionID, e.Input = in.ExecutionID, nil
-	}
-	x.add(provider.Segment{Sequence: last.Sequence + 1, Events: []history.Event{e}}, cancels)
-}
-
-// statusAfter returns the status of an instance after an event. An instance that is cancelling stays so until it ends.
-func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.RuntimeStatus {
-	s, ended := history.StatusAfter(k)
-	switch {
-	case ended:
-		return s
-	case k == history.ExecutionSuspended, before == provider.StatusPaused && k == history.InputsParked:
-		return provider.StatusPaused
-	case k == history.InputsParked:
-		return provider.StatusBlocked
-	case k == history.CancelRequested, before == provider.StatusCancelling && !k.Terminal():
-		return provider.StatusCancelling
-	default:
-		return provider.StatusRunning
-	}
-}
-
-// SetParent makes an instance the child of another.
-func (p *Provider) SetParent(instanceID string, parent history.Parent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mustInstance(instanceID).Parent = &parent
-}
-
-func (p *Provider) mustInstance(instanceID string) *instance {
-	in, err := p.instance(instanceID)
-	if err != nil {
-		panic("fakeprovider: no instance " + instanceID)
-	}
-	return in
 }
 
 // Leave adds activity records to an execution.
@@ -198,8 +162,8 @@ func (p *Provider) Retries(executionID string, rs []provider.ActivityRetry) {
 	}
 }
 
-// Work sets the times at which workers last reported, by queue. By default, the default queue of a hub of New has a
-// worker that has just reported.
+// Work sets the times at which workers last reported, by queue. By default, the default queue has a worker that has
+// just reported.
 func (p *Provider) Work(seen map[string]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,14 +173,65 @@ func (p *Provider) Work(seen map[string]time.Time) {
 	}
 }
 
+// ReadWorkers implements provider.Monitoring.
+func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+	reports, err := p.Hub.ReadWorkers(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.workers == nil {
+		reports[DefaultQueue] = provider.WorkerReport{Queue: DefaultQueue, SeenAt: p.now()}
+	}
+	return reports, err
+}
+
 // Hand makes token the completion token of an activity.
 func (p *Provider) Hand(token string, w *provider.WorkItem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.handed == nil {
-		p.handed = map[string]provider.WorkItem{}
-	}
 	p.handed[token] = *w
+}
+
+// VerifyCompletionToken implements provider.Completions.
+func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.WorkItem{}, err
+	}
+	w, handed := p.handed[token]
+	p.mu.Unlock()
+	switch {
+	case handed:
+		return w, nil
+	case strings.HasPrefix(token, ForeignToken):
+		return provider.WorkItem{}, &provider.ForeignTokenError{Hub: "foreign", Own: hubName}
+	default:
+		return p.Hub.VerifyCompletionToken(ctx, token)
+	}
+}
+
+// ReadWorkItem implements provider.Completions.
+func (p *Provider) ReadWorkItem(
+	ctx context.Context, instanceID, executionID string, segment, activityID int64,
+) (provider.WorkItem, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.WorkItem{}, err
+	}
+	for _, w := range p.handed {
+		if w.ExecutionID == executionID && w.ActivityID == activityID {
+			p.mu.Unlock()
+			return w, nil
+		}
+	}
+	p.mu.Unlock()
+	return p.Hub.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
+}
+
+// VerifyWorkItemToken implements provider.Completions.
+func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	w, err := p.Hub.VerifyWorkItemToken(ctx, token)
+	if errors.Is(err, provider.ErrInvalidToken) && strings.HasPrefix(token, "w1") {
+		return provider.WorkItem{V: provider.WireVersion, Queue: DefaultQueue, ExecutionID: token}, nil
+	}
+	return w, err
 }
 
 // Lock sets the result of renewals of a receipt handle. If r.Until is set, the lock is extended from the time of the
@@ -224,10 +239,30 @@ func (p *Provider) Hand(token string, w *provider.WorkItem) {
 func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.locks == nil {
-		p.locks = map[string]provider.Renewal{}
-	}
 	p.locks[receiptHandle] = r
+}
+
+// RenewWorkItemLocks implements provider.WorkItems.
+func (p *Provider) RenewWorkItemLocks(
+	ctx context.Context, name string, lock time.Duration, items ...provider.LockedWorkItem,
+) ([]provider.Renewal, error) {
+	renewals, err := p.Hub.RenewWorkItemLocks(ctx, name, lock, items...)
+	if err != nil {
+		return renewals, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range items {
+		r, set := p.locks[items[i].Record.ReceiptHandle]
+		if !set {
+			continue
+		}
+		if !r.Until.IsZero() {
+			r.Until = p.now().Add(lock)
+		}
+		renewals[i] = r
+	}
+	return renewals, nil
 }
 
 // Letters holds dead letters in memory. A hub can use it besides its Provider.

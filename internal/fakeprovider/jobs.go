@@ -11,20 +11,28 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// jobs stores bulk jobs (provider.Jobs).
+type jobs struct {
+	*base
+
+	instances *instances
+	stored    []provider.Job
+}
+
 // PutJob implements provider.Jobs.
-func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
-	if err := p.begin(ctx); err != nil {
+func (st *jobs) PutJob(ctx context.Context, j *provider.Job) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.jobs, func(other provider.Job) bool { return other.ID == j.ID })
+	defer st.mu.Unlock()
+	i := slices.IndexFunc(st.stored, func(other provider.Job) bool { return other.ID == j.ID })
 	switch {
 	case i < 0 && j.Revision == 0:
 		j.Revision++
-		p.jobs = slices.Insert(p.jobs, 0, *j)
-	case i >= 0 && p.jobs[i].Revision == j.Revision:
+		st.stored = slices.Insert(st.stored, 0, *j)
+	case i >= 0 && st.stored[i].Revision == j.Revision:
 		j.Revision++
-		p.jobs[i] = *j
+		st.stored[i] = *j
 	default:
 		return fmt.Errorf("fake: job %s: %w", j.ID, provider.ErrConflict)
 	}
@@ -32,8 +40,8 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 }
 
 // ReadJob implements provider.Jobs.
-func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
-	jobs, err := p.ListJobs(ctx)
+func (st *jobs) ReadJob(ctx context.Context, id string) (provider.Job, error) {
+	jobs, err := st.ListJobs(ctx)
 	if err != nil {
 		return provider.Job{}, err
 	}
@@ -46,28 +54,28 @@ func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error)
 }
 
 // ListJobs implements provider.Jobs.
-func (p *Provider) ListJobs(ctx context.Context) ([]provider.Job, error) {
-	if err := p.begin(ctx); err != nil {
+func (st *jobs) ListJobs(ctx context.Context) ([]provider.Job, error) {
+	if err := st.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
+	defer st.mu.Unlock()
 	newestFirst := func(a, b provider.Job) int { return strings.Compare(b.ID, a.ID) }
-	return slices.SortedFunc(slices.Values(p.jobs), newestFirst), nil
+	return slices.SortedFunc(slices.Values(st.stored), newestFirst), nil
 }
 
 // MatchInstances implements provider.Jobs. Its cursor is the position in the list of all instances.
-func (p *Provider) MatchInstances(
+func (st *jobs) MatchInstances(
 	ctx context.Context, f provider.Filter, from string, most int,
 ) (found []provider.Target, next string, err error) {
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return nil, "", err
 	}
-	defer p.mu.Unlock()
+	defer st.mu.Unlock()
 	at, err := strconv.Atoi(cmp.Or(from, "0"))
 	if err != nil {
 		return nil, "", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"}
 	}
-	all := p.selected(&provider.ListQuery{
+	all := st.instances.selected(&provider.ListQuery{
 		Name: f.Orchestration, Version: f.Version, Parent: f.ParentID, Tags: f.Tags, StartedAfter: f.StartedAfter,
 	})
 	for i := at; i < len(all); i++ {

@@ -7,51 +7,57 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// monitoring stores the reports of workers and counts work (provider.Monitoring).
+type monitoring struct {
+	*base
+
+	queues    *queues
+	instances *instances
+	workers   map[string]provider.WorkerReport // nil before the first report
+}
+
 // ReportWorker implements provider.Monitoring.
-func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
-	if err := p.begin(ctx); err != nil {
+func (st *monitoring) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	if p.workers == nil {
-		p.workers = map[string]provider.WorkerReport{}
+	defer st.mu.Unlock()
+	if st.workers == nil {
+		st.workers = map[string]provider.WorkerReport{}
 	}
 	if r.StartedAt.IsZero() {
-		r.StartedAt = p.workers[r.Queue].StartedAt
+		r.StartedAt = st.workers[r.Queue].StartedAt
 	}
-	r.SeenAt = p.time()
-	p.workers[r.Queue] = r
+	r.SeenAt = st.time()
+	st.workers[r.Queue] = r
 	return nil
 }
 
 // ReadWorkers implements provider.Monitoring.
-func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
-	if err := p.begin(ctx); err != nil {
+func (st *monitoring) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+	if err := st.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
+	defer st.mu.Unlock()
 	reports := map[string]provider.WorkerReport{}
-	maps.Copy(reports, p.workers)
-	if p.workers == nil && p.forClients {
-		reports[DefaultQueue] = provider.WorkerReport{Queue: DefaultQueue, SeenAt: p.now()}
-	}
+	maps.Copy(reports, st.workers)
 	return reports, nil
 }
 
 // CountWorkItems implements provider.Monitoring.
-func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
-	if err := p.begin(ctx); err != nil {
+func (st *monitoring) CountWorkItems(ctx context.Context) (map[string]int, error) {
+	if err := st.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
+	defer st.mu.Unlock()
 	counts := map[string]int{}
-	for name, q := range p.queues {
+	for name, q := range st.queues.byName {
 		if name == provider.QueueInbox || name == provider.QueueTimers {
 			continue
 		}
 		counts[name] = 0
 		for _, r := range q.records {
-			if r.ReceiveCount > 0 || !r.visibleAt.After(p.now()) {
+			if r.ReceiveCount > 0 || !r.visibleAt.After(st.now()) {
 				counts[name]++
 			}
 		}
@@ -60,13 +66,13 @@ func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 }
 
 // CountAttention implements provider.Monitoring.
-func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
-	if err := p.begin(ctx); err != nil {
+func (st *monitoring) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
+	if err := st.begin(ctx); err != nil {
 		return a, err
 	}
-	defer p.mu.Unlock()
-	a.Blocked = min(len(p.withStatus(provider.StatusBlocked)), provider.MaxAttention)
-	for _, in := range p.withStatus(provider.StatusPending) {
+	defer st.mu.Unlock()
+	a.Blocked = min(len(st.instances.withStatus(provider.StatusBlocked)), provider.MaxAttention)
+	for _, in := range st.instances.withStatus(provider.StatusPending) {
 		begins := in.CreatedAt
 		if in.StartAt.After(begins) {
 			begins = in.StartAt

@@ -3,41 +3,18 @@ package fakeprovider
 import (
 	"context"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/perdure/perdure/provider"
 )
 
-// DecodeTimers implements provider.Timers.
-func (p *Provider) DecodeTimers(
-	records []provider.Record,
-) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
-	for _, r := range records {
-		t, err := provider.DecodeTimer(r.Body)
-		if err == nil {
-			err = checkHub(&t.Hub)
-		}
-		if err != nil {
-			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
-			continue
-		}
-		timers = append(timers, provider.LockedTimer{Timer: t, Record: r})
-	}
-	return timers, unreadable
-}
+// sweeps finds instances that make no progress (provider.Sweeps).
+type sweeps struct {
+	*base
 
-// HoldTimers implements provider.Timers.
-func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
-	if err := p.begin(ctx); err != nil {
-		return err
-	}
-	defer p.mu.Unlock()
-	for i := range timers {
-		p.sendTimer(&timers[i])
-	}
-	return nil
+	builds    *builds
+	instances *instances
+	round     blockedRound
 }
 
 // The intervals at which the sweeper finds a pending instance again.
@@ -47,12 +24,12 @@ const (
 )
 
 // PendingInstances implements provider.Sweeps.
-func (p *Provider) PendingInstances(
+func (st *sweeps) PendingInstances(
 	ctx context.Context, startedBefore time.Time,
 ) iter.Seq2[[]provider.Instance, error] {
-	return p.search(ctx, func() (found []provider.Instance) {
-		now := p.now()
-		for _, in := range p.withStatus(provider.StatusPending) {
+	return search(ctx, st.base, func() (found []provider.Instance) {
+		now := st.now()
+		for _, in := range st.instances.withStatus(provider.StatusPending) {
 			begins := in.CreatedAt
 			if in.StartAt.After(begins) {
 				begins = in.StartAt
@@ -65,32 +42,6 @@ func (p *Provider) PendingInstances(
 		}
 		return found
 	})
-}
-
-// withStatus returns the instances with a status, sorted by ID.
-func (p *Provider) withStatus(s provider.RuntimeStatus) (found []*instance) {
-	for _, id := range p.identities {
-		if id.instance != nil && id.instance.Status == s {
-			found = append(found, id.instance)
-		}
-	}
-	slices.SortFunc(found, func(a, b *instance) int { return strings.Compare(a.InstanceID, b.InstanceID) })
-	return found
-}
-
-// search yields what find returns, if anything.
-func (p *Provider) search(ctx context.Context, find func() []provider.Instance) iter.Seq2[[]provider.Instance, error] {
-	return func(yield func([]provider.Instance, error) bool) {
-		if err := p.begin(ctx); err != nil {
-			yield(nil, err)
-			return
-		}
-		found := find()
-		p.mu.Unlock()
-		if len(found) > 0 {
-			yield(found, nil)
-		}
-	}
 }
 
 // blockedRound is a search for blocked instances: for one build, and again after intervals that double.
@@ -108,18 +59,18 @@ const (
 )
 
 // BlockedInstances implements provider.Sweeps.
-func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
-	return p.search(ctx, func() (found []provider.Instance) {
-		blocked := p.withStatus(provider.StatusBlocked)
+func (st *sweeps) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return search(ctx, st.base, func() (found []provider.Instance) {
+		blocked := st.instances.withStatus(provider.StatusBlocked)
 		if len(blocked) == 0 {
 			return nil
 		}
-		p.askForReport()
-		latest, now := "", p.now()
-		if n := len(p.builds); n > 0 {
-			latest = p.builds[n-1].ID
+		st.builds.askForReport()
+		latest, now := "", st.now()
+		if n := len(st.builds.reported); n > 0 {
+			latest = st.builds.reported[n-1].ID
 		}
-		r := &p.round
+		r := &st.round
 		at, was := r.past[latest]
 		isNew := latest != r.build && (!was || now.Sub(at) > lastRound)
 		if !isNew && now.Before(r.next) {
@@ -132,7 +83,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 		if r.number++; isNew {
 			r.number = 0
 		}
-		r.build, r.next = latest, now.Add(min(firstRound<<min(r.number, 8), lastRound)) //nolint:mnd // beyond the last
+		r.build, r.next = latest, now.Add(min(firstRound<<min(r.number, 8), lastRound)) // beyond the last
 		for _, in := range blocked {
 			if in.BlockedBy != latest {
 				found = append(found, in.Instance)
@@ -143,6 +94,6 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 }
 
 // DeletingInstances implements provider.Sweeps. There are none.
-func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
-	return p.search(ctx, func() []provider.Instance { return nil })
+func (st *sweeps) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return search(ctx, st.base, func() []provider.Instance { return nil })
 }

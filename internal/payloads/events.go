@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // EncodeEvents encodes the payloads of events of an execution in place, except those of some kinds of events. It stores
@@ -108,20 +109,20 @@ func (e *Encoding) AdoptAll(ctx context.Context, all []MessagePayload) error {
 
 // CopyForMessages copies stored payloads that events of an execution send to other instances, also in responses: one
 // copy for each message.
-func (e *Encoding) CopyForMessages(ctx context.Context, x provider.Origin, events []history.Event) error {
+func (e *Encoding) CopyForMessages(ctx context.Context, x outputs.Origin, events []history.Event) error {
 	if !e.HasStore() {
 		return nil
 	}
 	var c calls
 	for i := range events {
-		provider.EachMessagePayload(x, &events[i], func(from, to string) {
+		outputs.EachMessagePayload(x, &events[i], func(from, to string) {
 			c.do(true, func() error { return e.copyForMessage(ctx, x, from, to) })
 		})
 	}
 	return c.wait()
 }
 
-func (e *Encoding) copyForMessage(ctx context.Context, x provider.Origin, from, to string) error {
+func (e *Encoding) copyForMessage(ctx context.Context, x outputs.Origin, from, to string) error {
 	err := e.store.CopyPayload(ctx, from, to)
 	if errors.Is(err, provider.ErrNotFound) { // which callers would take for the instance
 		err = perdure.ErrPayloadNotFound

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/perdure/perdure/internal/idset"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -53,8 +54,8 @@ type Execution struct {
 	mu             sync.Mutex // not held during reads
 	known          bool
 	first, next    int64 // the segments that were read: from first up to before next
-	settled        provider.IDSet
-	cancelled      provider.IDSet
+	settled        idset.Set
+	cancelled      idset.Set
 	ended, deleted bool
 	absent         int64 // the segment that the last read did not find, or -1
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/sqsrecord"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -157,7 +158,7 @@ func Records(ms []sqstypes.Message) []provider.Record {
 	rs := make([]provider.Record, len(ms))
 	for i := range ms {
 		m := &ms[i]
-		rs[i] = provider.RecordOf(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
+		rs[i] = sqsrecord.Decode(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
 	}
 	return rs
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // ServeFor lets the functions run for d, and returns after the last invocation has ended.
@@ -108,7 +109,7 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			open[e.ID] = true
 		case history.UpdateRejected, history.UpdateCompleted:
 			delete(open, e.SourceEventID)
-			want := provider.UpdateResultOf(provider.Origin{
+			want := outputs.UpdateResultOf(outputs.Origin{
 				InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID,
 			}, e)
 			switch a, err := h.Provider.ReadUpdate(ctx, instanceID, e.EventID); {

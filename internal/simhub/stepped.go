@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // stepped holds the activities of r, each of which parks before it begins and before its outcome is known. begins, if
@@ -79,7 +80,7 @@ func (a apart) HandleRecords(ctx context.Context, records []provider.Record) (fa
 		var now, later []provider.Record
 		seen := map[string]bool{}
 		for _, r := range records {
-			w, _ := provider.DecodeWorkItem(r.Body)
+			w, _ := wire.DecodeWorkItem(r.Body)
 			attempt := fmt.Sprintf("%s #%d %d", w.ExecutionID, w.ActivityID, w.Attempt)
 			if seen[attempt] {
 				later = append(later, r)

@@ -545,8 +545,8 @@ func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provi
 }
 
 // CompletionTokens implements provider.Provider.
-func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
-	return p.tokens.CompletionTokens(ctx)
+func (p *Provider) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
+	return p.tokens.Signer(ctx)
 }
 
 // VerifyCompletionToken implements provider.Provider.

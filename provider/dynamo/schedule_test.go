@@ -25,6 +25,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsfake"
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
+	"github.com/perdure/perdure/provider/outputs"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // fakeSchedules answers creations by answer, and keeps them.
@@ -114,7 +116,7 @@ func TestWhatAScheduleIs(t *testing.T) {
 		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.Sent))
 	}
 	got := *s.created[0]
-	back, err := provider.DecodeTimer(*got.Target.Input)
+	back, err := wire.DecodeTimer(*got.Target.Input)
 	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" ||
 		back.InstanceID != "order-1" || back.Segment != 4 {
 		t.Errorf("the schedule brings back %+v, %v", back, err)
@@ -153,7 +155,7 @@ func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	input := *s.created[0].Target.Input
-	back, err := provider.DecodeTimer(input)
+	back, err := wire.DecodeTimer(input)
 	if err != nil || back.InstanceID != timer.InstanceID || strings.ContainsAny(input, "<\uFFFF") {
 		t.Errorf("%s brings back %q, %v", input, back.InstanceID, err)
 	}
@@ -240,7 +242,7 @@ func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
 	refused, err := p.outbox.SendOutputs(t.Context(),
-		&provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
+		&outputs.Set{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
 	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.Sent) != 1 ||
 		q.Sent[0].Entries[0].DelaySeconds != 900 {
 		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.Sent, refused, err)

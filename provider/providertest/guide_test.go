@@ -23,7 +23,7 @@ func guide(t *testing.T) string {
 	return string(b)
 }
 
-func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
+func TestGuide_methodsGroupsAndCapabilities_areNamed(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, contract := range []reflect.Type{reflect.TypeFor[provider.Provider](), reflect.TypeFor[provider.Poller]()} {
@@ -35,7 +35,7 @@ func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 		names = append(names, g.Name)
 		for _, c := range g.Cases {
 			for _, need := range c.Needs {
-				// as its constant is called, but for capitals
+				// like the name of its constant, except for capital letters
 				names = append(names, strings.ReplaceAll(string(need), " ", ""))
 			}
 		}
@@ -48,19 +48,19 @@ func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 	}
 }
 
-// Go code in the guide is quoted from the file of the last link before it.
-func TestTheGuideQuotesCodeThatRuns(t *testing.T) {
+// The guide quotes Go code from the file of the last link before the quote.
+func TestGuide_quotedCode_isInTheLinkedFile(t *testing.T) {
 	t.Parallel()
 	link, fence := regexp.MustCompile(`\]\(([^)]+\.go)\)`), regexp.MustCompile("(?s)```go\n(.*?)```")
 	text := guide(t)
 	quotes := fence.FindAllStringSubmatchIndex(text, -1)
 	if len(quotes) == 0 {
-		t.Fatal("docs/internals/providers.md quotes nothing")
+		t.Fatal("docs/internals/providers.md has no quoted code")
 	}
 	for _, q := range quotes {
 		links := link.FindAllStringSubmatch(text[:q[0]], -1)
 		if len(links) == 0 {
-			t.Fatal("docs/internals/providers.md quotes code before it links to any")
+			t.Fatal("docs/internals/providers.md quotes code before the first link to a file")
 		}
 		file := filepath.Join(guideFolder, filepath.FromSlash(links[len(links)-1][1]))
 		code, err := os.ReadFile(file)
@@ -68,7 +68,7 @@ func TestTheGuideQuotesCodeThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if quote := text[q[2]:q[3]]; !strings.Contains(string(code), quote) {
-			t.Errorf("docs/internals/providers.md quotes what is not in %s:\n%s", file, quote)
+			t.Errorf("docs/internals/providers.md quotes code that is not in %s:\n%s", file, quote)
 		}
 	}
 }

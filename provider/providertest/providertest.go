@@ -2,8 +2,8 @@
 //
 // A provider's test calls Run with a Harness that creates hubs of its backend. The suite has a mandatory part, for
 // provider.Core, and a part for each optional interface. A harness declares in Lacks which of these the provider
-// declines. It declares what else its hubs can do in Capabilities, and lists in Want the tests that these exclude and
-// the number of the others, so that no test is skipped silently.
+// declines, and in Capabilities the features of its hubs that tests need. Want lists the excluded tests and the number
+// of the other tests, so that no test is skipped silently.
 package providertest
 
 import (

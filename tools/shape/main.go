@@ -27,7 +27,6 @@ var facades = []string{
 	"provider/dynamo.Provider",                   // the provider's contract
 	"client.Client",                              // what the HTTP API and the command line call
 	"provider/providertest/internal/kit.Fixture", // what tests of several subjects need
-	"internal/fakeprovider.Provider",             // as the provider
 	"internal/simaws.Table",                      // DynamoDB's calls, in memory
 }
 

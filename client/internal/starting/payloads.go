@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // storeInput encodes the input of a start and stores a large input for the first execution of the instance. Only a
@@ -112,6 +113,6 @@ func copyMessagePayloads(ctx context.Context, h *hub.Hub, s *provider.Start) err
 			sent = append(sent, initial[i])
 		}
 	}
-	origin := provider.Origin{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}
+	origin := outputs.Origin{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}
 	return h.Encoding.CopyForMessages(ctx, origin, sent)
 }

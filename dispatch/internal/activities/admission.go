@@ -206,7 +206,7 @@ func (a *admission) refuseUnregistered(ctx context.Context, t *task) *result {
 }
 
 // completionTokens returns the signer of completion tokens.
-func (a *admission) completionTokens(ctx context.Context, t *task) (tokens *provider.TokenSigner, refused *result) {
+func (a *admission) completionTokens(ctx context.Context, t *task) (tokens provider.CompletionSigner, refused *result) {
 	tokens, err := a.provider.CompletionTokens(ctx)
 	if err != nil {
 		t.Log().ErrorContext(ctx, "completion token failed, releasing the work item",

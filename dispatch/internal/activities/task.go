@@ -38,7 +38,7 @@ type task struct {
 	key     keyorder.Place
 	crashes isolation.State
 	earlier earlierRuns
-	tokens  *provider.TokenSigner // signs the completion token on demand
+	tokens  provider.CompletionSigner // signs the completion token on demand
 
 	// The supervisor's lock guards the following fields until the activity has ended.
 	phase      phase

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // origin is the execution that schedules activities.
@@ -297,12 +298,12 @@ func (a *activity) retryAt(o *outcome) (at time.Time, delay time.Duration, retri
 }
 
 // outputs returns the outputs that send an activity to its queue after its schedule was committed.
-func (a *activity) outputs() provider.Outputs {
+func (a *activity) outputs() outputs.Set {
 	e := a.event
 	e.Input = a.input
 	a.recordNext(&e)
 	scheduled := provider.Segment{Sequence: a.segment, Events: []history.Event{e}}
-	out := provider.OutputsOf(provider.Origin{InstanceID: a.instanceID, ExecutionID: a.executionID}, scheduled, nil)
+	out := outputs.Of(outputs.Origin{InstanceID: a.instanceID, ExecutionID: a.executionID}, scheduled, nil)
 	for i := range out.WorkItems {
 		out.WorkItems[i].PossibleDuplicate = true // the code may have run, or may still run
 	}

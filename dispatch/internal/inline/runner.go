@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Host holds the options of inline activities, and counts the abandoned ones of the process.
@@ -264,7 +265,7 @@ func (r *Runner) send(ctx context.Context, unsent []*activity) error {
 	if len(unsent) == 0 {
 		return nil
 	}
-	var out provider.Outputs
+	var out outputs.Set
 	for _, a := range unsent {
 		out.Add(a.outputs())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Mailbox answers the messages of other instances. It is safe for concurrent use.
@@ -122,7 +123,7 @@ func (b *Mailbox) rejectCancel(ctx context.Context, m *provider.InboxMessage) er
 
 // answerCancel reports to a parent that its sub-orchestration cannot be cancelled.
 func (b *Mailbox) answerCancel(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Kind = provider.MessageCancelChildOutcome
 	answer.Error = &history.Failure{
 		Type:    history.TypeNotFound,

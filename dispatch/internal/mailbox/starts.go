@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // starts reports whether an update starts the absent instance.
@@ -45,7 +46,7 @@ func (b *Mailbox) start(ctx context.Context, r *Receiver, m *provider.InboxMessa
 	read, err := b.Provider.CreateOrchestration(ctx, start)
 	switch {
 	case errors.Is(err, provider.ErrPurged):
-		replies := provider.DeliveryReplies(provider.PurgedFailure(m.InstanceID), m)
+		replies := outputs.DeliveryReplies(outputs.PurgedFailure(m.InstanceID), m)
 		return consumed(b.Provider.EnqueueForOrchestrator(ctx, replies...))
 	case errors.Is(err, provider.ErrAlreadyExists):
 		return Result{IDInUse: true}, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // maxAgeWithoutCopy is the age up to which an update cannot be a copy. SQS drops copies of a message for five minutes
@@ -91,7 +92,7 @@ func (b *Mailbox) readAnswer(
 	case err != nil:
 		return nil, err
 	default:
-		return &execution.Answer{Error: provider.PurgedFailure(instanceID)}, nil
+		return &execution.Answer{Error: outputs.PurgedFailure(instanceID)}, nil
 	}
 }
 
@@ -102,7 +103,7 @@ func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *p
 		return nil
 	}
 	a := x.Answer(m)
-	reply := provider.UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, a.Result, a.Error)
+	reply := outputs.UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, a.Result, a.Error)
 	return b.Provider.EnqueueForOrchestrator(ctx, reply)
 }
 
@@ -128,7 +129,7 @@ func (b *Mailbox) AnswerRepeated(
 	if err := b.Payloads.RepeatedAnswers(ctx, x.Read(), out.Repeated); err != nil {
 		return true, err
 	}
-	if err := b.Provider.PutUpdateResults(ctx, provider.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
+	if err := b.Provider.PutUpdateResults(ctx, outputs.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
 		return true, fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", instanceID, err)
 	}
 	return true, b.repeatAnswers(ctx, instanceID, out.Callers)
@@ -143,7 +144,7 @@ func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers 
 			return fmt.Errorf("dispatch: instance %q: read the result of repeated update %q: %w", instanceID, id, err)
 		}
 		for _, c := range of {
-			replies = append(replies, provider.UpdateReply(instanceID, c, "", a.Result, a.Failure()))
+			replies = append(replies, outputs.UpdateReply(instanceID, c, "", a.Result, a.Failure()))
 		}
 	}
 	if len(replies) == 0 {
@@ -160,8 +161,8 @@ func (b *Mailbox) rejectWaiters(ctx context.Context, instanceID string, callers 
 	}
 	replies := make([]provider.Message, 0, len(callers))
 	for _, c := range callers {
-		why := provider.TooManyWaitersFailure(instanceID)
-		replies = append(replies, provider.UpdateReply(instanceID, c, "", nil, why))
+		why := outputs.TooManyWaitersFailure(instanceID)
+		replies = append(replies, outputs.UpdateReply(instanceID, c, "", nil, why))
 	}
 	return b.Provider.EnqueueForOrchestrator(ctx, replies...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 	"github.com/perdure/perdure/schedule"
 )
 
@@ -120,7 +121,7 @@ func (e *Encoder) Turn(
 	if err := e.Encoding.EncodeEvents(ctx, about, events, plain...); err != nil {
 		return err
 	}
-	origin := provider.Origin{InstanceID: instanceID, ExecutionID: about.ExecutionID, Parent: x.State().Parent}
+	origin := outputs.Origin{InstanceID: instanceID, ExecutionID: about.ExecutionID, Parent: x.State().Parent}
 	if err := e.Encoding.CopyForMessages(ctx, origin, events); err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (e *Encoder) RepeatedAnswers(ctx context.Context, read *provider.Orchestrat
 			if _, again := repeated[events[j].EventID]; !again || events[j].Kind != history.UpdateCompleted {
 				continue
 			}
-			if err := e.Encoding.CopyForMessages(ctx, read.Origin(), events[j:j+1]); err != nil &&
+			if err := e.Encoding.CopyForMessages(ctx, outputs.HistoryOrigin(read), events[j:j+1]); err != nil &&
 				!payloads.IsPermanent(err) {
 				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", read.InstanceID, err)
 			}

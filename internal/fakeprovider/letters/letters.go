@@ -61,7 +61,7 @@ func (l *Letters) FailLetters(err error) {
 	l.failure = err
 }
 
-// Redriven returns what was redriven.
+// Redriven returns the dead letters that were redriven.
 func (l *Letters) Redriven() []provider.DeadLetter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

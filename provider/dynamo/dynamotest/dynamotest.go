@@ -14,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/sqsrecord"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
@@ -100,7 +101,7 @@ func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	records := make([]provider.Record, len(out.Messages))
 	for i := range out.Messages {
 		m := &out.Messages[i]
-		records[i] = provider.RecordOf(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
+		records[i] = sqsrecord.Decode(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
 	}
 	return records
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // receiveWait is the wait time of a receive of dead letters. A long poll queries all servers of SQS, and a short one
@@ -133,16 +134,16 @@ func (dd *DeadLetters) Redrive(ctx context.Context, queue string, letters ...pro
 func (dd *DeadLetters) newRecord(ctx context.Context, queue string, d *provider.DeadLetter) (sqsqueue.Entry, error) {
 	switch queue {
 	case provider.QueueInbox:
-		if m, err := provider.DecodeMessage(d.Record.Body); err == nil {
+		if m, err := wire.DecodeMessage(d.Record.Body); err == nil {
 			return dd.newMessage(m, d)
 		}
 		return unchangedRecord(d), nil
 	case provider.QueueTimers:
-		if t, err := provider.DecodeTimer(d.Record.Body); err == nil {
+		if t, err := wire.DecodeTimer(d.Record.Body); err == nil {
 			return dd.newTimer(t)
 		}
 	default:
-		if w, err := provider.DecodeWorkItem(d.Record.Body); err == nil {
+		if w, err := wire.DecodeWorkItem(d.Record.Body); err == nil {
 			return dd.newWorkItem(ctx, w, d.Record.ID)
 		}
 	}

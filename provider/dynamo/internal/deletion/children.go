@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // attrChildSearch is an attribute of a deleting instance whose history was too large to read before its end. It stores
@@ -148,8 +149,8 @@ func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, ca
 	if len(cancels) == 0 {
 		return nil
 	}
-	out := provider.OutputsOf(
-		provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true},
+	out := outputs.Of(
+		outputs.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true},
 		provider.Segment{Events: cancels}, nil,
 	)
 	refused, err := dl.outbox.SendOutputs(ctx, &out)

@@ -17,7 +17,10 @@ func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		segments := randomHistory(random)
-		forwards := history.NewState(history.TrackOpen, provider.EventsOf(segments)...)
+		forwards := history.NewState(history.TrackOpen)
+		for i := range segments {
+			forwards.Apply(segments[i].Events...)
+		}
 		var want, got []int64
 		for _, e := range forwards.CancelOutstanding("r") {
 			if e.Kind == history.SubOrchestrationCancelRequested {

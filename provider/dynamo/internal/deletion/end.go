@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // queueRetention is the retention of a queue. An older message cannot be lost any more, and the instance that it
@@ -23,7 +24,7 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 	if err != nil {
 		return err
 	}
-	x := provider.Origin{
+	x := outputs.Origin{
 		InstanceID:  in.InstanceID,
 		ExecutionID: in.ExecutionID,
 		StartID:     in.StartID,

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // Inbox is the inbox of a hub. It is safe for concurrent use.
@@ -143,7 +144,7 @@ func (ib *Inbox) Decode(
 ) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
-		m, err := provider.DecodeMessage(r.Body)
+		m, err := wire.DecodeMessage(r.Body)
 		if err == nil {
 			err = ib.checkRecipient(&m, r.Group)
 		}

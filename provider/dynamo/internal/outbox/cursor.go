@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // errDeadline reports that the invocation is about to end.
@@ -52,7 +53,7 @@ type rejection struct {
 	Failure history.Failure `json:"failure"`
 }
 
-func newCursor(x provider.Origin, s provider.Segment) cursor {
+func newCursor(x outputs.Origin, s provider.Segment) cursor {
 	return cursor{
 		instanceID:  x.InstanceID,
 		executionID: x.ExecutionID,

@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
@@ -22,7 +23,7 @@ func (ob *Outbox) Dispatch(
 
 	refused, err := ob.sendSegment(ctx, t, s)
 	if err == nil {
-		err = ob.SendActivityEnds(ctx, t.Origin(), s.Sequence, needless)
+		err = ob.SendActivityEnds(ctx, outputs.TurnOrigin(t), s.Sequence, needless)
 	}
 	if err == nil && u.Changed() {
 		err = ob.writeStatus(ctx, &u)
@@ -42,7 +43,7 @@ func (ob *Outbox) dispatchWithStatus(
 		func() (err error) { refused, err = ob.sendSegment(ctx, t, s); return err },
 	)
 	if err == nil {
-		err = ob.SendActivityEnds(ctx, t.Origin(), s.Sequence, needless)
+		err = ob.SendActivityEnds(ctx, outputs.TurnOrigin(t), s.Sequence, needless)
 	}
 	if err == nil {
 		ob.timers.DeleteSchedules(ctx, t.Head.ExecutionID, needless)
@@ -100,7 +101,7 @@ func (ob *Outbox) redispatch(
 		}
 	}
 
-	if err := ob.SendActivityEnds(ctx, o.Origin(), o.Head.Segment, ObsoleteTimers(o.Segments, first)); err != nil {
+	if err := ob.SendActivityEnds(ctx, outputs.HistoryOrigin(o), o.Head.Segment, ObsoleteTimers(o.Segments, first)); err != nil {
 		return out.Rejected, err
 	}
 	// otherwise the instance was written together with its segment 0

@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // An activity that is cancelled and whose end is awaited has ended when none of its code runs. No code runs between two
@@ -23,7 +24,7 @@ const maxEndsPerMessage = 1000
 // receives the work item of a due attempt reports its end. A pending attempt has no worker: its token holder reports
 // the end, and a timer limits the wait.
 func (ob *Outbox) SendActivityEnds(
-	ctx context.Context, x provider.Origin, sequence int64, cancelled []history.OpenItem,
+	ctx context.Context, x outputs.Origin, sequence int64, cancelled []history.OpenItem,
 ) error {
 	waits := map[int64]bool{}
 	for i := range cancelled {
@@ -36,7 +37,7 @@ func (ob *Outbox) SendActivityEnds(
 	}
 
 	var ends []provider.ActivityOutcome
-	var graces provider.Outputs
+	var graces outputs.Set
 	for r, err := range ob.attempts.ReadRetriesOf(ctx, x.ExecutionID, waits) {
 		if err != nil {
 			return err
@@ -75,7 +76,7 @@ func (ob *Outbox) SendActivityEnds(
 }
 
 // graceTimer returns the timer that checks a pending attempt after a cancel.
-func (ob *Outbox) graceTimer(x provider.Origin, sequence int64, r *provider.ActivityRetry) provider.Timer {
+func (ob *Outbox) graceTimer(x outputs.Origin, sequence int64, r *provider.ActivityRetry) provider.Timer {
 	at := ob.now().Add(time.Duration(r.Pending.GraceMs) * time.Millisecond)
 	if !r.NextCheckAt.IsZero() && r.NextCheckAt.Before(at) {
 		at = r.NextCheckAt

@@ -11,10 +11,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // SendOutputs sends work items, timers and messages to their queues.
-func (ob *Outbox) SendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
+func (ob *Outbox) SendOutputs(ctx context.Context, out *outputs.Set) ([]provider.OutputFailure, error) {
 	queues, refused, err := ob.encode(ctx, out)
 	if err != nil {
 		return refused, err
@@ -26,7 +27,7 @@ func (ob *Outbox) SendOutputs(ctx context.Context, out *provider.Outputs) ([]pro
 // encode encodes outputs for their queues, by URL. It separately returns outputs that no queue can accept, which it
 // finds out without a call.
 func (ob *Outbox) encode(
-	ctx context.Context, out *provider.Outputs,
+	ctx context.Context, out *outputs.Set,
 ) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
 	if refused, err = ob.workQueues.AddEntries(ctx, out.WorkItems, &queues); err != nil {
 		return nil, refused, err
@@ -82,7 +83,7 @@ func (ob *Outbox) addMessages(ms []provider.Message, queues *sqsqueue.Outgoing) 
 
 // PutWorkItems sends work items with their remaining delay.
 func (ob *Outbox) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
-	refused, err := ob.SendOutputs(ctx, &provider.Outputs{WorkItems: slices.Clone(items)})
+	refused, err := ob.SendOutputs(ctx, &outputs.Set{WorkItems: slices.Clone(items)})
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
 	}

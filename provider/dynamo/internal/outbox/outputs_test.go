@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
@@ -39,7 +40,7 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 			}}, nil
 		}
 		ob := senderTo(q)
-		refused, err := ob.SendOutputs(t.Context(), &provider.Outputs{
+		refused, err := ob.SendOutputs(t.Context(), &outputs.Set{
 			WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}},
 		})
 		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 2 {
@@ -103,7 +104,7 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 					return out, nil
 				}}
 				ob := senderTo(q)
-				out := &provider.Outputs{
+				out := &outputs.Set{
 					WorkItems: []provider.WorkItem{
 						{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"},
 					},

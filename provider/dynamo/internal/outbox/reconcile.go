@@ -5,16 +5,17 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Resend sends the unsettled outputs of an execution, and returns their number. notes are the keys of its dispatch
 // records and cursors.
 func (ob *Outbox) Resend(
-	ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string,
+	ctx context.Context, o *provider.Orchestration, x outputs.Origin, settled func(int64) bool, run string,
 	notes []table.Item,
 ) (sent int, refused []provider.OutputFailure, err error) {
 	for _, s := range o.Segments {
-		out := provider.OutputsOf(x, s, settled)
+		out := outputs.Of(x, s, settled)
 		sent += out.Count()
 	}
 	if sent == 0 {

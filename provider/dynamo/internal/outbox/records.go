@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/idset"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
@@ -43,7 +44,7 @@ type acceptedOutputs struct {
 	from, head     int64
 	known          bool   // earlier dispatch records were read, or there are none
 	run            string // the reconciliation that wrote or writes the dispatch record
-	timers, others provider.IDSet
+	timers, others idset.Set
 	unwritten      bool
 	// stored holds the ID attributes of the dispatch record of head, as far as they are known.
 	stored table.Item
@@ -133,7 +134,7 @@ func (ob *Outbox) readRecords(ctx context.Context, t *acceptedOutputs) error {
 }
 
 // addIDs adds the IDs in an attribute of a dispatch record.
-func (ob *Outbox) addIDs(ctx context.Context, set provider.IDSet, note table.Item, name string) provider.IDSet {
+func (ob *Outbox) addIDs(ctx context.Context, set idset.Set, note table.Item, name string) idset.Set {
 	var runs []history.Range
 	if doc := table.GetString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
 		ob.log.WarnContext(ctx, "dispatch record unreadable, some outputs are sent again",
@@ -217,7 +218,7 @@ func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 				table.AttrTakenBy + " = " + ValueRun + unchangedCondition(t.stored, in.ExpressionAttributeValues),
 		)
 	}
-	for name, set := range map[string]provider.IDSet{attrAccepted: t.others, attrTakenTimers: t.timers} {
+	for name, set := range map[string]idset.Set{attrAccepted: t.others, attrTakenTimers: t.timers} {
 		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers: cannot fail
 		if len(doc) > noteBytes {
 			return nil

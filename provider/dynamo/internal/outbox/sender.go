@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // The limits for sending the outputs of a segment with very many outputs.
@@ -33,7 +34,7 @@ type Sender struct {
 	run string
 	// accepted holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
 	accepted acceptedOutputs
-	pending  provider.Outputs
+	pending  outputs.Set
 	Rejected []provider.OutputFailure
 }
 
@@ -44,7 +45,7 @@ func (ob *Outbox) NewSender(again bool) *Sender { return &Sender{outbox: ob, rep
 func (ob *Outbox) sendSegment(
 	ctx context.Context, t *provider.Turn, s provider.Segment,
 ) ([]provider.OutputFailure, error) {
-	x := t.Origin()
+	x := outputs.TurnOrigin(t)
 	out := Sender{
 		outbox: ob,
 		accepted: acceptedOutputs{
@@ -54,7 +55,7 @@ func (ob *Outbox) sendSegment(
 			head:        s.Sequence,
 		},
 	}
-	err := out.Send(ctx, x, s, t.Unsent())
+	err := out.Send(ctx, x, s, outputs.Unsent(t))
 	if err == nil {
 		_, err = out.Flush(ctx)
 	}
@@ -80,7 +81,7 @@ func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 	now := b.outbox.now()
 	u := SkippedBefore(o.Orchestration, now.Add(-provider.MaxReconcileLookback), now)
 	for _, s := range segments {
-		if err := b.Send(ctx, o.Origin(), s, u.Has); err != nil {
+		if err := b.Send(ctx, outputs.HistoryOrigin(o.Orchestration), s, u.Has); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 
 // Send adds the unsettled outputs of a segment, which are sent by the next flush at the latest.
 func (b *Sender) Send(
-	ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool,
+	ctx context.Context, x outputs.Origin, s provider.Segment, settled func(eventID int64) bool,
 ) error {
 	if !isLarge(x, s) {
 		b.pending.Add(b.outputsOf(x, s, settled))
@@ -102,9 +103,9 @@ func (b *Sender) Send(
 	return b.sendWindows(ctx, x, s, settled)
 }
 
-// outputsOf is provider.OutputsOf, and marks work items that may be copies.
-func (b *Sender) outputsOf(x provider.Origin, s provider.Segment, settled func(eventID int64) bool) provider.Outputs {
-	out := provider.OutputsOf(x, s, settled)
+// outputsOf is outputs.Of, and marks work items that may be copies.
+func (b *Sender) outputsOf(x outputs.Origin, s provider.Segment, settled func(eventID int64) bool) outputs.Set {
+	out := outputs.Of(x, s, settled)
 	for i := range out.WorkItems {
 		out.WorkItems[i].PossibleDuplicate = b.repeated
 	}
@@ -115,7 +116,7 @@ func (b *Sender) outputsOf(x provider.Origin, s provider.Segment, settled func(e
 func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	answers := b.pending.UpdateResults
 	queues, refused, err := b.outbox.encode(ctx, &b.pending)
-	b.pending = provider.Outputs{}
+	b.pending = outputs.Set{}
 	b.Rejected = append(b.Rejected, refused...)
 	if err != nil {
 		return b.Rejected, err
@@ -130,14 +131,14 @@ func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 
 // isLarge reports whether a segment has a cursor, because it had so many outputs, settled or not, when it was
 // committed.
-func isLarge(x provider.Origin, s provider.Segment) bool {
+func isLarge(x outputs.Origin, s provider.Segment) bool {
 	const each = 2 // an event causes at most two outputs
 	if len(s.Events) <= maxWithoutCursor/each {
 		return false
 	}
 	n := 0
 	for w := range windowsOf(s) {
-		out := provider.OutputsOf(x, w, nil)
+		out := outputs.Of(x, w, nil)
 		if n += out.Count(); n > maxWithoutCursor {
 			return true
 		}
@@ -162,7 +163,7 @@ func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 // little again. A repeated dispatch that starts with the first output each time might never reach the last one.
 // sendWindows stops between two windows while there is enough time to store the cursor and to release the message.
 func (b *Sender) sendWindows(
-	ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool,
+	ctx context.Context, x outputs.Origin, s provider.Segment, settled func(eventID int64) bool,
 ) error {
 	c := newCursor(x, s)
 	c.run = b.run
@@ -209,7 +210,7 @@ func (b *Sender) sendWindows(
 }
 
 // sendWindow is SendOutputs for a window. Outputs that SQS rejects are stored with the cursor and not sent again.
-func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *provider.Outputs) error {
+func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *outputs.Set) error {
 	queues, refused, err := b.outbox.encode(ctx, out)
 	if err != nil {
 		return err

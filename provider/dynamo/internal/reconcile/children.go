@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // checkOldStarts checks the children of old starts. An existing child needs nothing. A missing child may have been
@@ -19,7 +20,7 @@ import (
 // impossible and notifies the parent. If another instance has the ID, it sends the start, which is rejected with a
 // response.
 func (rc *Reconciler) checkOldStarts(
-	ctx context.Context, x provider.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
+	ctx context.Context, x outputs.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
 ) error {
 	var mu sync.Mutex
 	reads := make([]func() error, len(u.OldStarts))
@@ -42,7 +43,7 @@ func (rc *Reconciler) checkOldStarts(
 }
 
 func (rc *Reconciler) checkOldStart(
-	ctx context.Context, x provider.Origin, e *history.Event,
+	ctx context.Context, x outputs.Origin, e *history.Event,
 ) (refused, lost bool, err error) {
 	it, err := rc.instances.GetRaw(ctx, e.InstanceID, provider.Strong)
 	switch {
@@ -60,7 +61,7 @@ func (rc *Reconciler) checkOldStart(
 		}
 	}
 
-	answer := provider.ChildOutcome(
+	answer := outputs.ChildOutcome(
 		e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 	)
 	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)

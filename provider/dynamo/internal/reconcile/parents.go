@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // A child can have a parent that sends it no more messages: a purged one, an erased one, or a past execution that no
@@ -60,7 +61,7 @@ func (s parentState) waitsFor(child *history.Parent) bool {
 
 // dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has
 // ended, was purged, or has continued as new.
-func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x provider.Origin) (provider.Origin, error) {
+func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x outputs.Origin) (outputs.Origin, error) {
 	if !x.Ended || x.Parent == nil {
 		return x, nil
 	}

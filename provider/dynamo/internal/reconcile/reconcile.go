@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Reconcile sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
@@ -117,7 +118,7 @@ func (rc *Reconciler) resend(
 	ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions,
 	out *provider.ReconcileResult,
 ) error {
-	x, err := rc.dropUnawaitedParent(ctx, r.Run, o.Origin())
+	x, err := rc.dropUnawaitedParent(ctx, r.Run, outputs.HistoryOrigin(o))
 	if err != nil {
 		return err
 	}

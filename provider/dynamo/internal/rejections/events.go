@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
@@ -70,11 +71,11 @@ func (rj *Rejections) RejectEvents(ctx context.Context, over string, ms ...*prov
 	if err := rj.record(ctx, over, ms); err != nil {
 		return err
 	}
-	why := provider.NotFoundFailure
+	why := outputs.NotFoundFailure
 	if over != "" {
-		why = provider.EndedFailure
+		why = outputs.EndedFailure
 	}
-	return rj.inbox.Send(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
+	return rj.inbox.Send(ctx, outputs.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 }
 
 // record stores events that no instance has consumed. It returns ErrConflict if an instance exists that may

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // LostOutcome returns the failure for a parent of a child whose outcome is unknown.
@@ -49,7 +50,7 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 		return err
 	}
 
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
 		Type:         history.TypeAlreadyExists,
 		NonRetryable: true,
@@ -101,7 +102,7 @@ func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage
 	if err := rj.PreventStart(ctx, &m.Message); err != nil {
 		return err
 	}
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
 		Type:    history.TypeCancelled,
 		Reason:  m.Reason,

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
@@ -39,7 +40,7 @@ func (rt *Retries) PutPendingAttempts(
 		writes = writes[n:]
 	}
 
-	var out provider.Outputs
+	var out outputs.Set
 	for i := range keeps {
 		k := &keeps[i]
 		if k.NextCheckAt.IsZero() {

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // request is one call of RetryActivities.
@@ -361,7 +362,7 @@ func (c *request) verify(ctx context.Context) error {
 
 // send sends attempts with a delay or a timer.
 func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
-	var out provider.Outputs
+	var out outputs.Set
 	var refused []provider.OutputFailure
 	ended := map[int64]string{}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -26,7 +27,7 @@ func EncodeStart(instanceID, executionID, previous string, s provider.Segment) (
 	if previous != "" {
 		parts[0][table.AttrPrevious] = table.Str(previous)
 	}
-	if oldest := provider.OldestReferencedExecution(&s.Events[0]); oldest != "" {
+	if oldest := documents.OldestExecution(&s.Events[0]); oldest != "" {
 		parts[0][table.AttrRefs] = table.Str(oldest)
 	}
 	return parts, nil

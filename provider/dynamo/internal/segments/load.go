@@ -9,12 +9,13 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
 // executionReader reads the segments of an execution page by page, together with its first item. It reads the first
 // segments one by one, and later ones from rollups if there are any. It holds a bounded amount of large data
-// (provider.DataBudget).
+// (documents.Budget).
 type executionReader struct {
 	p                       *Store
 	instanceID, executionID string
@@ -24,7 +25,7 @@ type executionReader struct {
 
 	start    table.Item
 	segments []provider.Segment
-	holding  provider.DataBudget
+	holding  documents.Budget
 	rollups  []rollup // runs of segments for rollups; the last one may be too short
 }
 

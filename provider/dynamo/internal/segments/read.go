@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -230,7 +231,7 @@ func (st *Store) ReadHistory(
 func (st *Store) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
 	e.CarriedEvents = slices.Clone(e.CarriedEvents)
 	e.Inputs = slices.Clone(e.Inputs)
-	return provider.ResolveReferences(ctx, st.documents, instanceID, e)
+	return documents.Resolve(ctx, st.documents, instanceID, e)
 }
 
 // ListExecutions starts with the current execution. Each execution names the previous one, and the list ends at the

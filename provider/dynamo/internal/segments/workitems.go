@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. In an hour,
@@ -87,8 +88,8 @@ func (ws *WorkItems) readItems(
 		return nil, err
 	}
 
-	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
-	out := provider.OutputsOf(origin, *scheduling, nil)
+	origin := outputs.Origin{InstanceID: instanceID, ExecutionID: executionID}
+	out := outputs.Of(origin, *scheduling, nil)
 	found, bytes := selectCached(out.WorkItems, activityID)
 	ws.cache.Add(key, found, bytes)
 	return found.items, nil

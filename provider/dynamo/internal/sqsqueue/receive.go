@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/internal/sqsrecord"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
@@ -79,7 +80,7 @@ func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Re
 
 // RecordOf returns the record of a message.
 func RecordOf(m *types.Message) provider.Record {
-	return provider.RecordOf(
+	return sqsrecord.Decode(
 		aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes,
 	)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Start creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
@@ -130,7 +131,7 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
-	out := provider.OutputsOf(o.Origin(), *started, nil)
+	out := outputs.Of(outputs.HistoryOrigin(o), *started, nil)
 	_, err = ss.outbox.SendOutputs(ctx, &out)
 	return o, err
 }
@@ -142,7 +143,7 @@ func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*prov
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
 		return o, err
 	}
-	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
+	out := outputs.Of(outputs.HistoryOrigin(o), o.Segments[0], nil)
 	_, err = ss.outbox.SendOutputs(ctx, &out)
 	return o, err
 }

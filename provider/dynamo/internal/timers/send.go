@@ -6,12 +6,13 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // Decode decodes the records of the timers queue.
 func (tm *Timers) Decode(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
-		t, err := provider.DecodeTimer(r.Body)
+		t, err := wire.DecodeTimer(r.Body)
 		if err == nil {
 			err = tm.queue.CheckHub(&t.Hub)
 		}

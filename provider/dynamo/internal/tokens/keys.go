@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // Keys caches the keys of a hub that sign tokens. It is safe for concurrent use.
@@ -52,14 +53,14 @@ const (
 )
 
 type knownKeys struct {
-	tokens *provider.TokenSigner
+	tokens *worktoken.Signer
 	readAt time.Time
 }
 
 // Signer returns the signer of tokens. It reads the keys once per process. A process that reports a build has read them
 // before (PutBuild), so that a turn reads nothing. Its error has the same effect as that of an unreachable queue: no
 // work item is sent without its token.
-func (ks *Keys) Signer(ctx context.Context) (*provider.TokenSigner, error) {
+func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
 	if k := ks.known.Load(); k != nil {
 		return k.tokens, nil
 	}
@@ -73,21 +74,16 @@ func (ks *Keys) Signer(ctx context.Context) (*provider.TokenSigner, error) {
 // VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
 // that none of the keys has signed, it reads them at most once a minute.
 func (ks *Keys) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	return ks.verify(ctx, token, (*provider.TokenSigner).Verify)
-}
-
-// CompletionTokens returns the signer of work item tokens, which also signs completion tokens.
-func (ks *Keys) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
-	return ks.Signer(ctx)
+	return ks.verify(ctx, token, (*worktoken.Signer).Verify)
 }
 
 // VerifyCompletionToken verifies a token and reads the keys like VerifyWorkItemToken.
 func (ks *Keys) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	return ks.verify(ctx, token, (*provider.TokenSigner).VerifyCompletion)
+	return ks.verify(ctx, token, (*worktoken.Signer).VerifyCompletion)
 }
 
 func (ks *Keys) verify(
-	ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error),
+	ctx context.Context, token string, open func(*worktoken.Signer, string) (provider.WorkItem, error),
 ) (provider.WorkItem, error) {
 	k, err := ks.keysSince(ctx, ks.now().Add(-maxKeyAge))
 	if err != nil {
@@ -142,7 +138,7 @@ func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, err
 
 // readKeys reads the keys of the hub, and creates the first one if there is none. If two processes create it at the
 // same time, one succeeds, and both read that key.
-func (ks *Keys) readKeys(ctx context.Context) (*provider.TokenSigner, error) {
+func (ks *Keys) readKeys(ctx context.Context) (*worktoken.Signer, error) {
 	keys, next, err := ks.storedKeys(ctx)
 	if err == nil && len(keys) == 0 {
 		if err = ks.createKey(ctx, next); err == nil {
@@ -155,12 +151,12 @@ func (ks *Keys) readKeys(ctx context.Context) (*provider.TokenSigner, error) {
 	if len(keys) == 0 { // they are being deleted
 		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
 	}
-	return provider.NewTokens(ks.hub, keys...), nil
+	return worktoken.NewSigner(ks.hub, keys...), nil
 }
 
 // storedKeys returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
 // for example after a wrong edit, so that work items can still be sent.
-func (ks *Keys) storedKeys(ctx context.Context) (keys []*provider.TokenKey, next string, err error) {
+func (ks *Keys) storedKeys(ctx context.Context) (keys []*worktoken.Key, next string, err error) {
 	in := table.HubQuery(skKeys)
 	in.ConsistentRead = aws.Bool(true)
 	found, err := ks.table.QueryAll(ctx, "", in)
@@ -176,7 +172,7 @@ func (ks *Keys) storedKeys(ctx context.Context) (keys []*provider.TokenKey, next
 				"item", table.GetString(it, table.AttrSK), "error", err)
 			continue
 		}
-		keys = append(keys, provider.NewTokenKey(strconv.FormatInt(number, 10), secret))
+		keys = append(keys, worktoken.NewKey(strconv.FormatInt(number, 10), secret))
 	}
 	if n := len(found); n > 0 {
 		next = table.NumberedSK(skKeys, max(table.SequenceOf(found[n-1], skKeys), 0)+1)

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // Decode decodes the records of a work queue and attaches a CancelRead to each item.
@@ -20,7 +21,7 @@ func (wq *WorkQueues) Decode(
 ) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
-		w, err := provider.DecodeWorkItem(r.Body)
+		w, err := wire.DecodeWorkItem(r.Body)
 		if err == nil {
 			err = wq.queue.CheckHub(&w.Hub)
 		}

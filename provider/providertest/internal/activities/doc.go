@@ -1,3 +1,3 @@
-// Package activities tests what a provider does for workers: work items, attempts, cancellations and activity
+// Package activities tests the operations for workers: work items, attempts, cancellations and activity
 // records.
 package activities

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
 // Pending tests asynchronous completion (R26): a token that cannot be forged, a stored time that only one
@@ -114,7 +115,7 @@ func noCompletionTokens(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrInvalidToken)
 		f.WantEqual("contents of an invalid token", w, provider.WorkItem{})
 	}
-	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1",
+	foreign := worktoken.NewSigner("another-hub", worktoken.NewKey("1",
 		make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
 	_, err := f.Provider.VerifyCompletionToken(f.Ctx(), foreign)
 	f.WantErrorIs(err, provider.ErrInvalidToken)

@@ -1,2 +1,2 @@
-// Package instances tests what a provider does for clients: lists, statuses and deletions.
+// Package instances tests the operations for clients: lists, statuses and deletions.
 package instances

@@ -1,4 +1,4 @@
-// Package kit holds what the tests of the conformance suite have in common: the hub that a harness creates, executions
+// Package kit holds the common parts of the conformance suite: the hub that a harness creates, executions
 // that commit turns, and events and messages.
 package kit
 

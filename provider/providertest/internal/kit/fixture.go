@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Fixture is a hub and the test that uses it. Its methods are what tests of several subjects need.
+// Fixture is a hub and the test that uses it. Its methods serve tests of several subjects.
 type Fixture struct {
 	Hub
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
@@ -130,7 +131,7 @@ func endAnswersUntaken(f *kit.Fixture) {
 	untaken.Data = nil
 	end.Inputs = []history.Event{untaken}
 	e.Commit(kit.TurnStarted(), raisedEvent(3), end)
-	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(provider.EndedFailure("c"), history.Range{
+	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(outputs.EndedFailure("c"), history.Range{
 		First: 5, Last: 5,
 	}))
 }
@@ -145,7 +146,7 @@ func wantRefusedEvents(f *kit.Fixture, want provider.RejectedEvents) {
 func eventsForMissingInstance(f *kit.Fixture) {
 	wantRefusedEvents(f, nil)
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3), kit.EventMessage("c", "px", 4)))
-	wantAnswers(f, answer(provider.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
+	wantAnswers(f, answer(outputs.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 8), kit.EventMessage("c", "qx", 2)))
 	f.Messages()
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3))) // a copy
@@ -192,7 +193,7 @@ func eventsForEndedInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	e.Commit(kit.TurnStarted(), kit.Ended("1"))
 	f.Must(f.Provider.RejectEvents(f.Ctx(), e.Instance.ExecutionID, kit.EventMessage("c", "px", 3)))
-	wantAnswers(f, answer(provider.EndedFailure("c"), history.Range{First: 3, Last: 3}))
+	wantAnswers(f, answer(outputs.EndedFailure("c"), history.Range{First: 3, Last: 3}))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 

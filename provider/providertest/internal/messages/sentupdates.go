@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
@@ -84,14 +85,14 @@ func updateAnswered(f *kit.Fixture) {
 	end := kit.Ended("1")
 	end.Callers = []history.Parent{waiter(9)}
 	e.Commit(kit.TurnStarted(), end)
-	wantAnswers(f, updateReply(9, nil, provider.EndedFailure("c")))
+	wantAnswers(f, updateReply(9, nil, outputs.EndedFailure("c")))
 }
 
 func updateForMissingInstance(f *kit.Fixture) {
 	m := kit.EventMessage("c", "px", 3)
 	m.Kind, m.EventID = provider.MessageUpdateSent, "u"
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", m))
-	wantAnswers(f, updateReply(3, nil, provider.NotFoundFailure("c")))
+	wantAnswers(f, updateReply(3, nil, outputs.NotFoundFailure("c")))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
@@ -178,7 +179,7 @@ func messagesCopyPayloads(f *kit.Fixture) {
 	t := e.Commit(child, sent)
 	want := map[string]bool{}
 	for i := range t.Events {
-		provider.EachMessagePayload(t.Origin(), &t.Events[i], func(from, to string) {
+		outputs.EachMessagePayload(outputs.TurnOrigin(t), &t.Events[i], func(from, to string) {
 			f.WantEqual("from", from, key)
 			want[to] = true
 		})

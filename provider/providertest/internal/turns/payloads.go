@@ -20,8 +20,8 @@ func Payloads() kit.Group {
 	}}
 }
 
-// documents returns JSON that has been altered by some service before.
-func documents() []string {
+// alteredDocuments returns JSON documents that services have altered before.
+func alteredDocuments() []string {
 	return []string{
 		`null`, `true`, `0`, `-0.0`, `1e400`, `12345678901234567890123456789`, `1.50`, `""`, `[]`, `{}`,
 		`{"b":1,"a":2}`,
@@ -45,7 +45,7 @@ func wantSame(f *kit.Fixture, what string, got history.Payload, want string) {
 }
 
 func startInputs(f *kit.Fixture) {
-	for n, doc := range documents() {
+	for n, doc := range alteredDocuments() {
 		s := kit.StartOf(string(rune('a' + n)))
 		s.Input = history.Payload(doc)
 		in, err := f.Provider.StartOrchestration(f.Ctx(), s)
@@ -57,38 +57,38 @@ func startInputs(f *kit.Fixture) {
 func activityInputs(f *kit.Fixture) {
 	e := f.Start("a")
 	var events []history.Event
-	for _, doc := range documents() {
+	for _, doc := range alteredDocuments() {
 		event := kit.Activity(kit.Queue)
 		event.Input = history.Payload(doc)
 		events = append(events, event)
 	}
 	e.Commit(events...)
 	items, log := f.Work(kit.Queue), e.History()
-	for n, doc := range documents() {
+	for n, doc := range alteredDocuments() {
 		wantSame(f, "work item", items[n].Input, doc)
 		wantSame(f, "event", log[n+1].Input, doc)
 	}
 }
 
 func activityResults(f *kit.Fixture) {
-	f.StartWithoutWake("a").Commit(kit.Repeat(len(documents()), kit.Activity(kit.Queue))...)
+	f.StartWithoutWake("a").Commit(kit.Repeat(len(alteredDocuments()), kit.Activity(kit.Queue))...)
 	var all []provider.CompletedWorkItem
 	for items := f.Locked(kit.Queue); len(items) > 0; items = f.Locked(kit.Queue) {
 		all = append(all, kit.Done(items, func(int) provider.ActivityOutcome { return provider.ActivityOutcome{} })...)
 	}
 	for i := range all {
-		all[i].Outcome.Result = history.Payload(documents()[all[i].ActivityID-2])
+		all[i].Outcome.Result = history.Payload(alteredDocuments()[all[i].ActivityID-2])
 	}
 	f.Acknowledge(kit.Queue, all)
 	n := 0
 	for _, m := range f.Messages() {
 		for _, o := range m.Outcomes {
-			wantSame(f, "result", o.Result, documents()[o.ActivityID-2])
+			wantSame(f, "result", o.Result, alteredDocuments()[o.ActivityID-2])
 			n++
 		}
 	}
-	if n != len(documents()) {
-		f.T.Errorf("%d outcomes, want %d", n, len(documents()))
+	if n != len(alteredDocuments()) {
+		f.T.Errorf("%d outcomes, want %d", n, len(alteredDocuments()))
 	}
 }
 

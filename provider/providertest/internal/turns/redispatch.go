@@ -54,7 +54,7 @@ func onlyUnsettled(f *kit.Fixture) {
 	}
 }
 
-// A repeated dispatch can omit what the previous one sent, so each test uses its own instance.
+// A repeated dispatch can omit outputs that the previous one sent, so each test uses its own instance.
 func fromCovering(f *kit.Fixture) {
 	for from, want := range map[int][]int64{0: {2, 3, 4}, 1: {2, 3, 4}, 2: {3, 4}, 3: {4}, 4: nil} {
 		e := f.Start(fmt.Sprint("from-", from))
@@ -220,7 +220,7 @@ func unsentSent(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusRunning)
 }
 
-// A frozen function continues and redispatches what it read long ago.
+// A frozen function continues and redispatches a history that it read long ago.
 func noRevival(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))

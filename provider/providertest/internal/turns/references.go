@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/documents"
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
@@ -156,7 +157,7 @@ func showsBounded(f *kit.Fixture) {
 			}
 		})
 	}
-	if shown > provider.MaxResolvedBytes || shown < provider.MaxResolvedBytes/2 || left < 10 {
+	if shown > documents.MaxResolvedBytes || shown < documents.MaxResolvedBytes/2 || left < 10 {
 		f.T.Errorf("%d bytes shown, %d references left", shown, left)
 	}
 }
@@ -185,7 +186,9 @@ func loadsBounded(f *kit.Fixture) {
 		e.Commit(events...)
 	}
 	held, referred := 0, 0
-	for _, ev := range provider.EventsOf(e.Read().Segments) {
+	events, err := e.Read().Events()
+	f.Must(err)
+	for _, ev := range events {
 		ev.EachExternalData(func(_ string, _ int, data *history.Payload) {
 			doc, inline := data.Document()
 			if inline {

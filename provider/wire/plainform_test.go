@@ -1,4 +1,4 @@
-package provider_test
+package wire_test
 
 import (
 	"encoding/json"
@@ -11,11 +11,11 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
-// What travels most is read in its plain form, without encoding/json. It is what encoding/json reads, whatever the
-// body.
-func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
+// The decoder of the plain form must return the same values as encoding/json for every body.
+func TestPlainForm_anyBody_decodesLikeJSON(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -38,23 +38,23 @@ func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
 		strings.Repeat("[", 1200),
 	}
 	for _, body := range bodies {
-		same(t, body, provider.DecodeWorkItem)
-		same(t, body, provider.DecodeMessage)
+		same(t, body, wire.DecodeWorkItem)
+		same(t, body, wire.DecodeMessage)
 	}
 	for _, body := range plainBodies() {
 		for at := range body {
 			for _, piece := range pieces {
 				for cut := range min(3, len(body)-at) {
 					changed := body[:at] + piece + body[at+cut:]
-					same(t, changed, provider.DecodeWorkItem)
-					same(t, changed, provider.DecodeMessage)
+					same(t, changed, wire.DecodeWorkItem)
+					same(t, changed, wire.DecodeMessage)
 				}
 			}
 		}
 	}
 }
 
-// same wants a body to be read as encoding/json reads it.
+// same fails the test unless decode returns the same value as encoding/json.
 func same[T any](t *testing.T, body string, decode func(string) (T, error)) {
 	t.Helper()
 	var want T
@@ -62,15 +62,15 @@ func same[T any](t *testing.T, body string, decode func(string) (T, error)) {
 	got, err := decode(body)
 	switch {
 	case wrong != nil && err == nil:
-		t.Fatalf("%s\nis read as %+v, and is not JSON of a %T: %v", body, got, want, wrong)
+		t.Fatalf("%s\nwas decoded as %+v, but is not JSON of a %T: %v", body, got, want, wrong)
 	case err == nil && !reflect.DeepEqual(got, want):
-		t.Fatalf("%s\nis read as\n%+v, and JSON is\n%+v", body, got, want)
+		t.Fatalf("%s\nwas decoded as\n%+v, want\n%+v", body, got, want)
 	case wrong == nil && err != nil && strings.Contains(err.Error(), "not JSON"):
-		t.Fatalf("%s\nis JSON: %v", body, err)
+		t.Fatalf("%s\nis JSON, but was rejected: %v", body, err)
 	}
 }
 
-// plainBodies are work items and messages with all the fields that the plain form has.
+// plainBodies returns work items and messages with all fields of the plain form.
 func plainBodies() []string {
 	item := provider.WorkItem{
 		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge",
@@ -101,17 +101,17 @@ func written(v any) string {
 	return string(b)
 }
 
-// A fan-out's work items and results are in the plain form, so that reading them is not what a fan-out's time goes to.
+// Work items and results of a fan-out have the plain form, because encoding/json would take most of its time.
 //
 //nolint:paralleltest // allocations are counted
-func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
+func TestPlainForm_workItemsAndResults_decodeWithoutReflection(t *testing.T) {
 	for _, body := range plainBodies() {
 		var err error
 		allocations := testing.AllocsPerRun(100, func() {
 			if strings.Contains(body, `"queue"`) {
-				_, err = provider.DecodeWorkItem(body)
+				_, err = wire.DecodeWorkItem(body)
 			} else {
-				_, err = provider.DecodeMessage(body)
+				_, err = wire.DecodeMessage(body)
 			}
 		})
 		if err != nil || allocations > 10 { // encoding/json takes 16, and the race detector adds one
@@ -120,8 +120,8 @@ func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
 	}
 }
 
-// An id that is kept keeps no more of its body than a kilobyte.
-func TestTextsDoNotKeepALargeBody(t *testing.T) {
+// A stored ID must not keep a large body in memory.
+func TestPlainForm_largeBody_textsAreCopied(t *testing.T) {
 	t.Parallel()
 	for size, shares := range map[int]bool{100: true, 4 << 10: false} {
 		body := written(provider.WorkItem{
@@ -129,14 +129,14 @@ func TestTextsDoNotKeepALargeBody(t *testing.T) {
 			Queue: "default", Attempt: 1,
 			Input: history.Payload(`"` + strings.Repeat("x", size) + `"`),
 		})
-		w, err := provider.DecodeWorkItem(body)
+		w, err := wire.DecodeWorkItem(body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		from, id := uintptr(unsafe.Pointer(unsafe.StringData(body))),
 			uintptr(unsafe.Pointer(unsafe.StringData(w.InstanceID)))
 		if got := from <= id && id < from+uintptr(len(body)); got != shares {
-			t.Errorf("of a body with an input of %d bytes: the id shares its memory: %v", size, got)
+			t.Errorf("body with an input of %d bytes: the ID shares its memory: %v, want %v", size, got, shares)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func BenchmarkDecodeWorkItem(b *testing.B) {
 	body := plainBodies()[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := provider.DecodeWorkItem(body); err != nil {
+		if _, err := wire.DecodeWorkItem(body); err != nil {
 			b.Fatal(err)
 		}
 	}

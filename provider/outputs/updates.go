@@ -1,84 +1,35 @@
-package provider
+package outputs
 
 import (
 	"cmp"
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
-
-// IsSent reports whether the message is an external event or an update of another instance. The sender always receives
-// a response.
-func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
-
-// sentOf returns the message of an event that an execution sends to another instance.
-func sentOf(x Origin, e *history.Event) Message {
-	if e.Kind == history.UpdateSent {
-		return updateOf(x, e)
-	}
-	return eventOf(x, e)
-}
 
 // updateOf returns the message with an update for another instance. It depends only on IDs: sent again, it is the same
 // update of the same sender.
-func updateOf(x Origin, e *history.Event) Message {
-	at, sender := e.Time, StartID(x.ExecutionID, e.ID)
-	return Message{
-		Kind: MessageUpdateSent, InstanceID: e.InstanceID, Name: e.Name, EventID: cmp.Or(e.EventID, sender),
-		Data: sentPayload(e.Data, MessageUpdateSent, sender), SentAt: &at,
+func updateOf(x Origin, e *history.Event) provider.Message {
+	at, sender := e.Time, provider.StartID(x.ExecutionID, e.ID)
+	return provider.Message{
+		Kind: provider.MessageUpdateSent, InstanceID: e.InstanceID, Name: e.Name, EventID: cmp.Or(e.EventID, sender),
+		Data: sentPayload(e.Data, provider.MessageUpdateSent, sender), SentAt: &at,
 		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 		Orchestration: e.Orchestration, Version: e.Version,
-		Input:         sentPayload(e.Input, MessageUpdateSent, sender+" starts"),
+		Input:         sentPayload(e.Input, provider.MessageUpdateSent, sender+" starts"),
 		SourceEventID: e.ID, TraceParent: x.trace,
-	}
-}
-
-// Inputs returns the events that history records for an update of another orchestration.
-func (m *Message) Inputs(data history.Payload) []history.Event {
-	return []history.Event{
-		{Kind: history.UpdateAwaited, Name: m.Name, EventID: m.EventID, Parent: m.Parent},
-		{Kind: history.UpdateAccepted, Name: m.Name, EventID: m.EventID, Data: data},
 	}
 }
 
 // UpdateReply returns the response to an orchestration that sent an update to an instance.
 func UpdateReply(
 	instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure,
-) Message {
-	return Message{
-		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
+) provider.Message {
+	return provider.Message{
+		Kind: provider.MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
 		SourceEventID: sender.EventID, ChildID: instanceID,
 		Result: result, Error: f, TraceParent: trace,
-	}
-}
-
-// Failure returns the failure that the sending orchestration receives, or nil if the handler returned a result.
-func (a *UpdateResult) Failure() *history.Failure {
-	switch {
-	case a.Outcome == UpdateRejected:
-		f := &history.Failure{
-			Type: history.TypeUpdateRejected, Reason: a.Reason, Cause: a.Error,
-			Message: "update was rejected",
-		}
-		if a.Error != nil {
-			f.Message = a.Error.Message
-		}
-		return f
-	case a.Outcome == UpdateAborted:
-		return &history.Failure{
-			Type: history.TypeUpdateAborted,
-			Message: fmt.Sprintf("execution %s of instance %q ended before the update's handler returned (%s)",
-				a.ExecutionID, a.InstanceID, a.Reason),
-		}
-	case a.Outcome == UpdateResultExpired:
-		return &history.Failure{
-			Type:    history.TypeUpdateResultExpired,
-			Message: "update was accepted earlier, and its result is no longer stored",
-		}
-	case a.Error != nil:
-		return &history.Failure{Type: history.TypeUpdateFailed, Message: a.Error.Message, Cause: a.Error}
-	default:
-		return nil
 	}
 }
 
@@ -104,7 +55,7 @@ func TooManyWaitersFailure(instanceID string) *history.Failure {
 // updateReplies collects the responses of a segment to the senders of updates.
 type updateReplies struct {
 	x        Origin
-	messages []Message
+	messages []provider.Message
 }
 
 // add adds responses with the end of an update to callers.
@@ -137,4 +88,52 @@ func (r *updateReplies) addEnded(e *history.Event) {
 	for _, c := range e.Callers {
 		r.messages = append(r.messages, UpdateReply(r.x.InstanceID, c, r.x.trace, nil, EndedFailure(r.x.InstanceID)))
 	}
+}
+
+// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is
+// referred to by the key of its copy (EachMessagePayload), because the update result can outlive the execution.
+func UpdateResultOf(x Origin, e *history.Event) provider.UpdateResult {
+	a := provider.UpdateResult{
+		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name,
+		Outcome: provider.UpdateCompleted, Error: e.Error, Reason: e.Reason,
+		ExecutionID: x.ExecutionID, EventID: e.ID,
+		Result: sentPayload(e.Result, provider.MessageUpdate, provider.StartID(x.ExecutionID, e.ID)),
+	}
+	switch {
+	case e.Kind == history.UpdateRejected:
+		a.Outcome = provider.UpdateRejected
+	case e.IsAbortedUpdate():
+		a.Outcome = provider.UpdateAborted
+	}
+	return a
+}
+
+// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and
+// values are names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler
+// has not returned.
+func RepeatedUpdateResults(o *provider.Orchestration, repeated map[string]string) []provider.UpdateResult {
+	x := HistoryOrigin(o)
+	answers := make([]provider.UpdateResult, 0, len(repeated))
+	found := map[string]bool{}
+	for i := range o.Segments {
+		for j := range o.Segments[i].Events {
+			e := &o.Segments[i].Events[j]
+			if e.Kind != history.UpdateRejected && e.Kind != history.UpdateCompleted {
+				continue
+			}
+			if _, asked := repeated[e.EventID]; asked && !found[e.EventID] {
+				answers = append(answers, UpdateResultOf(x, e))
+				found[e.EventID] = true
+			}
+		}
+	}
+	for id, name := range repeated {
+		if !found[id] {
+			answers = append(answers, provider.UpdateResult{
+				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, ExecutionID: x.ExecutionID,
+				Outcome: provider.UpdateResultExpired,
+			})
+		}
+	}
+	return answers
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -97,9 +98,43 @@ func (q *queue) remove(records []provider.Record) {
 	q.records = slices.DeleteFunc(q.records, func(r *stored) bool { return handles[r.ReceiptHandle] })
 }
 
-// queueNamed returns a queue of the hub.
-func (p *Provider) queueNamed(name string) (*queue, error) {
-	if q := p.queues[name]; q != nil {
+// decodeRecords decodes records, and returns those for which decode returns an error separately.
+func decodeRecords[T any](
+	records []provider.Record, decode func(provider.Record) (T, error),
+) (all []T, unreadable []provider.Unreadable) {
+	for _, r := range records {
+		if v, err := decode(r); err != nil {
+			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
+		} else {
+			all = append(all, v)
+		}
+	}
+	return all, unreadable
+}
+
+// queues are the queues of a hub (provider.Records).
+type queues struct {
+	*base
+
+	byName map[string]*queue
+}
+
+// newQueues returns the queues of a hub, which are empty.
+func newQueues(visibility time.Duration) map[string]*queue {
+	byName := map[string]*queue{}
+	for _, name := range []string{
+		provider.QueueInbox, provider.QueueTimers, DefaultQueue, OtherQueue, history.ExclusiveQueue(DefaultQueue),
+	} {
+		_, exclusive := history.BaseQueue(name)
+		fifo := exclusive || name == provider.QueueInbox
+		byName[name] = &queue{fifo: fifo, visibility: visibility, dead: &queue{fifo: fifo, visibility: visibility}}
+	}
+	return byName
+}
+
+// named returns a queue of the hub.
+func (st *queues) named(name string) (*queue, error) {
+	if q := st.byName[name]; q != nil {
 		return q, nil
 	}
 	unknown := &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q does not exist", name)}
@@ -107,60 +142,60 @@ func (p *Provider) queueNamed(name string) (*queue, error) {
 }
 
 // Receive receives up to 10 visible records of a queue, and locks them.
-func (p *Provider) Receive(name string) []provider.Record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.queues[name].receive(p.now())
+func (st *queues) Receive(name string) []provider.Record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.byName[name].receive(st.now())
 }
 
 // ReceiveDead is like Receive for the dead-letter queue of a queue.
-func (p *Provider) ReceiveDead(name string) []provider.Record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.queues[name].dead.receive(p.now())
+func (st *queues) ReceiveDead(name string) []provider.Record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.byName[name].dead.receive(st.now())
 }
 
 // DeadLetter implements provider.Records.
-func (p *Provider) DeadLetter(ctx context.Context, name string, u provider.Unreadable) error {
-	if err := p.begin(ctx); err != nil {
+func (st *queues) DeadLetter(ctx context.Context, name string, u provider.Unreadable) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	q, err := p.queueNamed(name)
+	defer st.mu.Unlock()
+	q, err := st.named(name)
 	if err != nil {
 		return err
 	}
-	q.dead.send(p.now(), p.now(), u.Record.Group, u.Record.Body, u.Record.ID)
+	q.dead.send(st.now(), st.now(), u.Record.Group, u.Record.Body, u.Record.ID)
 	return nil
 }
 
 // AbandonRecords implements provider.Records.
-func (p *Provider) AbandonRecords(
+func (st *queues) AbandonRecords(
 	ctx context.Context, name string, delay time.Duration, records ...provider.Record,
 ) error {
-	if err := p.begin(ctx); err != nil {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	q, err := p.queueNamed(name)
+	defer st.mu.Unlock()
+	q, err := st.named(name)
 	if err != nil {
 		return err
 	}
 	for i := range records {
-		if r := q.locked(p.now(), records[i].ReceiptHandle); r != nil {
-			r.visibleAt = p.now().Add(delay)
+		if r := q.locked(st.now(), records[i].ReceiptHandle); r != nil {
+			r.visibleAt = st.now().Add(delay)
 		}
 	}
 	return nil
 }
 
 // DeleteRecords implements provider.Records.
-func (p *Provider) DeleteRecords(ctx context.Context, name string, records ...provider.Record) error {
-	if err := p.begin(ctx); err != nil {
+func (st *queues) DeleteRecords(ctx context.Context, name string, records ...provider.Record) error {
+	if err := st.begin(ctx); err != nil {
 		return err
 	}
-	defer p.mu.Unlock()
-	q, err := p.queueNamed(name)
+	defer st.mu.Unlock()
+	q, err := st.named(name)
 	if err != nil {
 		return err
 	}
@@ -168,51 +203,9 @@ func (p *Provider) DeleteRecords(ctx context.Context, name string, records ...pr
 	return nil
 }
 
-// crashMark counts the deliveries of a record that started code and were not unmarked.
-type crashMark struct {
-	delivery, begun int
-}
-
-func markKey(a *provider.Attempt) string {
-	return fmt.Sprintf("%s %d %s", a.ExecutionID, a.ActivityID, a.Record.ID)
-}
-
-// PutCrashMarker implements provider.CrashMarkers. An older delivery than the last marked one does not count.
-func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
-	if err := p.begin(ctx); err != nil {
-		return 0, err
-	}
-	defer p.mu.Unlock()
-	m := p.marks[markKey(&a)]
-	if m == nil {
-		m = &crashMark{}
-		p.marks[markKey(&a)] = m
-	}
-	switch isNew := a.Record.ReceiveCount > m.delivery; {
-	case isNew && (!a.Batched || m.begun == 0):
-		m.delivery = a.Record.ReceiveCount
-		m.begun++
-	case a.Batched && a.Record.ReceiveCount != m.delivery:
-		return m.begun, nil // none of the counted deliveries is this one
-	}
-	return max(0, m.begun-1), nil
-}
-
-// DeleteCrashMarker implements provider.CrashMarkers. The marker of a later delivery stays.
-func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
-	if err := p.begin(ctx); err != nil {
-		return err
-	}
-	defer p.mu.Unlock()
-	m := p.marks[markKey(&a)]
-	switch {
-	case m == nil || m.delivery < a.Record.ReceiveCount:
-	case m.delivery > a.Record.ReceiveCount:
-		m.begun = min(m.begun, 1)
-	case a.Progressed:
-		m.begun = 1
-	default:
-		m.begun = 0
-	}
-	return nil
+// delayedUntil returns the time at which a delayed record becomes visible: less than a second before the given time, or
+// after the maximum delay.
+func (st *queues) delayedUntil(at time.Time) time.Time {
+	now := st.now()
+	return now.Add(min(max(at.Sub(now), 0), maxDelay).Truncate(time.Second))
 }

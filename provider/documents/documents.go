@@ -1,4 +1,5 @@
-package provider
+// Package documents limits the data of external events that an execution holds, and resolves references to the rest.
+package documents
 
 import (
 	"context"
@@ -6,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 const (
@@ -20,15 +22,15 @@ const (
 	MaxResolvedBytes = 4 << 20
 )
 
-// DataBudget limits the data of external events that is held while an execution is read segment by segment.
-type DataBudget struct {
+// Budget limits the data of external events that is held while an execution is read segment by segment.
+type Budget struct {
 	ExecutionID string
 
 	held int
 }
 
 // Add replaces the large data of a segment's external events by references once the limit is reached.
-func (l *DataBudget) Add(s *Segment) {
+func (l *Budget) Add(s *provider.Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
 		e.EachExternalData(func(field string, index int, data *history.Payload) {
@@ -47,14 +49,14 @@ func (l *DataBudget) Add(s *Segment) {
 	}
 }
 
-// OldestReferencedExecution returns the oldest execution that an execution's first event refers to, or an empty string.
-func OldestReferencedExecution(start *history.Event) (oldest string) {
+// OldestExecution returns the oldest execution that an execution's first event refers to, or an empty string.
+func OldestExecution(start *history.Event) (oldest string) {
 	start.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
 		if !refers {
 			return
 		}
-		executionID := ExecutionOfPayload(data.StorageKey())
+		executionID := provider.ExecutionOfPayload(data.StorageKey())
 		if at, err := history.ParseDataLocation(ref.Ref); err == nil {
 			executionID = at.ExecutionID
 		}
@@ -65,14 +67,14 @@ func OldestReferencedExecution(start *history.Event) (oldest string) {
 	return oldest
 }
 
-// DocumentReader reads documents of a history.
-type DocumentReader interface {
+// Reader reads documents of a history.
+type Reader interface {
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 }
 
-// ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together.
+// Resolve replaces an event's references by their documents, up to MaxResolvedBytes bytes together.
 // References to erased documents stay.
-func ResolveReferences(ctx context.Context, r DocumentReader, instanceID string, e *history.Event) (err error) {
+func Resolve(ctx context.Context, r Reader, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
@@ -81,7 +83,7 @@ func ResolveReferences(ctx context.Context, r DocumentReader, instanceID string,
 		}
 		var doc json.RawMessage
 		switch doc, err = r.ReadDocument(ctx, instanceID, ref); {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, provider.ErrNotFound):
 			err = nil
 		case err == nil:
 			shown += ref.Bytes

@@ -1,10 +1,11 @@
-package provider
+package wire
 
 import (
 	"encoding/json"
 	"strings"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 // plainForm decodes work items and activity outcomes, the most frequent JSON, in exactly the form in which they are
@@ -155,7 +156,7 @@ func valueEnd(s string) int {
 }
 
 // plainWorkItem decodes a work item in the plain form. ok is false for other forms.
-func plainWorkItem(body string) (w WorkItem, ok bool) {
+func plainWorkItem(body string) (w provider.WorkItem, ok bool) {
 	p := newPlainForm(body)
 	p.count("v", &w.V)
 	p.text("instanceId", &w.InstanceID)
@@ -181,7 +182,7 @@ func plainWorkItem(body string) (w WorkItem, ok bool) {
 
 // plainMessage decodes an inbox message in the plain form, in particular results of activities. ok is false for other
 // forms.
-func plainMessage(body string) (m Message, ok bool) {
+func plainMessage(body string) (m provider.Message, ok bool) {
 	p := newPlainForm(body)
 	p.count("v", &m.V)
 	p.text("kind", (*string)(&m.Kind))
@@ -201,15 +202,15 @@ func plainMessage(body string) (m Message, ok bool) {
 const oftenTogether = 10
 
 // outcomes decodes a list of results. A failure or a pending attempt has another form.
-func (p *plainForm) outcomes(name string, into *[]ActivityOutcome) {
+func (p *plainForm) outcomes(name string, into *[]provider.ActivityOutcome) {
 	if !p.next(name) {
 		return
 	}
 	rest, found := strings.CutPrefix(p.rest, "[")
-	list := make([]ActivityOutcome, 0, min(strings.Count(rest, `{"activityId":`), oftenTogether))
+	list := make([]provider.ActivityOutcome, 0, min(strings.Count(rest, `{"activityId":`), oftenTogether))
 	for found {
 		item := plainForm{rest: rest, opens: '{'}
-		var o ActivityOutcome
+		var o provider.ActivityOutcome
 		item.number("activityId", &o.ActivityID)
 		item.count("attempt", &o.Attempt)
 		item.payload("result", &o.Result)

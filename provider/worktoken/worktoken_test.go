@@ -1,4 +1,4 @@
-package provider_test
+package worktoken_test
 
 import (
 	"encoding/base64"
@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
-func key(id string, letter string) *provider.TokenKey {
-	return provider.NewTokenKey(id, []byte(strings.Repeat(letter, 32)))
+func key(id string, letter string) *worktoken.Key {
+	return worktoken.NewKey(id, []byte(strings.Repeat(letter, 32)))
 }
 
 func signed() provider.WorkItem {
@@ -21,18 +22,18 @@ func signed() provider.WorkItem {
 	}
 }
 
-// Whatever is signed is read back unchanged by the hub that signed it, also with the keys used before.
-func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
+// A hub verifies its tokens with all of its keys, including earlier ones.
+func TestSigner_tokensOfAllKeys_areVerified(t *testing.T) {
 	t.Parallel()
 	old, next := key("1", "a"), key("2", "b")
-	before, now := provider.NewTokens("orders", old), provider.NewTokens("orders", old, next)
+	before, now := worktoken.NewSigner("orders", old), worktoken.NewSigner("orders", old, next)
 	longest := provider.WorkItem{
 		V: 1, ExecutionID: strings.Repeat("x", 256), Segment: math.MaxInt64, ActivityID: math.MaxInt64,
 		Queue: strings.Repeat("q", 80), Attempt: math.MaxInt32,
 	}
 	for _, want := range []provider.WorkItem{signed(), longest, {V: 1}} {
 		token := before.Sign(&want)
-		for _, reader := range []*provider.TokenSigner{before, now} {
+		for _, reader := range []*worktoken.Signer{before, now} {
 			if got, err := reader.Verify(token); err != nil || got.Queue != want.Queue ||
 				got.ExecutionID != want.ExecutionID || got.Segment != want.Segment ||
 				got.ActivityID != want.ActivityID || got.Attempt != want.Attempt || got.V != provider.WireVersion {
@@ -43,14 +44,14 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	w := signed()
 	latest := now.Sign(&w)
 	if !strings.HasPrefix(latest, "w1.2.") || !strings.HasPrefix(before.Sign(&w), "w1.1.") || len(latest) > 110 {
-		t.Errorf("%s: the last key signs", latest)
+		t.Errorf("%s was not signed with the last key", latest)
 	}
-	for name, reader := range map[string]*provider.TokenSigner{
-		"a key that was not there":          before,
-		"the key is gone":                   provider.NewTokens("orders", old, key("3", "b")),
-		"another secret of that name":       provider.NewTokens("orders", old, key("2", "c")),
-		"another hub":                       provider.NewTokens("order", old, next),
-		"another hub, and its name is used": provider.NewTokens("orderspayments", old, next),
+	for name, reader := range map[string]*worktoken.Signer{
+		"an unknown key":                    before,
+		"a deleted key":                     worktoken.NewSigner("orders", old, key("3", "b")),
+		"another secret with the same name": worktoken.NewSigner("orders", old, key("2", "c")),
+		"another hub":                       worktoken.NewSigner("order", old, next),
+		"another hub with a longer name":    worktoken.NewSigner("orderspayments", old, next),
 	} {
 		if got, err := reader.Verify(latest); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -58,10 +59,10 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	}
 }
 
-// Only what was signed is a token: no bit of it may be changed.
-func TestWhatIsNotSignedIsNoToken(t *testing.T) {
+// A token is invalid if any of its bits is changed.
+func TestSigner_changedTokens_areInvalid(t *testing.T) {
 	t.Parallel()
-	tokens := provider.NewTokens("orders", key("1", "a"))
+	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	w := signed()
 	good := tokens.Sign(&w)
 	text := strings.TrimPrefix(good, "w1.1.")
@@ -90,13 +91,13 @@ func TestWhatIsNotSignedIsNoToken(t *testing.T) {
 		}
 	}
 	if _, err := tokens.Verify(good); err != nil {
-		t.Errorf("the token itself: %v", err)
+		t.Errorf("unchanged token: %v", err)
 	}
 }
 
-func TestTokensAreSignedAndReadSideBySide(t *testing.T) {
+func TestSigner_concurrentUse_works(t *testing.T) {
 	t.Parallel()
-	tokens := provider.NewTokens("orders", key("1", "a"))
+	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
@@ -113,7 +114,7 @@ func TestTokensAreSignedAndReadSideBySide(t *testing.T) {
 }
 
 func BenchmarkSign(b *testing.B) {
-	tokens := provider.NewTokens("orders", key("1", "a"))
+	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	w := signed()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,11 +1,14 @@
-package provider
+package outputs
 
-import "github.com/perdure/perdure/history"
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
 
 // Unsent returns a function that reports the events of the turn that send nothing at its commit: inline activities that
 // ended or were cancelled in this turn, and activities that the process runs (Turn.Running). It returns nil if there
 // are none. A repeated dispatch ignores this function and sends all outputs that history has not settled (R20).
-func (t *Turn) Unsent() func(eventID int64) bool {
+func Unsent(t *provider.Turn) func(eventID int64) bool {
 	var ids map[int64]bool
 	for i := range t.Events {
 		if e := &t.Events[i]; e.Kind == history.ActivityScheduled && e.Inline {

@@ -28,3 +28,9 @@ func NewExecutionID(now time.Time, instanceID, startedBy string) string {
 	_ = id.SetEntropy(sum[:10])
 	return id.String()
 }
+
+// StartID returns the StartID of the start that an event of an execution requests. It is the same for each repetition
+// (R10).
+func StartID(executionID string, eventID int64) string {
+	return fmt.Sprintf("%s:%d", executionID, eventID)
+}

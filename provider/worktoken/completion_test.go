@@ -1,4 +1,4 @@
-package provider_test
+package worktoken_test
 
 import (
 	"encoding/base64"
@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// No bit of a token that completes may be changed, and nobody makes one from what is in messages.
-func TestATokenThatCompletesCannotBeMade(t *testing.T) {
+// A completion token is invalid if any of its bits is changed, and cannot be made from the token of a work item.
+func TestSigner_forgedCompletionTokens_areInvalid(t *testing.T) {
 	t.Parallel()
-	tokens := provider.NewTokens("orders", key("1", "a"))
+	tokens := worktoken.NewSigner("orders", key("1", "a"))
 	w := signed()
 	w.InstanceID = strings.Repeat("ü", provider.MaxInstanceIDBytes/2)
 	good := tokens.SignCompletion(&w)
@@ -30,7 +31,7 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 			b[i] ^= 1 << bit
 			if got, err := tokens.VerifyCompletion("c1.1." + base64.RawURLEncoding.EncodeToString(b)); !errors.Is(err,
 				provider.ErrInvalidToken) || got.ExecutionID != "" {
-				t.Errorf("bit %d of byte %d is changed: %+v, %v", bit, i, got, err)
+				t.Errorf("bit %d of byte %d changed: %+v, %v", bit, i, got, err)
 			}
 			b[i] ^= 1 << bit
 		}
@@ -38,14 +39,14 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 
 	ofWork := tokens.Sign(&w)
 	for name, token := range map[string]string{
-		"that of the work item":            ofWork,
-		"that of the work item, as one":    "c1" + ofWork[2:],
+		"the token of the work item":       ofWork,
+		"the same with another kind":       "c1" + ofWork[2:],
 		"another key":                      "c1.2." + text,
-		"a key that is not there":          provider.NewTokens("orders", key("2", "a")).SignCompletion(&w),
-		"another secret":                   provider.NewTokens("orders", key("1", "b")).SignCompletion(&w),
-		"another hub with the same secret": provider.NewTokens("order", key("1", "a")).SignCompletion(&w),
+		"an unknown key":                   worktoken.NewSigner("orders", key("2", "a")).SignCompletion(&w),
+		"another secret":                   worktoken.NewSigner("orders", key("1", "b")).SignCompletion(&w),
+		"another hub with the same secret": worktoken.NewSigner("order", key("1", "a")).SignCompletion(&w),
 		"a line break":                     good[:20] + "\n" + good[20:],
-		"half of it":                       good[:len(good)/2],
+		"half of the token":                good[:len(good)/2],
 	} {
 		if got, err := tokens.VerifyCompletion(token); !errors.Is(err, provider.ErrInvalidToken) ||
 			got.ExecutionID != "" {
@@ -53,6 +54,6 @@ func TestATokenThatCompletesCannotBeMade(t *testing.T) {
 		}
 	}
 	if _, err := tokens.Verify(good); !errors.Is(err, provider.ErrInvalidToken) {
-		t.Errorf("it renews: %v", err)
+		t.Errorf("a completion token as a work item token: %v", err)
 	}
 }

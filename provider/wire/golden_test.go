@@ -1,4 +1,4 @@
-package provider_test
+package wire_test
 
 import (
 	"encoding/json"
@@ -12,11 +12,14 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outputs"
+	"github.com/perdure/perdure/provider/wire"
+	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// Golden files are messages as they lie in queues while one release is replaced by another. Existing ones are read for
-// ever, and new ones are only added.
-func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
+// Golden files are messages that another release may have sent during a deployment. Add files, but never change or
+// delete one.
+func TestDecode_goldenFiles_readAndWriteTheSame(t *testing.T) {
 	t.Parallel()
 	closeBy := time.Date(2026, 1, 2, 13, 0, 0, 500_000_000, time.UTC)
 	due, notBefore := closeBy.Add(time.Second), closeBy.Add(-50*time.Minute-500*time.Millisecond)
@@ -79,8 +82,8 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		"account-17"
 	signed := limited
 	signed.Hub = "orders"
-	signed.Token = provider.NewTokens("orders",
-		provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
+	signed.Token = worktoken.NewSigner("orders",
+		worktoken.NewKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
 	awaited.WaitForCancellation, awaitedTimer.WaitForCancellation = true, true
@@ -146,16 +149,16 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 			}
 			body := strings.TrimSpace(string(golden))
 			if written, err := json.Marshal(want); err != nil || string(written) != body {
-				t.Errorf("written now\n%s, golden\n%s, %v", written, body, err)
+				t.Errorf("encoded\n%s, golden\n%s, %v", written, body, err)
 			}
 			if read, err := decode(name, body); err != nil || !reflect.DeepEqual(read, want) {
-				t.Errorf("read as\n%+v, want\n%+v, %v", read, want, err)
+				t.Errorf("decoded\n%+v, want\n%+v, %v", read, want, err)
 			}
 		})
 	}
 }
 
-// betweenInstances are the messages of events and updates that one instance sends to another, and of their answers.
+// betweenInstances returns events and updates that one instance sends to another, and the responses.
 func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	sender := &history.Parent{InstanceID: "order-7", ExecutionID: "01JEXECUTION", EventID: 5}
 	update := provider.Message{
@@ -178,7 +181,7 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	rejected.Result, rejected.Error = nil, &history.Failure{
 		Type: history.TypeUpdateRejected, Message: "it was rejected", Reason: history.RejectedLimit,
 	}
-	over.Result, over.Error = nil, provider.EndedFailure("@stock@tea")
+	over.Result, over.Error = nil, outputs.EndedFailure("@stock@tea")
 	event := update
 	event.Kind, event.Name = provider.MessageEventSent, "packed"
 	heard := answer
@@ -191,14 +194,14 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	}
 }
 
-// decode reads the content of a golden file.
+// decode decodes the content of a golden file.
 func decode(name, body string) (any, error) {
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "workitem":
-		return provider.DecodeWorkItem(body)
+		return wire.DecodeWorkItem(body)
 	case "timer":
-		return provider.DecodeTimer(body)
+		return wire.DecodeTimer(body)
 	default:
-		return provider.DecodeMessage(body)
+		return wire.DecodeMessage(body)
 	}
 }

@@ -1,18 +1,19 @@
-package provider
+package outputs
 
 import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 // eventOf returns the message with an external event for another instance. It depends only on IDs: sent again, it is
 // the same event, and the receiver drops it.
-func eventOf(x Origin, e *history.Event) Message {
-	at := e.Time
-	return Message{
-		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID),
-		Data: sentPayload(e.Data, MessageEventSent, StartID(x.ExecutionID, e.ID)), SentAt: &at,
+func eventOf(x Origin, e *history.Event) provider.Message {
+	at, id := e.Time, provider.StartID(x.ExecutionID, e.ID)
+	return provider.Message{
+		Kind: provider.MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: id,
+		Data: sentPayload(e.Data, provider.MessageEventSent, id), SentAt: &at,
 		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
@@ -20,11 +21,11 @@ func eventOf(x Origin, e *history.Event) Message {
 
 // DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance.
 // They report that the events were delivered or, if f is not nil, why they were not.
-func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
+func DeliveryReplies(f *history.Failure, ms ...*provider.InboxMessage) []provider.Message {
 	replies := eventReplies{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
 		replies.x.trace = m.TraceParent
-		if m.Kind == MessageUpdateSent {
+		if m.Kind == provider.MessageUpdateSent {
 			replies.messages = append(replies.messages, UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
 			continue
 		}
@@ -50,7 +51,7 @@ func NotFoundFailure(instanceID string) *history.Failure {
 // events of one sender.
 type eventReplies struct {
 	x        Origin
-	messages []Message
+	messages []provider.Message
 }
 
 // addAll adds the responses to events of other instances.
@@ -65,28 +66,15 @@ func (r *eventReplies) addAll(f *history.Failure, events ...history.Event) {
 func (r *eventReplies) add(sender *history.Parent, f *history.Failure) {
 	if n := len(r.messages); n > 0 {
 		last := &r.messages[n-1]
-		if last.Kind == MessageEventAnswered && last.ExecutionID == sender.ExecutionID &&
+		if last.Kind == provider.MessageEventAnswered && last.ExecutionID == sender.ExecutionID &&
 			(last.Error == nil) == (f == nil) {
 			last.SourceEventIDs = history.AppendID(last.SourceEventIDs, sender.EventID)
 			return
 		}
 	}
-	r.messages = append(r.messages, Message{
-		Kind: MessageEventAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
+	r.messages = append(r.messages, provider.Message{
+		Kind: provider.MessageEventAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
 		ChildID: r.x.InstanceID, Error: f,
 		SourceEventIDs: []history.Range{{First: sender.EventID, Last: sender.EventID}}, TraceParent: r.x.trace,
 	})
-}
-
-// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent
-// them. A range of event IDs suffices, because the messages of a sender arrive in order.
-type RejectedEvents map[string]history.Range
-
-// Has reports whether the event in a message was rejected, so that its sender considers it undelivered.
-func (r RejectedEvents) Has(m *Message) bool {
-	if !m.IsSent() {
-		return false
-	}
-	refused, ok := r[m.Parent.ExecutionID]
-	return ok && refused.First <= m.Parent.EventID && m.Parent.EventID <= refused.Last
 }

@@ -1,0 +1,27 @@
+package fakeprovider
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// annotations adds notes to instances.
+type annotations struct {
+	*base
+
+	instances *instances
+}
+
+// Annotate implements provider.Annotations.
+func (st *annotations) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
+	if err := st.begin(ctx); err != nil {
+		return err
+	}
+	defer st.mu.Unlock()
+	in, err := st.instances.find(instanceID)
+	if err == nil {
+		in.Notes = provider.AddNote(in.Notes, n)
+	}
+	return err
+}

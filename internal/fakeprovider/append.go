@@ -1,0 +1,83 @@
+package fakeprovider
+
+import (
+	"cmp"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Append adds events to the history of an instance, sets their IDs, and updates its status accordingly. An
+// OrchestrationContinuedAsNew starts the next execution with the event's input, and a generated execution ID if the
+// event has none. Later events belong to that execution. Append panics if the instance does not exist.
+func (p *Provider) Append(instanceID string, events ...history.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.mustInstance(instanceID)
+	for _, e := range events {
+		appendEvent(p.Hub, in, e)
+	}
+}
+
+func appendEvent(h *Hub, in *instance, e history.Event) {
+	x := in.current()
+	last := x.segments[len(x.segments)-1]
+	e.ID = last.Events[len(last.Events)-1].ID + 1
+	in.UpdatedAt, in.Status, in.Diagnosis = e.Time, statusAfter(in.Status, e.Kind), nil
+	switch {
+	case e.Kind == history.ExecutionSuspended:
+		in.Paused = &history.Pause{By: e.RequestedBy, Message: e.Message, At: e.Time}
+	case in.Status != provider.StatusPaused:
+		in.Paused = nil
+	}
+	if in.Status == provider.StatusBlocked {
+		in.Diagnosis = e.Error
+	}
+	if e.Kind == history.TurnStarted {
+		in.Version = e.Version
+	}
+	cancels := provider.CancelsOf([]history.Event{e})
+	if e.Kind.Terminal() {
+		cancels = append(cancels, provider.ActivityCancel{All: true, Reason: "failed"})
+	}
+	if e.Kind == history.OrchestrationContinuedAsNew {
+		next := in.Instance
+		next.ExecutionID = cmp.Or(e.ExecutionID, h.nextExecutionID())
+		next.ExecutionNumber, next.CreatedAt, next.RequestedBy = in.ExecutionNumber+1, e.Time, ""
+		h.addExecution(in, next.ExecutionID, x.ExecutionID, provider.Segment{Events: firstEvents(&next, e.Input, "")})
+		e.ExecutionID, e.Input = in.ExecutionID, nil
+	}
+	x.add(provider.Segment{Sequence: last.Sequence + 1, Events: []history.Event{e}}, cancels)
+}
+
+// statusAfter returns the status of an instance after an event. An instance that is cancelling stays so until it ends.
+func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.RuntimeStatus {
+	s, ended := history.StatusAfter(k)
+	switch {
+	case ended:
+		return s
+	case k == history.ExecutionSuspended, before == provider.StatusPaused && k == history.InputsParked:
+		return provider.StatusPaused
+	case k == history.InputsParked:
+		return provider.StatusBlocked
+	case k == history.CancelRequested, before == provider.StatusCancelling && !k.Terminal():
+		return provider.StatusCancelling
+	default:
+		return provider.StatusRunning
+	}
+}
+
+// SetParent makes an instance the child of another.
+func (p *Provider) SetParent(instanceID string, parent history.Parent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mustInstance(instanceID).Parent = &parent
+}
+
+func (p *Provider) mustInstance(instanceID string) *instance {
+	in, err := p.find(instanceID)
+	if err != nil {
+		panic("fakeprovider: no instance " + instanceID)
+	}
+	return in
+}

@@ -1,0 +1,43 @@
+package worktoken
+
+import "github.com/perdure/perdure/provider"
+
+// A completion token is of another kind than the token of a work item, which every copy of the work item contains. It
+// is created where the activity runs, and is in no message. It is `c1.<key>.<text>`, and binds the hub, the instance,
+// the queue, the execution, the segment, the activity and the attempt. It expires with its attempt, not with time.
+const (
+	completionToken = "c1"
+	// maxCompletionBytes exceeds the size of a token with the longest instance ID.
+	maxCompletionBytes = 4 << 10
+)
+
+// SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
+// attempt. Do not log it.
+func (t *Signer) SignCompletion(w *provider.WorkItem) string {
+	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
+	defer t.last.macs.Put(m)
+
+	b := append(m.bytes[:0], completionToken...)
+	b = appendText(appendText(b, t.hub), w.InstanceID)
+	return t.encode(m, completionToken, appendAttempt(b, w), len(completionToken))
+}
+
+// VerifyCompletion decodes a completion token and returns a work item with the signed fields. It returns a
+// *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with
+// another key.
+func (t *Signer) VerifyCompletion(token string) (w provider.WorkItem, err error) {
+	p, ok := parse(token, completionToken, maxCompletionBytes)
+	if !ok {
+		return w, provider.ErrInvalidToken
+	}
+	attempt, ok := readTexts(p.claims, &w.Hub, &w.InstanceID)
+	switch {
+	case !ok || !readAttempt(attempt, &w):
+		return provider.WorkItem{}, provider.ErrInvalidToken
+	case w.Hub != t.hub:
+		return provider.WorkItem{}, &provider.ForeignTokenError{Hub: w.Hub, Own: t.hub}
+	case !t.hasSigned(&p):
+		return provider.WorkItem{}, provider.ErrInvalidToken
+	}
+	return w, nil
+}
