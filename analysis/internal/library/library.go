@@ -1,32 +1,34 @@
-package analysis
+// Package library lists the effects of functions of the standard library and of other libraries.
+package library
 
 import (
-	"go/types"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/analysis/internal/api"
+	"github.com/perdure/perdure/analysis/internal/rules"
 )
 
-// known is a function, method or variable of the standard library, or of a library that is widely used, with its
-// effect.
-type known struct {
-	// names are types.Func.FullName, without type arguments. One that ends with * stands for all that begin so.
+// Known describes functions, methods and variables of libraries that have the same effect.
+type Known struct {
+	// names are values of types.Func.FullName without type arguments. * stands for any text.
 	names []string
-	rule  *rule
-	// instead replaces the rule's advice.
-	instead string
+	Rule  *rules.Rule
+	// Instead replaces the rule's advice if it is not empty.
+	Instead string
 }
 
-// table is all that is known of code that is not looked at. What is not listed has no effect.
-var table = []known{
-	{[]string{"time.Now"}, clock, ""},
-	{[]string{"time.Since"}, clock, "use ctx.Now().Sub(t)"},
-	{[]string{"time.Until"}, clock, "use t.Sub(ctx.Now())"},
-	{[]string{"time.Sleep"}, clock, "use perdure.Sleep(ctx, d)"},
+// table lists the functions with an effect. Exact names apply before patterns, and otherwise the first match applies.
+var table = []Known{
+	{[]string{"time.Now"}, rules.Clock, ""},
+	{[]string{"time.Since"}, rules.Clock, "use ctx.Now().Sub(t)"},
+	{[]string{"time.Until"}, rules.Clock, "use t.Sub(ctx.Now())"},
+	{[]string{"time.Sleep"}, rules.Clock, "use perdure.Sleep(ctx, d)"},
 	{
 		[]string{"time.After", "time.NewTimer", "time.Tick", "time.NewTicker", "(*time.Timer).*", "(*time.Ticker).*"},
-		clock, "use perdure.CreateTimer(ctx, d)",
+		rules.Clock, "use perdure.CreateTimer(ctx, d)",
 	},
-	{[]string{"time.AfterFunc"}, goroutine, "use perdure.Go with perdure.Sleep"},
+	{[]string{"time.AfterFunc"}, rules.Goroutine, "use perdure.Go with perdure.Sleep"},
 
 	{
 		[]string{
@@ -35,20 +37,20 @@ var table = []known{
 		},
 		nil, "",
 	},
-	{[]string{"math/rand.*", "math/rand/v2.*"}, random, "use ctx.Rand()"},
+	{[]string{"math/rand.*", "math/rand/v2.*"}, rules.Random, "use ctx.Rand()"},
 	{
 		[]string{
 			"crypto/rand.*", "hash/maphash.MakeSeed", "hash/maphash.Comparable", "hash/maphash.String",
 			"hash/maphash.Bytes", "(*hash/maphash.Hash).Sum*", "(*hash/maphash.Hash).Seed",
 		},
-		random, "",
+		rules.Random, "",
 	},
 	{
 		[]string{
 			"crypto/ed25519.GenerateKey", "crypto/ecdsa.GenerateKey", "crypto/rsa.GenerateKey",
 			"crypto/rsa.GenerateMultiPrimeKey", "crypto/mlkem.GenerateKey*",
 		},
-		random, "do it in an activity",
+		rules.Random, "do it in an activity",
 	},
 	{
 		[]string{"github.com/google/uuid.NewSHA1", "github.com/google/uuid.NewMD5", "github.com/google/uuid.NewHash"},
@@ -59,7 +61,7 @@ var table = []known{
 			"github.com/google/uuid.New*", "github.com/google/uuid.Must*New*", "github.com/gofrs/uuid.NewV*",
 			"github.com/gofrs/uuid/v5.NewV*", "github.com/satori/go.uuid.NewV*",
 		},
-		random, "use ctx.NewUUID()",
+		rules.Random, "use ctx.NewUUID()",
 	},
 	{
 		[]string{
@@ -67,16 +69,16 @@ var table = []known{
 			"github.com/segmentio/ksuid.New*", "github.com/rs/xid.New*", "github.com/lithammer/shortuuid*.New*",
 			"github.com/matoous/go-nanoid*.New*",
 		},
-		random, "use ctx.NewUUID()",
+		rules.Random, "use ctx.NewUUID()",
 	},
-	{[]string{"github.com/oklog/ulid.Now", "github.com/oklog/ulid/v2.Now"}, clock, ""},
+	{[]string{"github.com/oklog/ulid.Now", "github.com/oklog/ulid/v2.Now"}, rules.Clock, ""},
 
 	{
 		[]string{
 			"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.Hostname", "os.Getpid", "os.Getppid",
 			"os.Getuid", "os.Getgid", "os.Getwd", "os.Executable", "os.UserHomeDir", "os.TempDir", "os.Args",
 		},
-		environment, "",
+		rules.Environment, "",
 	},
 	{
 		[]string{
@@ -84,16 +86,16 @@ var table = []known{
 			"runtime.ReadMemStats", "os/user.*", "time.LoadLocation", "mime.TypeByExtension", "mime.ExtensionsByType",
 			"crypto/x509.SystemCertPool", "runtime/debug.ReadBuildInfo",
 		},
-		environment, "",
+		rules.Environment, "",
 	},
-	{[]string{"(time.Time).Local", "time.Local"}, environment, "use UTC"},
+	{[]string{"(time.Time).Local", "time.Local"}, rules.Environment, "use UTC"},
 
 	{
 		[]string{
 			"(*sync.WaitGroup).Go", "(*golang.org/x/sync/errgroup.Group).Go",
 			"(*golang.org/x/sync/errgroup.Group).TryGo", "runtime.Goexit", "runtime.Gosched", "context.AfterFunc",
 		},
-		goroutine, "",
+		rules.Goroutine, "",
 	},
 	{
 		[]string{
@@ -107,7 +109,7 @@ var table = []known{
 			"(*sync.*", "(sync.*", "sync/atomic.*", "(*sync/atomic.*", "(*golang.org/x/sync/errgroup.Group).Wait",
 			"(*golang.org/x/sync/semaphore.*", "(*golang.org/x/sync/singleflight.*",
 		},
-		syncing, "",
+		rules.Sync, "",
 	},
 
 	{
@@ -115,7 +117,7 @@ var table = []known{
 			"context.WithValue", "context.Cause", "context.Background", "context.TODO", "context.With*",
 			"(context.Context).*", "os/signal.NotifyContext",
 		},
-		contexts, "",
+		rules.Context, "",
 	},
 
 	{
@@ -132,12 +134,12 @@ var table = []known{
 			"path/filepath.Walk*", "path/filepath.Glob", "path/filepath.Abs", "path/filepath.EvalSymlinks",
 			"os/signal.*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
-	{[]string{"(*os/exec.Cmd).*", "os/exec.LookPath", "os/exec.Command*"}, inputOutput, ""},
+	{[]string{"(*os/exec.Cmd).*", "os/exec.LookPath", "os/exec.Command*"}, rules.IO, ""},
 	{
 		[]string{"fmt.Print", "fmt.Printf", "fmt.Println", "fmt.Scan*"},
-		inputOutput,
+		rules.IO,
 		"use ctx.Logger(), or do it in an activity",
 	},
 	{
@@ -148,7 +150,7 @@ var table = []known{
 			"(*crypto/tls.Conn).*", "net/textproto.Dial", "net/rpc/jsonrpc.Dial", "net/smtp.SendMail", "net/smtp.Dial",
 			"(*net/smtp.Client).*", "net/rpc.Dial*", "(*net/rpc.Client).*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
@@ -156,7 +158,7 @@ var table = []known{
 			"net/http.Serve*", "(*net/http.Client).*", "(*net/http.Transport).*", "(net/http.RoundTripper).*",
 			"(*net/http.Server).*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
@@ -165,21 +167,21 @@ var table = []known{
 			"(*html/template.Template).ParseFiles", "(*html/template.Template).ParseGlob", "archive/zip.OpenReader",
 			"plugin.Open", "log/syslog.*", "(*log/syslog.Writer).*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
 			"database/sql.Open*", "(*database/sql.DB).*", "(*database/sql.Tx).*", "(*database/sql.Conn).*",
 			"(*database/sql.Stmt).*", "(*database/sql.Rows).*", "(*database/sql.Row).*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
 			"github.com/aws/aws-sdk-go-v2/config.Load*", "(*github.com/aws/aws-sdk-go-v2/service/*",
 			"(*github.com/aws/aws-sdk-go-v2/feature/*", "(*github.com/aws/aws-sdk-go/service/*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
@@ -188,14 +190,14 @@ var table = []known{
 			"(*go.mongodb.org/mongo-driver/*", "(*github.com/go-resty/resty/v2.Request).*",
 			"google.golang.org/grpc.NewClient", "(*google.golang.org/grpc.ClientConn).*",
 		},
-		inputOutput, "",
+		rules.IO, "",
 	},
 	{
 		[]string{
-			root + "/client.*", "(*" + root + "/client.*", root + "/provider/*", "(*" + root + "/provider/*",
-			root + "/dispatch.*", root + "/lambdahandler.*",
+			api.Root + "/client.*", "(*" + api.Root + "/client.*", api.Root + "/provider/*", "(*" + api.Root + "/provider/*",
+			api.Root + "/dispatch.*", api.Root + "/lambdahandler.*",
 		},
-		inputOutput, "use a function that takes the orchestration context, or do it in an activity",
+		rules.IO, "use a function that takes the orchestration context, or do it in an activity",
 	},
 
 	{
@@ -203,7 +205,7 @@ var table = []known{
 			"log.Fatal*", "log.Panic*", "log.Print*", "log.Output", "log.Default", "(*log.Logger).*", "log/slog.Debug*",
 			"log/slog.Info*", "log/slog.Warn*", "log/slog.Error*", "log/slog.Log*", "log/slog.Default",
 		},
-		logging, "",
+		rules.Log, "",
 	},
 	{
 		[]string{
@@ -212,16 +214,16 @@ var table = []known{
 			"(*github.com/rs/zerolog.Logger).*", "github.com/rs/zerolog/log.*", "github.com/golang/glog.*",
 			"k8s.io/klog*",
 		},
-		logging, "",
+		rules.Log, "",
 	},
 
 	// Values that are variables.
-	{[]string{"net/http.DefaultClient", "net/http.DefaultTransport"}, inputOutput, ""},
+	{[]string{"net/http.DefaultClient", "net/http.DefaultTransport"}, rules.IO, ""},
 }
 
-// index finds entries: exact names at once, patterns in the order of the table.
-var index = sync.OnceValue(func() map[string]*known {
-	exact := map[string]*known{}
+// index has the entries by exact name.
+var index = sync.OnceValue(func() map[string]*Known {
+	exact := map[string]*Known{}
 	for i := range table {
 		for _, name := range table[i].names {
 			if _, there := exact[name]; !there && !strings.HasSuffix(name, "*") {
@@ -232,8 +234,8 @@ var index = sync.OnceValue(func() map[string]*known {
 	return exact
 })
 
-// lookUp returns what is known of a name; ok is false where nothing is. The rule of an entry without an effect is nil.
-func lookUp(name string) (k *known, ok bool) {
+// LookUp returns the entry of a full name. The rule of an entry without an effect is nil.
+func LookUp(name string) (k *Known, ok bool) {
 	if k, ok := index()[name]; ok {
 		return k, true
 	}
@@ -247,7 +249,7 @@ func lookUp(name string) (k *known, ok bool) {
 	return nil, false
 }
 
-// match reports whether a name is one that a pattern stands for: * is any text.
+// match reports whether a pattern matches a name. * stands for any text.
 func match(pattern, name string) bool {
 	if !strings.Contains(pattern, "*") {
 		return false
@@ -271,17 +273,4 @@ func match(pattern, name string) bool {
 		name = name[at+len(part):]
 	}
 	return name == "" || strings.HasSuffix(pattern, "*")
-}
-
-// nameOf is the name under which an object is listed.
-func nameOf(obj types.Object) string {
-	switch obj := obj.(type) {
-	case *types.Func:
-		return obj.Origin().FullName()
-	case *types.Var:
-		if obj.Pkg() != nil {
-			return obj.Pkg().Path() + "." + obj.Name()
-		}
-	}
-	return obj.Name()
 }

@@ -1,4 +1,4 @@
-package analysis
+package effects
 
 import (
 	"go/ast"
@@ -6,29 +6,32 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/analysis/internal/api"
+	"github.com/perdure/perdure/analysis/internal/rules"
+	"github.com/perdure/perdure/analysis/internal/syntax"
 )
 
-// isMapIterator reports whether an expression is a call of maps.Keys, Values or All, or a variable that holds what they
-// return.
+// isMapIterator reports whether an expression is a call of maps.Keys, Values or All, or a variable with their result.
 func (w *walk) isMapIterator(e ast.Expr) bool {
-	if makesMapIterator(w.pass.TypesInfo, e) {
+	if w.makesMapIterator(e) {
 		return true
 	}
-	v := w.variable(e)
-	return v != nil && global(v) == nil && len(w.assigned[v]) > 0 &&
-		!slices.ContainsFunc(w.assigned[v], func(e ast.Expr) bool { return !makesMapIterator(w.pass.TypesInfo, e) })
+	v := w.Variable(e)
+	return v != nil && syntax.PackageVar(v) == nil && len(w.Assigned[v]) > 0 &&
+		!slices.ContainsFunc(w.Assigned[v], func(e ast.Expr) bool { return !w.makesMapIterator(e) })
 }
 
-func makesMapIterator(info *types.Info, e ast.Expr) bool {
+func (w *walk) makesMapIterator(e ast.Expr) bool {
 	c, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
 		return false
 	}
-	f := calleeOf(info, c)
+	f := w.Callee(c)
 	return f != nil && slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, f.FullName())
 }
 
-// collectsMap notes a slice that is made of a map's keys or values, and not sorted.
+// collectsMap records an unsorted slice of a map's keys or values.
 func (w *walk) collectsMap(c *ast.CallExpr, callee *types.Func) {
 	if callee == nil || w.isSorted() {
 		return
@@ -42,44 +45,44 @@ func (w *walk) collectsMap(c *ast.CallExpr, callee *types.Func) {
 	default:
 		return
 	}
-	w.unsorted(c.Pos(), "makes an unsorted slice of a map")
+	w.recordUnsorted(c.Pos(), "makes an unsorted slice of a map")
 }
 
-func (w *walk) unsorted(pos token.Pos, what string) {
+// recordUnsorted records an effect that the caller can remove by sorting.
+func (w *walk) recordUnsorted(pos token.Pos, what string) {
 	before := len(w.node.own)
-	w.does(mapOrder, pos, what, "")
+	w.record(rules.MapOrder, pos, what, "")
 	if len(w.node.own) > before {
 		w.node.own[before].Unsorted = true
 	}
 }
 
-// mapRange is a range over a map that is looked at.
+// mapRange is a range over a map.
 type mapRange struct {
 	*walk
 
 	loop *ast.RangeStmt
-	// tainted are the variables that say where the loop is.
+	// tainted are the variables that depend on the current element.
 	tainted map[types.Object]bool
-	// around is what is around the part that is looked at, within the loop; literals how many functions that are called
-	// where they are written.
+	// around has the surrounding nodes within the loop, literals counts the surrounding literals that are called.
 	around   []ast.Node
 	literals int
-	// kept: an outer variable has been given such a value. last are those that each round gives one.
-	kept string
-	last []*ast.AssignStmt
-	// single: how many keys the map has is asked, and it may be one. stops: a break tells what is kept. skips: a round
-	// may be left before its end.
-	single, stops, skips bool
+	// kept is an outer variable that depends on the current element. last has the assignments of each iteration.
+	kept   string
+	last   []*ast.AssignStmt
+	single bool // the function checks whether the map has one key
+	stops  bool // a break with the current element was recorded
+	skips  bool // a continue may end an iteration early
 }
 
 const overMap = "ranges over a map and "
 
-// rangesOverMap notes what lets the order of a map decide.
+// rangesOverMap records effects of a loop that depend on the order of a map.
 func (w *walk) rangesOverMap(loop *ast.RangeStmt) {
 	r := &mapRange{walk: w, loop: loop, tainted: map[types.Object]bool{}}
 	r.taint(loop.Key)
 	r.taint(loop.Value)
-	r.single = r.asksForOne()
+	r.single = r.checksForOne()
 	r.over(loop.Body)
 	for _, a := range r.last {
 		if !r.stops && !r.single {
@@ -88,16 +91,16 @@ func (w *walk) rangesOverMap(loop *ast.RangeStmt) {
 	}
 }
 
-// taint notes that a variable says where the loop is.
+// taint marks a variable that depends on the current element.
 func (r *mapRange) taint(e ast.Expr) {
 	if id, ok := e.(*ast.Ident); ok {
-		if obj := r.pass.TypesInfo.ObjectOf(id); obj != nil {
+		if obj := r.Pass.TypesInfo.ObjectOf(id); obj != nil {
 			r.tainted[obj] = true
 		}
 	}
 }
 
-// over looks at a part of the loop. Functions are looked into where they are called.
+// over visits a part of the loop. It enters literals only at their call.
 func (r *mapRange) over(body ast.Node) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if n == nil {
@@ -107,25 +110,25 @@ func (r *mapRange) over(body ast.Node) {
 		if _, lit := n.(*ast.FuncLit); lit {
 			return false
 		}
-		r.look(n)
+		r.visit(n)
 		r.around = append(r.around, n)
 		return true
 	})
 }
 
-// look notes what one part of the loop's body does.
-func (r *mapRange) look(n ast.Node) {
+// visit records the effects of a part of the loop.
+func (r *mapRange) visit(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
 		r.assigns(n)
 	case *ast.CallExpr:
 		if what := r.calls(n); what != "" {
-			r.does(mapOrder, n.Pos(), overMap+what, "")
+			r.record(rules.MapOrder, n.Pos(), overMap+what, "")
 		}
 		r.callsLiteral(n)
 	case *ast.ReturnStmt:
 		if r.literals == 0 && !r.single && slices.ContainsFunc(n.Results, r.depends) {
-			r.does(mapOrder, n.Pos(), overMap+"returns the current element", "")
+			r.record(rules.MapOrder, n.Pos(), overMap+"returns the current element", "")
 		}
 	case *ast.BranchStmt:
 		r.branches(n)
@@ -138,11 +141,11 @@ func (r *mapRange) branches(n *ast.BranchStmt) {
 		r.skips = true
 	case n.Tok == token.BREAK && r.kept != "" && !r.single && r.leaves(n):
 		r.stops = true
-		r.does(mapOrder, n.Pos(), overMap+"stops with the current element in "+r.kept, "")
+		r.record(rules.MapOrder, n.Pos(), overMap+"stops with the current element in "+r.kept, "")
 	}
 }
 
-// callsLiteral looks into a function that is called where it is written.
+// callsLiteral visits a literal that is called directly.
 func (r *mapRange) callsLiteral(c *ast.CallExpr) {
 	l, ok := ast.Unparen(c.Fun).(*ast.FuncLit)
 	if !ok {
@@ -160,47 +163,47 @@ func (r *mapRange) callsLiteral(c *ast.CallExpr) {
 	r.literals--
 }
 
-// assigns follows where the loop is into variables, and notes what grows in its order, or is left with what came last.
+// assigns follows the current element into variables, and records slices and texts in map order.
 func (r *mapRange) assigns(a *ast.AssignStmt) {
 	for i, left := range a.Lhs {
 		right, inside := a.Rhs[min(i, len(a.Rhs)-1)], r.inside(left)
 		switch {
 		case r.appends(right) && !inside:
-			if !r.sortedBehind(left) {
-				r.unsorted(a.Pos(), overMap+"appends to "+types.ExprString(left))
+			if !r.sortedAfter(left) {
+				r.recordUnsorted(a.Pos(), overMap+"appends to "+types.ExprString(left))
 			}
 		case !r.depends(right):
 			continue
 		case inside:
 			r.taint(left)
 		case r.addsText(a.Tok, left, right):
-			r.does(mapOrder, a.Pos(), overMap+"writes text", "")
+			r.record(rules.MapOrder, a.Pos(), overMap+"writes text", "")
 		case a.Tok == token.ASSIGN:
-			r.gives(a, left, right)
+			r.assignsOuter(a, left, right)
 		}
 	}
 }
 
-// addsText reports whether an assignment makes a text longer.
+// addsText reports whether an assignment appends to a string.
 func (r *mapRange) addsText(tok token.Token, left, right ast.Expr) bool {
-	if t := r.pass.TypesInfo.TypeOf(left); t == nil || !isText(t) {
+	if t := r.TypeOf(left); t == nil || !isText(t) {
 		return false
 	}
 	sum, ok := ast.Unparen(right).(*ast.BinaryExpr)
 	return tok == token.ADD_ASSIGN ||
-		tok == token.ASSIGN && ok && sum.Op == token.ADD && mentions(right, types.ExprString(left))
+		tok == token.ASSIGN && ok && sum.Op == token.ADD && syntax.Mentions(right, types.ExprString(left))
 }
 
-// gives notes that something outside of the loop is given what the loop is at.
-func (r *mapRange) gives(a *ast.AssignStmt, left, right ast.Expr) {
+// assignsOuter records that a variable outside the loop gets a value of the current element.
+func (r *mapRange) assignsOuter(a *ast.AssignStmt, left, right ast.Expr) {
 	text := types.ExprString(left)
-	if mentions(right, text) {
+	if syntax.Mentions(right, text) {
 		r.kept = text
-		return // a sum, or the greatest
+		return // for example a sum or a maximum
 	}
 	if list := r.filled(left); list != nil {
-		if !r.sortedBehind(list) {
-			r.unsorted(a.Pos(), overMap+"fills "+types.ExprString(list))
+		if !r.sortedAfter(list) {
+			r.recordUnsorted(a.Pos(), overMap+"fills "+types.ExprString(list))
 		}
 		return
 	}
@@ -211,17 +214,17 @@ func (r *mapRange) gives(a *ast.AssignStmt, left, right ast.Expr) {
 	}
 }
 
-// calls says what a call lets the order decide; it is empty when nothing.
+// calls describes the effect of a call that depends on the order, or returns the empty string.
 func (r *mapRange) calls(c *ast.CallExpr) string {
-	callee := calleeOf(r.pass.TypesInfo, c)
+	callee := r.Callee(c)
 	if callee == nil {
 		return r.callsValue(c)
 	}
 	name := callee.Name()
 	switch {
-	case isOurs(callee, "OrchestrationContext.SetCustomStatus", "OrchestrationContext.NewUUID",
-		"OrchestrationContext.Rand", "Future.Await", "Future.Cancel", "ActivityRef.Call"), r.asks(c):
-		return "calls " + r.display(callee)
+	case api.Is(callee, "OrchestrationContext.SetCustomStatus", "OrchestrationContext.NewUUID",
+		"OrchestrationContext.Rand", "Future.Await", "Future.Cancel", "ActivityRef.Call"), r.UsesContext(c):
+		return "calls " + r.Display(callee)
 	case callee.Pkg() != nil && callee.Pkg().Path() == "fmt" && strings.HasPrefix(name, "Fprint") &&
 		!r.inside(c.Args[0]):
 		return "writes text"
@@ -233,41 +236,41 @@ func (r *mapRange) calls(c *ast.CallExpr) string {
 	return ""
 }
 
-// callsValue is calls, of a variable that holds a function.
+// callsValue is like calls, for a variable with a function.
 func (r *mapRange) callsValue(c *ast.CallExpr) string {
-	asks := !isLiteral(c.Fun) && r.asks(c)
-	if v := r.variable(c.Fun); v != nil && !asks {
-		asks = slices.ContainsFunc(r.assigned[v], func(e ast.Expr) bool {
+	uses := !syntax.IsLiteral(c.Fun) && r.UsesContext(c)
+	if v := r.Variable(c.Fun); v != nil && !uses {
+		uses = slices.ContainsFunc(r.Assigned[v], func(e ast.Expr) bool {
 			l, ok := ast.Unparen(e).(*ast.FuncLit)
-			return ok && asksWithin(r.program, l.Body)
+			return ok && r.UsesContextWithin(l.Body)
 		})
 	}
-	if !asks {
+	if !uses {
 		return ""
 	}
 	return "calls " + types.ExprString(c.Fun)
 }
 
-// depends reports whether an expression says where the loop is.
+// depends reports whether an expression depends on the current element.
 func (r *mapRange) depends(e ast.Expr) bool {
-	return isWithin(e, func(n ast.Node) bool {
+	return syntax.Contains(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		return ok && r.tainted[r.pass.TypesInfo.Uses[id]]
+		return ok && r.tainted[r.Pass.TypesInfo.Uses[id]]
 	})
 }
 
-// inside reports whether an expression is of a variable that each round has anew, or of the map's own elements.
+// inside reports whether an expression belongs to a variable of one iteration, or to an element of the map.
 func (r *mapRange) inside(e ast.Expr) bool {
 	whole := ast.Unparen(e)
 	for {
 		switch x := ast.Unparen(e).(type) {
 		case *ast.Ident:
-			obj := r.pass.TypesInfo.ObjectOf(x)
+			obj := r.Pass.TypesInfo.ObjectOf(x)
 			return x.Name == "_" || obj != nil && r.loop.Pos() <= obj.Pos() && obj.Pos() < r.loop.End() ||
 				x != whole && r.tainted[obj]
 		case *ast.IndexExpr:
 			if r.depends(x.Index) {
-				return true // each key has its own
+				return true // each key has its own element
 			}
 			e = x.X
 		case *ast.SelectorExpr:
@@ -284,13 +287,10 @@ func (r *mapRange) inside(e ast.Expr) bool {
 
 func (r *mapRange) appends(e ast.Expr) bool {
 	c, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	return isBuiltin(r.pass.TypesInfo, c, "append")
+	return ok && r.IsBuiltin(c, "append")
 }
 
-// leaves reports whether a break is the loop's own.
+// leaves reports whether a break ends the loop.
 func (r *mapRange) leaves(b *ast.BranchStmt) bool {
 	own := true
 	ast.Inspect(r.loop.Body, func(n ast.Node) bool {
@@ -305,7 +305,7 @@ func (r *mapRange) leaves(b *ast.BranchStmt) bool {
 	return own
 }
 
-// isSorted reports whether what the call that is looked at returns is sorted: by the call around it, or behind it.
+// isSorted reports whether the result of the current call is sorted, by a surrounding call or later.
 func (w *walk) isSorted() bool {
 	for _, around := range slices.Backward(w.stack) {
 		switch n := around.(type) {
@@ -314,9 +314,9 @@ func (w *walk) isSorted() bool {
 				return true
 			}
 		case *ast.AssignStmt:
-			return slices.ContainsFunc(n.Lhs, w.sortedBehind)
+			return slices.ContainsFunc(n.Lhs, w.sortedAfter)
 		case *ast.ValueSpec:
-			return slices.ContainsFunc(n.Names, func(id *ast.Ident) bool { return w.sortedBehind(id) })
+			return slices.ContainsFunc(n.Names, func(id *ast.Ident) bool { return w.sortedAfter(id) })
 		case ast.Stmt:
 			return false
 		}
@@ -324,20 +324,20 @@ func (w *walk) isSorted() bool {
 	return false
 }
 
-// sortedBehind reports whether a slice is sorted later in the function.
-func (w *walk) sortedBehind(slice ast.Expr) bool {
+// sortedAfter reports whether a slice is sorted later in the function.
+func (w *walk) sortedAfter(slice ast.Expr) bool {
 	text := types.ExprString(slice)
-	return isWithin(w.node.body, func(n ast.Node) bool {
+	return syntax.Contains(w.node.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
 		return ok && c.Pos() >= slice.Pos() && w.sorts(c) && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool {
-			return mentions(arg, text)
+			return syntax.Mentions(arg, text)
 		})
 	})
 }
 
-// sorts reports whether a call sorts: a function of slices or sort, or one that is named so.
+// sorts reports whether a call sorts: it calls package sort, or a function with "sort" in its name.
 func (w *walk) sorts(c *ast.CallExpr) bool {
-	f := calleeOf(w.pass.TypesInfo, c)
+	f := w.Callee(c)
 	if f == nil {
 		return false
 	}

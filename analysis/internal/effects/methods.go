@@ -1,12 +1,14 @@
-package analysis
+package effects
 
 import (
 	"go/ast"
 	"go/types"
+
+	"github.com/perdure/perdure/analysis/internal/api"
 )
 
-// implementations are the functions that a call of f runs: f itself, or for a method of an interface those of the types
-// that the value can be known to have.
+// implementations returns the functions that a call of f may run: f itself, or the methods of the known types of an
+// interface value.
 func (w *walk) implementations(id *ast.Ident, f *types.Func) []types.Object {
 	recv := f.Signature().Recv()
 	if recv == nil || !types.IsInterface(recv.Type()) {
@@ -21,14 +23,14 @@ func (w *walk) implementations(id *ast.Ident, f *types.Func) []types.Object {
 	return all
 }
 
-// concrete are the types that the value has whose method is called; none where that cannot be known.
+// concrete returns the types of the interface value whose method is called, or nil if they are unknown.
 func (w *walk) concrete(method *ast.Ident, iface types.Type) []types.Type {
 	if len(w.stack) > 0 {
 		if sel, ok := w.stack[len(w.stack)-1].(*ast.SelectorExpr); ok && sel.Sel == method {
-			if ts := w.typesOf(w.variable(sel.X)); len(ts) > 0 {
+			if ts := w.typesOf(w.Variable(sel.X)); len(ts) > 0 {
 				return ts
 			}
-			if t := w.pass.TypesInfo.TypeOf(sel.X); t != nil {
+			if t := w.TypeOf(sel.X); t != nil {
 				iface = t
 			}
 		}
@@ -36,11 +38,11 @@ func (w *walk) concrete(method *ast.Ident, iface types.Type) []types.Type {
 	return w.onlyImplementation(iface)
 }
 
-// typesOf are the types of all that is assigned to a variable; none where one of them is an interface.
+// typesOf returns the types of the values that are assigned to a variable, or nil if one of them is unknown.
 func (w *walk) typesOf(v *types.Var) []types.Type {
 	var all []types.Type
-	for _, e := range w.assigned[v] {
-		t := w.pass.TypesInfo.TypeOf(e)
+	for _, e := range w.Assigned[v] {
+		t := w.TypeOf(e)
 		if t == nil || types.IsInterface(t) {
 			return nil
 		}
@@ -52,10 +54,10 @@ func (w *walk) typesOf(v *types.Var) []types.Type {
 	return all
 }
 
-// onlyImplementation is the one type of the package that has the methods of an unexported interface of the package.
+// onlyImplementation returns the type that implements an unexported interface of the package, if there is only one.
 func (w *walk) onlyImplementation(iface types.Type) []types.Type {
 	n, ok := types.Unalias(iface).(*types.Named)
-	if !ok || n.Obj().Exported() || n.Obj().Pkg() != w.pass.Pkg || n.TypeParams().Len() > 0 {
+	if !ok || n.Obj().Exported() || n.Obj().Pkg() != w.Pass.Pkg || n.TypeParams().Len() > 0 {
 		return nil
 	}
 	i, ok := n.Underlying().(*types.Interface)
@@ -68,9 +70,9 @@ func (w *walk) onlyImplementation(iface types.Type) []types.Type {
 	return nil
 }
 
-// implementing are the types of the package that have the methods of an interface.
+// implementing returns the types of the package that implement an interface.
 func (w *walk) implementing(i *types.Interface) (all []types.Type) {
-	scope := w.pass.Pkg.Scope()
+	scope := w.Pass.Pkg.Scope()
 	for _, name := range scope.Names() {
 		t, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok || types.IsInterface(t.Type()) || t.IsAlias() {
@@ -86,10 +88,10 @@ func (w *walk) implementing(i *types.Interface) (all []types.Type) {
 	return all
 }
 
-// contextImplements reports whether an orchestration's context could be the value of an interface.
+// contextImplements reports whether perdure.OrchestrationContext implements an interface.
 func (w *walk) contextImplements(i *types.Interface) bool {
-	for _, imported := range w.pass.Pkg.Imports() {
-		if imported.Path() == root {
+	for _, imported := range w.Pass.Pkg.Imports() {
+		if imported.Path() == api.Root {
 			obj := imported.Scope().Lookup("OrchestrationContext")
 			return obj != nil && types.Implements(types.NewPointer(obj.Type()), i)
 		}
@@ -99,9 +101,8 @@ func (w *walk) contextImplements(i *types.Interface) bool {
 
 func methodOf(t types.Type, f *types.Func) types.Object {
 	obj, _, _ := types.LookupFieldOrMethod(t, true, f.Pkg(), f.Name())
-	m, ok := obj.(*types.Func)
-	if !ok {
-		return nil
+	if m, ok := obj.(*types.Func); ok {
+		return m.Origin()
 	}
-	return m.Origin()
+	return nil
 }
