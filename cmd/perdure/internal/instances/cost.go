@@ -20,10 +20,7 @@ func Cost(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.JSON {
-				return env.PrintJSON(cost)
-			}
-			return env.Print(costText(&cost))
+			return env.PrintResult(cost, costText(&cost))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -174,20 +174,17 @@ func startOrRaise(
 	if !created && !env.JSON {
 		fmt.Fprintln(env.Stderr, "instance already exists; sent the event and ignored the input")
 	}
-	answer := httpapi.NewStartResponse(f.id)
-	answer.Started = &created
-	return started(ctx, env, cl, answer, f.wait)
+	response := httpapi.NewStartResponse(f.id)
+	response.Started = &created
+	return started(ctx, env, cl, response, f.wait)
 }
 
 // started prints the ID of a started instance, and waits for its end if wait is set.
-func started(ctx context.Context, env *cli.Env, cl *client.Client, answer httpapi.StartResponse, wait bool) error {
+func started(ctx context.Context, env *cli.Env, cl *client.Client, response httpapi.StartResponse, wait bool) error {
 	if wait {
-		return startedAndWait(ctx, env, cl, answer.InstanceID)
+		return startedAndWait(ctx, env, cl, response.InstanceID)
 	}
-	if env.JSON {
-		return env.PrintJSON(answer)
-	}
-	return env.Print(term.Clean(answer.InstanceID) + "\n")
+	return env.PrintResult(response, term.Clean(response.InstanceID)+"\n")
 }
 
 // startedAndWait prints the ID before it waits, because a user who interrupts the command needs it. With --json, the ID

@@ -20,11 +20,11 @@ import (
 
 // Why returns the command why.
 func Why(env *cli.Env) *cobra.Command {
-	var limit int
-	var execution, cursor string
+	var p client.Paging
+	var execution string
 	cmd := env.ClientCommand("why ID", "Show what was cancelled and why", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return showCancellations(ctx, env, cl, id, execution, limit, cursor)
+			return showCancellations(ctx, env, cl, id, execution, p)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -41,15 +41,14 @@ WaitForCancellation, the loss of a worker is reported when its lease expires.`
 	cmd.Example = `  perdure why order-7
   perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
 	cmd.Flags().StringVar(&execution, "execution", "", "execution ID (default: the current one)")
-	cmd.Flags().IntVar(&limit, "limit", 50, flagvalue.LimitUsage)
-	cmd.Flags().StringVar(&cursor, "cursor", "", flagvalue.CursorUsage)
+	flagvalue.AddPaging(cmd, &p, 50)
 	return cmd
 }
 
 func showCancellations(
-	ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, limit int, cursor string,
+	ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, p client.Paging,
 ) error {
-	if err := flagvalue.CheckLimit(limit); err != nil {
+	if err := flagvalue.CheckLimit(p.Limit); err != nil {
 		return err
 	}
 	s, err := cl.Status(ctx, id)
@@ -59,21 +58,14 @@ func showCancellations(
 	if execution == "" {
 		execution = s.ExecutionID
 	}
-	page, err := cl.CancellationsPage(ctx, id, execution, client.Paging{Limit: limit, Cursor: cursor})
+	page, err := cl.CancellationsPage(ctx, id, execution, p)
 	if errors.Is(err, client.ErrNotFound) {
 		return noExecution(s, execution)
 	}
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(httpapi.NewCancellationPage(page))
-	}
-	if err := env.Print(cancellationsText(s, page)); err != nil {
-		return err
-	}
-	env.PrintCursor(page.NextCursor)
-	return nil
+	return env.PrintPage(httpapi.NewCancellationPage(page), cancellationsText(s, page), page.NextCursor)
 }
 
 func cancellationsText(s client.Status, page client.CancellationPage) string {

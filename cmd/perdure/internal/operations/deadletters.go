@@ -89,21 +89,16 @@ func (c *deadLetterCommands) list() *cobra.Command {
 		if err := flagvalue.CheckLimit(limit); err != nil {
 			return err
 		}
-		found, err := a.DeadLetters(ctx, f.query(), limit)
+		found, err := readDeadLetters(ctx, a, f.query(), limit)
 		if err != nil {
 			return err
 		}
-		counts, err := a.CountDeadLetters(ctx)
-		if err != nil {
+		if err := c.PrintResult(found.list(), deadLetterTable(found.letters)); err != nil {
 			return err
 		}
-		if c.JSON {
-			return c.PrintJSON(DeadLetterList{DeadLetters: printable(found.Items), Queues: counts})
+		if !c.JSON {
+			c.printCounts(found)
 		}
-		if err := c.Print(deadLetterTable(found.Items)); err != nil {
-			return err
-		}
-		c.printCounts(counts, len(found.Items))
 		return nil
 	})
 	cmd.Long = cmd.Short + `.
@@ -118,17 +113,39 @@ If the list is incomplete, the total is printed on stderr.`
 	return cmd
 }
 
+// foundDeadLetters are the dead letters that match a query, and the counts of all dead letters.
+type foundDeadLetters struct {
+	letters []admin.DeadLetter
+	counts  []admin.DeadLetterCount
+}
+
+func readDeadLetters(
+	ctx context.Context, a *admin.Client, q admin.DeadLetterQuery, limit int,
+) (found foundDeadLetters, err error) {
+	letters, err := a.DeadLetters(ctx, q, limit)
+	if err != nil {
+		return found, err
+	}
+	found.letters = letters.Items
+	found.counts, err = a.CountDeadLetters(ctx)
+	return found, err
+}
+
+func (f *foundDeadLetters) list() DeadLetterList {
+	return DeadLetterList{DeadLetters: printable(f.letters), Queues: f.counts}
+}
+
 // printCounts prints the number of dead letters if the list does not show all of them.
-func (c *deadLetterCommands) printCounts(counts []admin.DeadLetterCount, shown int) {
+func (c *deadLetterCommands) printCounts(found foundDeadLetters) {
 	all := 0
 	var parts []string
-	for _, n := range counts {
+	for _, n := range found.counts {
 		if here := n.Visible + n.InFlight; here > 0 {
 			all += here
 			parts = append(parts, fmt.Sprintf("%s about %d", term.Clean(n.Queue), here))
 		}
 	}
-	if all > shown {
+	if all > len(found.letters) {
 		fmt.Fprintf(c.Stderr, "total dead letters: %s; the sweeper may hide some for a minute\n",
 			strings.Join(parts, ", "))
 	}
@@ -145,10 +162,7 @@ func (c *deadLetterCommands) show() *cobra.Command {
 				return notFound(id)
 			}
 			letter := &found.Items[0]
-			if c.JSON {
-				return c.PrintJSON(httpapi.NewDeadLetterWithBody(letter))
-			}
-			return c.Print(deadLetterText(letter))
+			return c.PrintResult(httpapi.NewDeadLetterWithBody(letter), deadLetterText(letter))
 		})
 	cmd.Example = "  perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274"
 	return cmd
@@ -213,9 +227,9 @@ func (c *deadLetterCommands) action(
 			case len(ids) == 0 && !f.selects():
 				return fmt.Errorf("specify IDs, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
 			}
-			h, err := c.OpenHub(cmd.Context(), c.HubName)
+			h, err := c.Open(cmd.Context())
 			if err != nil {
-				return &cli.OpenError{Cause: err}
+				return err
 			}
 			confirmed, err := c.preview(cmd.Context(), h.Admin, name, f, ids)
 			if err != nil || !confirmed {
@@ -246,23 +260,15 @@ func (c *deadLetterCommands) preview(
 	if f.dryRun {
 		limit = client.MaxPageSize
 	}
-	found, err := a.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
+	found, err := readDeadLetters(ctx, a, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
 	if err != nil {
 		return false, err
 	}
-	counts, err := a.CountDeadLetters(ctx)
-	if err != nil {
-		return false, err
+	if f.dryRun {
+		return false, c.PrintResult(found.list(), deadLetterTable(found.letters))
 	}
-
-	switch {
-	case f.dryRun && c.JSON:
-		return false, c.PrintJSON(DeadLetterList{DeadLetters: printable(found.Items), Queues: counts})
-	case f.dryRun:
-		return false, c.Print(deadLetterTable(found.Items))
-	}
-	fmt.Fprintln(c.Stderr, strings.TrimSuffix(deadLetterTable(found.Items), "\n"))
-	c.printCounts(counts, len(found.Items))
+	fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
+	c.printCounts(found)
 	if !c.Confirm(provider.Operation(name)) {
 		return false, cli.ErrNotConfirmed
 	}

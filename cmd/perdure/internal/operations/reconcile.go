@@ -209,15 +209,9 @@ func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResu
 	if err != nil && result.Instances == 0 && result.Cursor == "" && !f.afterRestore {
 		return err // it failed before the first instance
 	}
-	if env.JSON {
-		if printed := env.PrintJSON(result); printed != nil {
-			return printed
-		}
-	} else {
-		next := func(where string) string { return f.next(env, where) }
-		if printed := env.Print(reconciledText(result, next)); printed != nil {
-			return printed
-		}
+	next := func(where string) string { return f.next(env, where) }
+	if printed := env.PrintResult(result, reconciledText(result, next)); printed != nil {
+		return printed
 	}
 	if len(f.how.Instances) > 0 && result.NotFound > 0 {
 		fmt.Fprintf(env.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n",

@@ -64,9 +64,6 @@ func showChanges(ctx context.Context, env *cli.Env, cl *client.Client, name stri
 }
 
 func printChanges(env *cli.Env, found *changeCounts) error {
-	if env.JSON {
-		return env.PrintJSON(found)
-	}
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
 	}}
@@ -84,7 +81,7 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 			term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
 			term.Time(n.Oldest))
 	}
-	return env.Print(t.String())
+	return env.PrintResult(found, t.String())
 }
 
 // exit returns an error if histories were not read, because their instances may need old code.

@@ -81,9 +81,6 @@ func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string)
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(versionCounts{counts})
-	}
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED",
 		"OLDEST STARTED",
@@ -93,7 +90,7 @@ func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string)
 			strconv.Itoa(v.Pending), strconv.Itoa(v.Running), strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked),
 			strconv.Itoa(v.Paused), term.Time(v.Oldest))
 	}
-	return env.Print(t.String())
+	return env.PrintResult(versionCounts{counts}, t.String())
 }
 
 // countVersions counts instances by version.

@@ -24,10 +24,6 @@ var outcomeTexts = map[Outcome]string{
 
 // Print prints a result.
 func Print(env *cli.Env, v *Result) error {
-	if env.JSON {
-		return env.PrintJSON(v)
-	}
-
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, ">OPEN", ">REPLAYED", ">WOULD BLOCK", ">STAY BLOCKED",
 		">OTHER INPUTS", ">UNREAD",
@@ -48,5 +44,5 @@ func Print(env *cli.Env, v *Result) error {
 	if more := len(v.Findings) - shownFindings; more > 0 {
 		fmt.Fprintf(&text, "\n%d more, use --json to see them\n", more)
 	}
-	return env.Print(text.String())
+	return env.PrintResult(v, text.String())
 }
