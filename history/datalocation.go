@@ -2,8 +2,6 @@ package history
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,14 +9,14 @@ import (
 	"strings"
 )
 
-// DataLocation is the location of an external event's data in a committed event of its instance. Later events refer to
-// it instead of copying the data.
+// DataLocation identifies the data of an external event in a committed event of its instance. Later events refer to the
+// location instead of copying the data.
 type DataLocation struct {
 	ExecutionID string
-	// Segment is the segment of the turn, and EventID the ID of the event.
+	// Segment and EventID identify the event.
 	Segment, EventID int64
-	// Field is LocationInputs or LocationCarriedEvents if the data is in that list of the event, at Index. It is empty
-	// if the event itself has the data.
+	// Field is LocationInputs or LocationCarriedEvents if the data is at Index in that list of the event. Field is empty
+	// if the data is in the event itself.
 	Field string
 	Index int
 	// Encoded is true if the data is an encoded payload and not a document.
@@ -31,38 +29,36 @@ const (
 	LocationCarriedEvents = "carriedEvents"
 )
 
-// placePrefix is the prefix of a reference to a location in a history. placeSealed is the suffix of a reference to an
-// encoded payload.
+// A Reference to a location starts with locationPrefix. It ends with encodedSuffix if the data is an encoded payload.
 const (
-	placePrefix = "x#"
-	placeSealed = "/sealed"
+	locationPrefix = "x#"
+	encodedSuffix  = "/sealed"
 )
 
-// String returns the location as in a Reference: x#<execution>/<segment>/<event>, then /<field>/<index> if the data is
-// in a list, then placeSealed if Encoded is true.
+// String returns the location in the form of a Reference: x#<execution>/<segment>/<event>[/<field>/<index>][/sealed].
 func (p DataLocation) String() string {
-	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
+	s := fmt.Sprintf("%s%s/%d/%d", locationPrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
 		s += fmt.Sprintf("/%s/%d", p.Field, p.Index)
 	}
 	if p.Encoded {
-		s += placeSealed
+		s += encodedSuffix
 	}
 	return s
 }
 
 // ParseDataLocation parses the result of DataLocation.String.
 func ParseDataLocation(ref string) (p DataLocation, err error) {
-	bare, sealed := strings.CutSuffix(ref, placeSealed)
-	p.Encoded = sealed
-	parts := strings.Split(strings.TrimPrefix(bare, placePrefix), "/")
+	bare, encoded := strings.CutSuffix(ref, encodedSuffix)
+	p.Encoded = encoded
+	parts := strings.Split(strings.TrimPrefix(bare, locationPrefix), "/")
 	numbers := slices.Clone(parts[1:])
 	if len(parts) == 5 {
 		p.Field = parts[3]
 		numbers = []string{parts[1], parts[2], parts[4]}
 	}
 	known := len(parts) == 3 || p.Field == LocationInputs || p.Field == LocationCarriedEvents
-	if !strings.HasPrefix(ref, placePrefix) || parts[0] == "" || !known {
+	if !strings.HasPrefix(ref, locationPrefix) || parts[0] == "" || !known {
 		return DataLocation{}, fmt.Errorf("history: invalid place %q (written by a later release?)", ref)
 	}
 	var n [3]int64
@@ -82,8 +78,7 @@ func ParseDataLocation(ref string) (p DataLocation, err error) {
 // Refer returns a payload that refers to a document at the location.
 func (p DataLocation) Refer(doc json.RawMessage) Payload {
 	doc = CompactJSON(doc)
-	sum := sha256.Sum256(doc)
-	return NewReferencePayload(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
+	return NewReferencePayload(Reference{Ref: p.String(), SHA256: sumOf(doc), Bytes: int64(len(doc))})
 }
 
 // Find returns the data at the location. events are the events of its segment or of its whole execution. ok is false if
@@ -108,12 +103,11 @@ func (p DataLocation) Find(events []Event) (data Payload, ok bool) {
 }
 
 // IsEncoded reports whether the reference is to an encoded payload and not to a document.
-func (r Reference) IsEncoded() bool { return strings.HasSuffix(r.Ref, placeSealed) }
+func (r Reference) IsEncoded() bool { return strings.HasSuffix(r.Ref, encodedSuffix) }
 
 // Check returns an error unless doc is the document that r refers to.
 func (r Reference) Check(doc json.RawMessage) error {
-	sum := sha256.Sum256(doc)
-	if got := hex.EncodeToString(sum[:]); got != r.SHA256 || int64(len(doc)) != r.Bytes {
+	if got := sumOf(doc); got != r.SHA256 || int64(len(doc)) != r.Bytes {
 		return fmt.Errorf("history: data at %s has %d bytes and SHA-256 %s; expected %d bytes and %s",
 			r.Ref, len(doc), got, r.Bytes, r.SHA256)
 	}

@@ -177,9 +177,9 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 			if o.WaitsForCancellation && e.Kind == ActivityCancelRequested {
 				o.FireAt = time.Time{} // its schedule-to-close timer stays
 			}
-			// it may be pending, and have a timer for its grace
+			// the activity may be pending, and have a timer for its grace period
 			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested
-			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.givesUp(); ok &&
+			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.endsRetries(); ok &&
 				(o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
 				needless = append(needless, o)
 			}
@@ -188,10 +188,9 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	return needless
 }
 
-// givesUp reports whether the event ends an activity while an attempt may wait for its timer. The outcome of an attempt
-// comes after that wait.
-func (e *Event) givesUp() bool {
-	// the schedule-to-close timeout has expired
+// endsRetries reports whether the event ends an activity while an attempt may wait for its retry timer: a cancellation,
+// or the end of the schedule-to-close time.
+func (e *Event) endsRetries() bool {
 	return e.Kind == ActivityCancelRequested || e.Kind == ActivityFailed && e.Attempt == 0
 }
 
@@ -252,7 +251,7 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	if s.keep&TrackOpen != 0 { // otherwise names would use memory for nothing
+	if s.keep&TrackOpen != 0 { // nothing else needs the name
 		o.Name = e.DisplayName()
 	}
 	if e.Kind == UpdateAccepted {

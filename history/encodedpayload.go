@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -27,8 +28,8 @@ type EncodedPayload struct {
 // The prefixes of the Reference of an encoded payload: data:<codec>;<base64> for an inline payload, and object:<key> or
 // object:<key>;<codec>;<base64 of the digest> for one in the payload store.
 const (
-	sealedInline = "data:"
-	sealedObject = "object:"
+	inlinePrefix = "data:"
+	objectPrefix = "object:"
 )
 
 // MaxCodecIDBytes is the maximum size of a codec's ID.
@@ -51,11 +52,11 @@ func (s EncodedPayload) Payload() Payload {
 		if r.SHA256 == "" {
 			r.SHA256 = sumOf(s.Data)
 		}
-		r.Ref = sealedInline + s.Codec + ";" + base64.StdEncoding.EncodeToString(s.Data)
+		r.Ref = inlinePrefix + s.Codec + ";" + base64.StdEncoding.EncodeToString(s.Data)
 	case s.Codec == "":
-		r.Ref = sealedObject + s.Key
+		r.Ref = objectPrefix + s.Key
 	default:
-		r.Ref = sealedObject + s.Key + ";" + s.Codec + ";" + base64.StdEncoding.EncodeToString(s.Digest)
+		r.Ref = objectPrefix + s.Key + ";" + s.Codec + ";" + base64.StdEncoding.EncodeToString(s.Digest)
 	}
 	return NewReferencePayload(r)
 }
@@ -68,7 +69,7 @@ func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 		return s, false
 	}
 	s.SHA256, s.Bytes = r.SHA256, r.Bytes
-	if rest, inline := strings.CutPrefix(r.Ref, sealedInline); inline {
+	if rest, inline := strings.CutPrefix(r.Ref, inlinePrefix); inline {
 		codec, data, found := strings.Cut(rest, ";")
 		s.Codec = codec
 		var err error
@@ -76,7 +77,7 @@ func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 		return s, found && err == nil && IsCodecID(codec)
 	}
 
-	rest, stored := strings.CutPrefix(r.Ref, sealedObject)
+	rest, stored := strings.CutPrefix(r.Ref, objectPrefix)
 	if !stored || rest == "" {
 		return s, false
 	}
@@ -116,23 +117,13 @@ func (p Payload) StorageKey() string {
 // Check returns an error unless data is the stored data.
 func (s EncodedPayload) Check(data []byte) error {
 	if got := sumOf(data); got != s.SHA256 {
-		return &alteredError{key: s.Key, want: s.SHA256, got: got, bytes: len(data)}
+		where := "inline"
+		if s.Key != "" {
+			where = "at " + s.Key
+		}
+		return fmt.Errorf("history: encoded payload %s has SHA-256 %s; expected %s", where, got, s.SHA256)
 	}
 	return nil
-}
-
-// alteredError means that the data of a payload differs from what was stored.
-type alteredError struct {
-	key, want, got string
-	bytes          int
-}
-
-func (e *alteredError) Error() string {
-	where := "inline"
-	if e.key != "" {
-		where = "at " + e.key
-	}
-	return "history: encoded payload " + where + " has SHA-256 " + e.got + "; expected " + e.want
 }
 
 func sumOf(data []byte) string {
@@ -142,7 +133,7 @@ func sumOf(data []byte) string {
 
 // referable returns the data that a reference can replace: the document, or the payload itself if it is encoded and
 // inline.
-func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
+func (p Payload) referable() (doc json.RawMessage, encoded, ok bool) {
 	if doc, ok = p.Document(); ok {
 		return doc, false, true
 	}
@@ -162,11 +153,11 @@ func (p Payload) Referable() (doc json.RawMessage, ok bool) {
 // ReferTo returns a payload that refers to data at the location. It returns data unchanged if a reference cannot
 // replace it.
 func (p DataLocation) ReferTo(data Payload) Payload {
-	doc, sealed, ok := data.referable()
+	doc, encoded, ok := data.referable()
 	if !ok {
 		return data
 	}
-	p.Encoded = sealed
+	p.Encoded = encoded
 	return p.Refer(doc)
 }
 
@@ -178,8 +169,8 @@ func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) 
 	if !found {
 		return nil, false
 	}
-	doc, sealed, ok := data.referable()
-	return doc, ok && sealed == p.Encoded
+	doc, encoded, ok := data.referable()
+	return doc, ok && encoded == p.Encoded
 }
 
 // PayloadOf returns the data at the location of a reference as a payload.
