@@ -49,14 +49,15 @@ func DeadLetters(env *cli.Env) *cobra.Command {
 		Long: `Manage dead letters.
 
 A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
-The reason of a dead letter decides how to proceed:
+The reason of a dead letter determines the fix:
 
-  ` + provider.ReasonPoison + `      processing it repeatedly ended the process. The failure is in the history, or the
-               instance is blocked and the input is parked. Fix the cause, then drop it.
-  corrupt:     the history could not be read. This is the only copy. Redrive it when it can be read.
-  ` + provider.ReasonRecovered + `   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
-  (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
-  other        this release cannot read it. Deploy a release that can, then redrive it.`,
+  ` + provider.ReasonPoison + `      The message repeatedly ended the process. The failure is in the history, or the
+               instance is blocked and the message is parked. Fix the cause, then drop the dead letter.
+  corrupt:     The history is unreadable, and the dead letter is the only copy. Redrive it when the
+               history is readable.
+  ` + provider.ReasonRecovered + `   SQS moved the message here, and the hub resent it. Find the cause, then drop the dead letter.
+  (none)       SQS moved the message here after 100 deliveries. The sweeper resends it within minutes.
+  other        This release cannot read the message. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead-letters list
   perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7
@@ -103,10 +104,10 @@ func (c *deadLetterCommands) list() *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-SQS has no order and no pages for dead letters. The command receives them and makes them visible again at
-the end. It does not list dead letters that another process has received. The sweeper hides them in this way
-for one minute, every two minutes. The command lists at most ten dead letters of one instance in the inbox.
-If the list is incomplete, the total is printed on stderr.`
+The command receives the dead letters from SQS, and makes them visible again at the end. The list has no order
+and no pages. It omits dead letters that another process has received. The sweeper receives all of them for one
+minute, every two minutes. The list has at most ten dead letters per instance in the inbox. If it is
+incomplete, the command prints the total on stderr.`
 	cmd.Example = "  perdure dead-letters list --queue inbox --reason corrupt:"
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, flagvalue.LimitUsage)
@@ -184,11 +185,11 @@ func (c *deadLetterCommands) redrive() *cobra.Command {
 	cmd := c.action("redrive", "Send dead letters to their queues again", &f, redrive)
 	cmd.Long = cmd.Short + `.
 
-Select dead letters by ID or by filter. Each one is sent as a new record and then deleted. If the command is
-interrupted, repeat it: no message is lost. Within five minutes no message takes effect twice, and later only an
-event without an event ID can. Dead letters with the reasons ` +
-		provider.ReasonPoison + ` and ` + provider.ReasonRecovered + ` are kept, because their
-content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
+Select dead letters by ID or by filter. The command sends each one as a new record, then deletes it. If the
+command is interrupted, repeat it: no message is lost. After five minutes, a repeated event without an event ID
+may take effect twice. The command skips the reasons ` + provider.ReasonPoison + ` and ` +
+		provider.ReasonRecovered + `, because the history has the message or the hub
+resent it. --force includes them, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false,
