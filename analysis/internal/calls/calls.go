@@ -26,89 +26,89 @@ type checker struct {
 // Check reports wrong calls in orchestration functions.
 func Check(p *source.Package, functions []*source.Function) {
 	for _, f := range functions {
-		in := &checker{Package: p, function: f}
+		ck := &checker{Package: p, function: f}
 		ast.Inspect(f.Body, func(part ast.Node) bool {
 			if part == nil {
-				in.stack = in.stack[:len(in.stack)-1]
+				ck.stack = ck.stack[:len(ck.stack)-1]
 				return true
 			}
-			if l, ok := part.(*ast.FuncLit); ok && in.isSeparate(l) {
+			if l, ok := part.(*ast.FuncLit); ok && ck.isSeparate(l) {
 				return false
 			}
-			in.check(part)
-			in.stack = append(in.stack, part)
+			ck.check(part)
+			ck.stack = append(ck.stack, part)
 			return true
 		})
 	}
 }
 
 // isSeparate reports whether a literal is an activity or an orchestration function of its own.
-func (in *checker) isSeparate(l *ast.FuncLit) bool {
-	sig, ok := in.TypeOf(l).(*types.Signature)
+func (ck *checker) isSeparate(l *ast.FuncLit) bool {
+	sig, ok := ck.TypeOf(l).(*types.Signature)
 	return !ok || api.IsActivity(sig) || api.ContextParam(sig) != nil
 }
 
-func (in *checker) check(part ast.Node) {
+func (ck *checker) check(part ast.Node) {
 	switch n := part.(type) {
 	case *ast.ExprStmt:
-		in.dropped(n.X)
+		ck.dropped(n.X)
 	case *ast.AssignStmt:
 		if syntax.IsBlank(n.Lhs[len(n.Lhs)-1]) && len(n.Rhs) == 1 {
-			in.dropped(n.Rhs[0])
+			ck.dropped(n.Rhs[0])
 		}
 	case *ast.CallExpr:
-		in.called(n)
+		ck.called(n)
 	case *ast.DeferStmt:
-		in.deferred(n)
+		ck.deferred(n)
 	case *ast.ForStmt:
-		in.loops(n)
+		ck.loops(n)
 	case *ast.IfStmt:
-		in.branches(n)
+		ck.branches(n)
 	case *ast.Ident:
-		in.usesContext(n)
+		ck.usesContext(n)
 	}
 }
 
 // dropped checks a call whose results are not used.
-func (in *checker) dropped(e ast.Expr) {
+func (ck *checker) dropped(e ast.Expr) {
 	c, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
 		return
 	}
-	callee := in.Callee(c)
+	callee := ck.Callee(c)
 	switch {
 	case callee == nil || api.SendsMessage(callee):
-	case api.IsFuture(in.TypeOf(c)):
-		in.Report(rules.Unawaited, c.Pos(), "", in.function.Name+" drops the future of "+in.Display(callee))
+	case api.IsFuture(ck.TypeOf(c)):
+		ck.Report(rules.Unawaited, c.Pos(), "", ck.function.Name+" drops the future of "+ck.Display(callee))
 	case api.Is(callee, "ContinueAsNew"):
-		in.Report(rules.ContinueAsNew, c.Pos(), "", in.function.Name+" drops the error of perdure.ContinueAsNew")
+		ck.Report(rules.ContinueAsNew, c.Pos(), "", ck.function.Name+" drops the error of perdure.ContinueAsNew")
 	}
 }
 
-func (in *checker) called(c *ast.CallExpr) {
-	callee := in.Callee(c)
+func (ck *checker) called(c *ast.CallExpr) {
+	callee := ck.Callee(c)
 	switch {
 	case api.Is(callee, "CallActivity", "CallSubOrchestration") && len(c.Args) > 1:
-		if what := in.cannotBeIdentified(c.Args[1]); what != "" {
-			in.Report(rules.Unidentified, c.Args[1].Pos(), "", in.function.Name+" calls "+what)
+		if what := ck.cannotBeIdentified(c.Args[1]); what != "" {
+			ck.Report(rules.Unidentified, c.Args[1].Pos(), "", ck.function.Name+" calls "+what)
 		}
 	case api.Is(callee, "Compensate") && len(c.Args) == 3:
-		in.compensates(c)
+		ck.compensates(c)
 	case api.Is(callee, "Version") && len(c.Args) == 4:
-		in.versions(c)
+		ck.versions(c)
 	case api.Is(callee, "SideEffect") && len(c.Args) == 2:
 		if l, ok := ast.Unparen(c.Args[1]).(*ast.FuncLit); ok {
-			in.usesAnyContext(l)
+			ck.usesAnyContext(l)
 		}
 	case api.Is(callee, "SetQueryHandler"):
-		in.mayOnlyRead(c, "the query handler")
+		ck.mayOnlyRead(c, "the query handler")
 	case api.Is(callee, "WithValidator"):
-		in.mayOnlyRead(c, "the update validator")
+		ck.mayOnlyRead(c, "the update validator")
 	}
 }
 
 // mayOnlyRead checks the last argument of a call, a function that may only read.
-func (in *checker) mayOnlyRead(call *ast.CallExpr, what string) {
+func (ck *checker) mayOnlyRead(call *ast.CallExpr, what string) {
 	reader, ok := ast.Unparen(call.Args[len(call.Args)-1]).(*ast.FuncLit)
 	if !ok {
 		return
@@ -118,36 +118,36 @@ func (in *checker) mayOnlyRead(call *ast.CallExpr, what string) {
 		if !ok {
 			return true
 		}
-		callee := in.Callee(c)
-		passes := slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return api.IsContext(in.TypeOf(e)) })
+		callee := ck.Callee(c)
+		passes := slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return api.IsContext(ck.TypeOf(e)) })
 		if callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == api.Root &&
 			(passes || api.Is(callee, "OrchestrationContext.SetCustomStatus")) {
-			in.Report(rules.Query, c.Pos(), "", what+" in "+in.function.Name+" calls "+in.Display(callee))
+			ck.Report(rules.Query, c.Pos(), "", what+" in "+ck.function.Name+" calls "+ck.Display(callee))
 		}
 		return true
 	})
 }
 
 // versions checks a call of Version.
-func (in *checker) versions(c *ast.CallExpr) {
-	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && in.constant(c.Args[1]) == nil {
-		in.Report(rules.Change, c.Args[1].Pos(), "",
-			in.function.Name+" calls perdure.Version with a change that is not a constant")
+func (ck *checker) versions(c *ast.CallExpr) {
+	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && ck.constant(c.Args[1]) == nil {
+		ck.Report(rules.Change, c.Args[1].Pos(), "",
+			ck.function.Name+" calls perdure.Version with a change that is not a constant")
 	}
-	least, most := in.constant(c.Args[2]), in.constant(c.Args[3])
+	least, most := ck.constant(c.Args[2]), ck.constant(c.Args[3])
 	if least != nil && most != nil && constant.Compare(least, token.GTR, most) {
-		in.Report(rules.Change, c.Args[2].Pos(), "", in.function.Name+" calls perdure.Version with the empty range "+
+		ck.Report(rules.Change, c.Args[2].Pos(), "", ck.function.Name+" calls perdure.Version with the empty range "+
 			least.String()+" to "+most.String())
 	}
 }
 
 // constant returns the value of a constant expression, or nil.
-func (in *checker) constant(e ast.Expr) constant.Value { return in.Pass.TypesInfo.Types[e].Value }
+func (ck *checker) constant(e ast.Expr) constant.Value { return ck.Pass.TypesInfo.Types[e].Value }
 
 // cannotBeIdentified describes a function that the engine cannot identify. It is empty for other functions.
-func (in *checker) cannotBeIdentified(e ast.Expr) string {
-	if v := in.Variable(e); v != nil && syntax.PackageVar(v) == nil {
-		all := in.Assigned[v]
+func (ck *checker) cannotBeIdentified(e ast.Expr) string {
+	if v := ck.Variable(e); v != nil && syntax.PackageVar(v) == nil {
+		all := ck.Assigned[v]
 		if len(all) > 0 && !slices.ContainsFunc(all, func(e ast.Expr) bool { return !syntax.IsLiteral(e) }) {
 			return "a function literal, " + v.Name()
 		}
@@ -155,40 +155,40 @@ func (in *checker) cannotBeIdentified(e ast.Expr) string {
 	if syntax.IsLiteral(e) {
 		return "a function literal"
 	}
-	if f := in.Used(e); f != nil {
+	if f := ck.Used(e); f != nil {
 		if recv := f.Signature().Recv(); recv != nil && types.IsInterface(recv.Type()) {
-			return in.Display(f) + ", a method of an interface"
+			return ck.Display(f) + ", a method of an interface"
 		}
 	}
 	return ""
 }
 
 // isScope reports whether a variable may hold a scope that the function created.
-func (in *checker) isScope(v *types.Var) bool {
-	return slices.ContainsFunc(in.Assigned[v], func(e ast.Expr) bool {
+func (ck *checker) isScope(v *types.Var) bool {
+	return slices.ContainsFunc(ck.Assigned[v], func(e ast.Expr) bool {
 		c, ok := ast.Unparen(e).(*ast.CallExpr)
-		return ok && api.Is(in.Callee(c), "WithCancel", "WithTimeout", "WithoutCancel")
+		return ok && api.Is(ck.Callee(c), "WithCancel", "WithTimeout", "WithoutCancel")
 	})
 }
 
 // usesContext reports the context of an outer function in a function that has its own.
-func (in *checker) usesContext(id *ast.Ident) {
-	v, ok := in.Pass.TypesInfo.Uses[id].(*types.Var)
+func (ck *checker) usesContext(id *ast.Ident) {
+	v, ok := ck.Pass.TypesInfo.Uses[id].(*types.Var)
 	if !ok || !api.IsContext(v.Type()) {
 		return
 	}
-	for outer := in.function.Outer; outer != nil && outer.Sig != nil; outer = outer.Outer {
-		if api.ContextParam(outer.Sig) == v && !in.isScope(v) {
-			in.Report(rules.Scope, id.Pos(), "", in.function.Name+" uses "+v.Name()+", the context of "+outer.Name)
+	for outer := ck.function.Outer; outer != nil && outer.Sig != nil; outer = outer.Outer {
+		if api.ContextParam(outer.Sig) == v && !ck.isScope(v) {
+			ck.Report(rules.Scope, id.Pos(), "", ck.function.Name+" uses "+v.Name()+", the context of "+outer.Name)
 		}
 	}
 }
 
 // usesAnyContext reports contexts in a function that runs outside replay.
-func (in *checker) usesAnyContext(l *ast.FuncLit) {
+func (ck *checker) usesAnyContext(l *ast.FuncLit) {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && api.IsContext(in.TypeOf(id)) {
-			in.Report(rules.Scope, id.Pos(), "read the values before the call",
+		if id, ok := n.(*ast.Ident); ok && api.IsContext(ck.TypeOf(id)) {
+			ck.Report(rules.Scope, id.Pos(), "read the values before the call",
 				"the function of perdure.SideEffect uses "+id.Name)
 		}
 		return true
@@ -196,21 +196,21 @@ func (in *checker) usesAnyContext(l *ast.FuncLit) {
 }
 
 // branches checks for decisions that depend on whether the code is replayed.
-func (in *checker) branches(n *ast.IfStmt) {
+func (ck *checker) branches(n *ast.IfStmt) {
 	reads := syntax.Contains(n.Cond, func(part ast.Node) bool {
 		c, ok := part.(*ast.CallExpr)
-		return ok && api.Is(in.Callee(c), "OrchestrationContext.IsReplaying")
+		return ok && api.Is(ck.Callee(c), "OrchestrationContext.IsReplaying")
 	})
-	if reads && (in.decides(n.Body) || n.Else != nil && in.decides(n.Else)) {
-		in.Report(rules.Replaying, n.Pos(), "", in.function.Name+" depends on ctx.IsReplaying")
+	if reads && (ck.decides(n.Body) || n.Else != nil && ck.decides(n.Else)) {
+		ck.Report(rules.Replaying, n.Pos(), "", ck.function.Name+" depends on ctx.IsReplaying")
 	}
 }
 
 // decides reports whether code uses a context or returns.
-func (in *checker) decides(body ast.Node) bool {
+func (ck *checker) decides(body ast.Node) bool {
 	return syntax.Contains(body, func(n ast.Node) bool {
 		_, returns := n.(*ast.ReturnStmt)
 		c, ok := n.(*ast.CallExpr)
-		return returns || ok && in.UsesContext(c)
+		return returns || ok && ck.UsesContext(c)
 	})
 }

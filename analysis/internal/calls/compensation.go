@@ -12,74 +12,74 @@ import (
 )
 
 // compensates checks a call of Compensate.
-func (in *checker) compensates(c *ast.CallExpr) {
-	if d, ok := in.stack[len(in.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
-		in.Report(rules.Compensation, c.Pos(), "",
-			in.function.Name+" calls perdure.Compensate without deferring it directly")
+func (ck *checker) compensates(c *ast.CallExpr) {
+	if d, ok := ck.stack[len(ck.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
+		ck.Report(rules.Compensation, c.Pos(), "",
+			ck.function.Name+" calls perdure.Compensate without deferring it directly")
 	}
 	address, ok := ast.Unparen(c.Args[1]).(*ast.UnaryExpr)
 	if !ok {
 		return
 	}
-	v := in.Variable(address.X)
+	v := ck.Variable(address.X)
 	if v == nil || syntax.PackageVar(v) != nil ||
-		slices.Contains(slices.Collect(in.signature().Results().Variables()), v) {
+		slices.Contains(slices.Collect(ck.signature().Results().Variables()), v) {
 		return
 	}
-	what := in.function.Name + " passes perdure.Compensate the address of " + v.Name() + ", which is not a named result"
-	in.Report(rules.Compensation, c.Args[1].Pos(), "", what)
+	what := ck.function.Name + " passes perdure.Compensate the address of " + v.Name() + ", which is not a named result"
+	ck.Report(rules.Compensation, c.Args[1].Pos(), "", what)
 }
 
 // signature returns the signature of the innermost function.
-func (in *checker) signature() *types.Signature {
-	for _, around := range slices.Backward(in.stack) {
+func (ck *checker) signature() *types.Signature {
+	for _, around := range slices.Backward(ck.stack) {
 		if l, ok := around.(*ast.FuncLit); ok {
-			if sig, ok := in.TypeOf(l).(*types.Signature); ok {
+			if sig, ok := ck.TypeOf(l).(*types.Signature); ok {
 				return sig
 			}
 		}
 	}
-	return in.function.Sig
+	return ck.function.Sig
 }
 
 // deferred checks the calls of a deferred function.
-func (in *checker) deferred(d *ast.DeferStmt) {
+func (ck *checker) deferred(d *ast.DeferStmt) {
 	l, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit)
 	if !ok {
-		in.deferredCall(d.Call, d.Pos())
+		ck.deferredCall(d.Call, d.Pos())
 		return
 	}
-	if in.waitsWithin(l.Body) {
+	if ck.waitsWithin(l.Body) {
 		return
 	}
-	in.inspect(l.Body, func(n ast.Node) {
+	ck.inspect(l.Body, func(n ast.Node) {
 		if c, ok := n.(*ast.CallExpr); ok {
-			in.deferredCall(c, c.Pos())
+			ck.deferredCall(c, c.Pos())
 		}
 	})
 }
 
 // deferredCall checks a deferred call and the function that it calls.
-func (in *checker) deferredCall(c *ast.CallExpr, pos token.Pos) {
-	callee := in.Callee(c)
+func (ck *checker) deferredCall(c *ast.CallExpr, pos token.Pos) {
+	callee := ck.Callee(c)
 	if callee == nil || api.Is(callee, "Compensate") {
 		return
 	}
 	if api.DoesThroughContext(callee) != "" {
-		in.waitsWithin(c)
+		ck.waitsWithin(c)
 		return
 	}
-	d := in.Declared[callee]
+	d := ck.Declared[callee]
 	if d == nil {
 		return
 	}
 	own := api.ContextParam(callee.Signature())
-	if own != nil && !slices.ContainsFunc(c.Args, in.mayBeCancelled) {
+	if own != nil && !slices.ContainsFunc(c.Args, ck.mayBeCancelled) {
 		return
 	}
-	for _, w := range in.waitsIn(d.Body) {
-		if in.mayBeCancelledIn(own, w.through) {
-			in.Report(rules.Compensation, pos, "", in.function.Name+" defers "+in.Display(callee)+", which "+w.what+
+	for _, w := range ck.waitsIn(d.Body) {
+		if ck.mayBeCancelledIn(own, w.through) {
+			ck.Report(rules.Compensation, pos, "", ck.function.Name+" defers "+ck.Display(callee)+", which "+w.what+
 				" with a context that may be cancelled")
 			return
 		}
@@ -87,11 +87,11 @@ func (in *checker) deferredCall(c *ast.CallExpr, pos token.Pos) {
 }
 
 // waitsWithin reports the first wait of a deferred function whose context may be cancelled.
-func (in *checker) waitsWithin(body ast.Node) bool {
-	for _, w := range in.waitsIn(body) {
-		if in.mayBeCancelled(w.through) {
-			in.Report(rules.Compensation, w.through.Pos(), "",
-				in.function.Name+" "+w.what+" in a deferred function with a context that may be cancelled")
+func (ck *checker) waitsWithin(body ast.Node) bool {
+	for _, w := range ck.waitsIn(body) {
+		if ck.mayBeCancelled(w.through) {
+			ck.Report(rules.Compensation, w.through.Pos(), "",
+				ck.function.Name+" "+w.what+" in a deferred function with a context that may be cancelled")
 			return true
 		}
 	}
@@ -99,9 +99,9 @@ func (in *checker) waitsWithin(body ast.Node) bool {
 }
 
 // inspect visits code, except literals that are checked separately.
-func (in *checker) inspect(body ast.Node, visit func(ast.Node)) {
+func (ck *checker) inspect(body ast.Node, visit func(ast.Node)) {
 	ast.Inspect(body, func(n ast.Node) bool {
-		if l, ok := n.(*ast.FuncLit); ok && in.isSeparate(l) {
+		if l, ok := n.(*ast.FuncLit); ok && ck.isSeparate(l) {
 			return false
 		}
 		visit(n)
@@ -116,13 +116,13 @@ type wait struct {
 }
 
 // waitsIn returns the waits of code.
-func (in *checker) waitsIn(body ast.Node) (all []wait) {
-	in.inspect(body, func(n ast.Node) {
+func (ck *checker) waitsIn(body ast.Node) (all []wait) {
+	ck.inspect(body, func(n ast.Node) {
 		c, ok := n.(*ast.CallExpr)
 		if !ok || len(c.Args) == 0 {
 			return
 		}
-		if does := api.DoesThroughContext(in.Callee(c)); does != "" {
+		if does := api.DoesThroughContext(ck.Callee(c)); does != "" {
 			all = append(all, wait{c.Args[0], does})
 		}
 	})
@@ -130,9 +130,9 @@ func (in *checker) waitsIn(body ast.Node) (all []wait) {
 }
 
 // mayBeCancelled reports whether an expression is a context that may be cancelled.
-func (in *checker) mayBeCancelled(e ast.Expr) bool { return in.mayBeCancelledIn(nil, e) }
+func (ck *checker) mayBeCancelled(e ast.Expr) bool { return ck.mayBeCancelledIn(nil, e) }
 
 // mayBeCancelledIn is like mayBeCancelled, in a function whose parameter may be cancelled.
-func (in *checker) mayBeCancelledIn(parameter *types.Var, e ast.Expr) bool {
-	return api.IsContext(in.TypeOf(e)) && !newContextTrace(in.Package, parameter).isSafe(e)
+func (ck *checker) mayBeCancelledIn(parameter *types.Var, e ast.Expr) bool {
+	return api.IsContext(ck.TypeOf(e)) && !newContextTrace(ck.Package, parameter).isSafe(e)
 }

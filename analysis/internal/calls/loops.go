@@ -13,27 +13,27 @@ import (
 )
 
 // loops checks a loop that no condition ends.
-func (in *checker) loops(f *ast.ForStmt) {
-	if !in.isAlways(f.Cond) || !in.UsesContextWithin(f.Body) {
+func (ck *checker) loops(f *ast.ForStmt) {
+	if !ck.isAlways(f.Cond) || !ck.UsesContextWithin(f.Body) {
 		return
 	}
-	s := &exitSearch{checker: in}
+	s := &exitSearch{checker: ck}
 	ast.Inspect(f.Body, s.visit)
 	switch {
 	case !s.onError && !s.found:
-		in.Report(rules.Endless, f.Pos(), endOnCancel,
-			in.function.Name+" loops forever, even after it is cancelled, because no error ends the loop")
-	case !s.found && !in.continuesAsNew():
-		in.Report(rules.Endless, f.Pos(), "", in.function.Name+" loops forever")
+		ck.Report(rules.Endless, f.Pos(), endOnCancel,
+			ck.function.Name+" loops forever, even after it is cancelled, because no error ends the loop")
+	case !s.found && !ck.continuesAsNew():
+		ck.Report(rules.Endless, f.Pos(), "", ck.function.Name+" loops forever")
 	}
 }
 
 // isAlways reports whether a condition is missing or the constant true.
-func (in *checker) isAlways(cond ast.Expr) bool {
+func (ck *checker) isAlways(cond ast.Expr) bool {
 	if cond == nil {
 		return true
 	}
-	v := in.constant(cond)
+	v := ck.constant(cond)
 	return v != nil && constant.BoolVal(v)
 }
 
@@ -42,13 +42,13 @@ const endOnCancel = "return the error of each wait, and continue as new from tim
 	"perdure.ContinueAsNew[Out](ctx, in)"
 
 // continuesAsNew reports whether the function calls ContinueAsNew.
-func (in *checker) continuesAsNew() bool {
-	return syntax.Contains(in.function.Body, func(n ast.Node) bool {
+func (ck *checker) continuesAsNew() bool {
+	return syntax.Contains(ck.function.Body, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
 		if !ok {
 			return false
 		}
-		f, ok := in.Pass.TypesInfo.Uses[id].(*types.Func)
+		f, ok := ck.Pass.TypesInfo.Uses[id].(*types.Func)
 		return ok && api.Is(f.Origin(), "ContinueAsNew")
 	})
 }
@@ -106,7 +106,8 @@ func (s *exitSearch) afterError(exit ast.Node) bool {
 	for _, n := range slices.Backward(s.around) {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			if exit == n.Body && s.isErrorTest(n.Cond, token.NEQ) || exit == n.Else && s.isErrorTest(n.Cond, token.EQL) {
+			if exit == n.Body && s.isErrorTest(n.Cond, token.NEQ) ||
+				exit == n.Else && s.isErrorTest(n.Cond, token.EQL) {
 				return true
 			}
 		case *ast.CaseClause:

@@ -110,7 +110,7 @@ func (w *walk) ranges(r *ast.RangeStmt) {
 	}
 }
 
-// literal reports whether a literal is part of the function around it: it is neither orchestration code nor an activity.
+// literal reports whether a literal is part of the function around it: neither orchestration code nor an activity.
 func (w *walk) literal(l *ast.FuncLit) bool {
 	sig, ok := w.TypeOf(l).(*types.Signature)
 	switch {

@@ -29,89 +29,82 @@ type stored struct {
 
 // Check reports futures in local variables that no code reads.
 func Check(p *source.Package) {
-	k := &checker{Package: p, read: map[*types.Var]bool{}, unread: map[*ast.Ident]bool{}}
+	ck := &checker{Package: p, read: map[*types.Var]bool{}, unread: map[*ast.Ident]bool{}}
 	for _, file := range p.Pass.Files {
-		ast.Inspect(file, k.visit)
+		ast.Inspect(file, ck.visit)
 	}
-	for _, s := range k.stored {
-		if !k.read[s.in] {
-			k.read[s.in] = true // one finding for each variable
+	for _, s := range ck.stored {
+		if !ck.read[s.in] {
+			ck.read[s.in] = true // one finding for each variable
 			p.Report(rules.Unawaited, s.call.Pos(), "",
 				s.in.Name()+", which stores the future of "+p.Display(p.Callee(s.call))+", is never read")
 		}
 	}
 }
 
-func (k *checker) visit(n ast.Node) bool {
+func (ck *checker) visit(n ast.Node) bool {
+	source.EachAssignment(n, func(left, right ast.Expr, shared bool) {
+		if !shared {
+			ck.assign(left, right)
+		} else if _, declared := n.(*ast.ValueSpec); !declared {
+			ck.markShared(ck.Variable(left))
+		}
+	})
 	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for i, left := range n.Lhs {
-			if len(n.Lhs) == len(n.Rhs) {
-				k.assign(left, n.Rhs[i])
-			} else {
-				k.markShared(k.Variable(left))
-			}
-		}
 	case *ast.RangeStmt:
-		k.visitRange(n)
+		ck.visitRange(n)
 	case *ast.CaseClause:
-		v, _ := k.Pass.TypesInfo.Implicits[n].(*types.Var)
-		k.markShared(v)
+		v, _ := ck.Pass.TypesInfo.Implicits[n].(*types.Var)
+		ck.markShared(v)
 	case *ast.CallExpr:
-		if k.IsBuiltin(n, "len", "cap") {
-			k.markUnread(n.Args[0])
-		}
-	case *ast.ValueSpec:
-		for i, name := range n.Names {
-			if len(n.Names) == len(n.Values) {
-				k.assign(name, n.Values[i])
-			}
+		if ck.IsBuiltin(n, "len", "cap") {
+			ck.markUnread(n.Args[0])
 		}
 	case *ast.FuncType:
-		k.markResults(n.Results)
+		ck.markResults(n.Results)
 	case *ast.Ident:
-		if v, ok := k.Pass.TypesInfo.Uses[n].(*types.Var); ok && !k.unread[n] {
-			k.read[v] = true
+		if v, ok := ck.Pass.TypesInfo.Uses[n].(*types.Var); ok && !ck.unread[n] {
+			ck.read[v] = true
 		}
 	}
 	return true
 }
 
 // markResults marks named results as read.
-func (k *checker) markResults(results *ast.FieldList) {
+func (ck *checker) markResults(results *ast.FieldList) {
 	if results == nil {
 		return
 	}
 	for _, field := range results.List {
 		for _, name := range field.Names {
-			if v, ok := k.Pass.TypesInfo.Defs[name].(*types.Var); ok {
-				k.read[v] = true
+			if v, ok := ck.Pass.TypesInfo.Defs[name].(*types.Var); ok {
+				ck.read[v] = true
 			}
 		}
 	}
 }
 
 // visitRange visits a range statement. A range without a value does not read futures.
-func (k *checker) visitRange(n *ast.RangeStmt) {
+func (ck *checker) visitRange(n *ast.RangeStmt) {
 	if n.Value == nil || syntax.IsBlank(n.Value) {
-		k.markUnread(n.X)
+		ck.markUnread(n.X)
 	}
 	for _, e := range []ast.Expr{n.Key, n.Value} {
 		if e != nil {
-			k.markShared(k.Variable(e))
+			ck.markShared(ck.Variable(e))
 		}
 	}
 }
 
 // assign records an assignment. Assignments to a variable, appends to it, and assignments of it to the blank identifier
 // are not reads.
-func (k *checker) assign(left, right ast.Expr) {
+func (ck *checker) assign(left, right ast.Expr) {
 	if syntax.IsBlank(left) {
-		k.markUnread(right)
+		ck.markUnread(right)
 		return
 	}
 	id, _ := syntax.BaseOf(left).(*ast.Ident)
-	v := k.Variable(id)
+	v := ck.Variable(id)
 	if v == nil || syntax.PackageVar(v) != nil || v.IsField() || !holdsFutures(v.Type()) {
 		return
 	}
@@ -119,19 +112,19 @@ func (k *checker) assign(left, right ast.Expr) {
 	if !whole && canBeShared(v) && (v.Kind() == types.ParamVar || v.Kind() == types.RecvVar) {
 		return // the caller can read the elements
 	}
-	if whole && k.isShared(right) {
-		k.markShared(v)
+	if whole && ck.isShared(right) {
+		ck.markShared(v)
 	}
-	k.unread[id] = true
-	for _, e := range k.assignedValues(v, right) {
-		if c := k.pendingCall(e); c != nil {
-			k.stored = append(k.stored, stored{v, c})
+	ck.unread[id] = true
+	for _, e := range ck.assignedValues(v, right) {
+		if c := ck.pendingCall(e); c != nil {
+			ck.stored = append(ck.stored, stored{v, c})
 		}
 	}
 }
 
 // assignedValues returns the values that an assignment stores in a variable or its elements.
-func (k *checker) assignedValues(v *types.Var, right ast.Expr) []ast.Expr {
+func (ck *checker) assignedValues(v *types.Var, right ast.Expr) []ast.Expr {
 	switch r := ast.Unparen(right).(type) {
 	case *ast.CompositeLit:
 		var all []ast.Expr
@@ -143,8 +136,8 @@ func (k *checker) assignedValues(v *types.Var, right ast.Expr) []ast.Expr {
 		}
 		return all
 	case *ast.CallExpr:
-		if k.IsBuiltin(r, "append") && k.Variable(r.Args[0]) == v {
-			k.markUnread(r.Args[0])
+		if ck.IsBuiltin(r, "append") && ck.Variable(r.Args[0]) == v {
+			ck.markUnread(r.Args[0])
 			return r.Args[1:]
 		}
 	}
@@ -152,9 +145,9 @@ func (k *checker) assignedValues(v *types.Var, right ast.Expr) []ast.Expr {
 }
 
 // markShared marks the slice or map of a variable as read, because another variable shares it.
-func (k *checker) markShared(v *types.Var) {
+func (ck *checker) markShared(v *types.Var) {
 	if v != nil && canBeShared(v) {
-		k.read[v] = true
+		ck.read[v] = true
 	}
 }
 
@@ -168,42 +161,42 @@ func canBeShared(v *types.Var) bool {
 }
 
 // isShared reports whether another variable may share the slice or map of an expression.
-func (k *checker) isShared(e ast.Expr) bool {
+func (ck *checker) isShared(e ast.Expr) bool {
 	switch r := ast.Unparen(e).(type) {
 	case *ast.CompositeLit:
 		return false
 	case *ast.CallExpr:
 		switch {
-		case k.IsBuiltin(r, "make"):
+		case ck.IsBuiltin(r, "make"):
 			return false
-		case k.IsBuiltin(r, "append"):
+		case ck.IsBuiltin(r, "append"):
 			_, part := ast.Unparen(r.Args[0]).(*ast.SliceExpr)
 			return part // append overwrites the slice
-		case k.Pass.TypesInfo.Types[r.Fun].IsType():
-			return k.isShared(r.Args[0])
+		case ck.Pass.TypesInfo.Types[r.Fun].IsType():
+			return ck.isShared(r.Args[0])
 		}
 		return true
 	case *ast.Ident:
-		return k.Variable(r) != nil // r may be nil
+		return ck.Variable(r) != nil // r may be nil
 	default:
 		return true
 	}
 }
 
 // markUnread marks an expression that names a variable without reading it.
-func (k *checker) markUnread(e ast.Expr) {
-	if id, ok := ast.Unparen(e).(*ast.Ident); ok && k.Variable(id) != nil && holdsFutures(k.Variable(id).Type()) {
-		k.unread[id] = true
+func (ck *checker) markUnread(e ast.Expr) {
+	if id, ok := ast.Unparen(e).(*ast.Ident); ok && ck.Variable(id) != nil && holdsFutures(ck.Variable(id).Type()) {
+		ck.unread[id] = true
 	}
 }
 
 // pendingCall returns the call if its future must be awaited, or nil.
-func (k *checker) pendingCall(e ast.Expr) *ast.CallExpr {
+func (ck *checker) pendingCall(e ast.Expr) *ast.CallExpr {
 	c, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok || !api.IsFuture(k.TypeOf(c)) {
+	if !ok || !api.IsFuture(ck.TypeOf(c)) {
 		return nil
 	}
-	if callee := k.Callee(c); callee == nil || api.SendsMessage(callee) {
+	if callee := ck.Callee(c); callee == nil || api.SendsMessage(callee) {
 		return nil
 	}
 	return c

@@ -194,7 +194,8 @@ var table = []Known{
 	},
 	{
 		[]string{
-			api.Root + "/client.*", "(*" + api.Root + "/client.*", api.Root + "/provider/*", "(*" + api.Root + "/provider/*",
+			api.Root + "/client.*", "(*" + api.Root + "/client.*",
+			api.Root + "/provider/*", "(*" + api.Root + "/provider/*",
 			api.Root + "/dispatch.*", api.Root + "/lambdahandler.*",
 		},
 		rules.IO, "use a function that takes the orchestration context, or do it in an activity",

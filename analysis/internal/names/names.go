@@ -229,7 +229,7 @@ func (d *Directory) entry(c *ast.CallExpr, f signature) entry {
 	if f.in > 0 {
 		n.In = shapeOf(d.TypeOf(c.Args[f.in-1]))
 	}
-	given := d.Pass.TypesInfo.Instances[syntax.NameIn(c.Fun)].TypeArgs
+	given := d.typeArgs(c)
 	if f.inType > 0 && given.Len() >= f.inType {
 		n.In = shapeOf(given.At(f.inType - 1))
 	}
@@ -237,6 +237,11 @@ func (d *Directory) entry(c *ast.CallExpr, f signature) entry {
 		n.Out = shapeOf(given.At(f.outType - 1))
 	}
 	return n
+}
+
+// typeArgs returns the type arguments of a call.
+func (d *Directory) typeArgs(c *ast.CallExpr) *types.TypeList {
+	return d.Pass.TypesInfo.Instances[syntax.NameIn(c.Fun)].TypeArgs
 }
 
 // text returns the value of a constant string, or the empty string.
@@ -252,12 +257,8 @@ func (d *Directory) function(e ast.Expr) string {
 	if syntax.IsLiteral(e) {
 		return none
 	}
-	id := syntax.NameIn(e)
-	if id == nil {
-		return ""
-	}
-	f, ok := d.Pass.TypesInfo.Uses[id].(*types.Func)
-	if !ok || f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+	f := d.Used(e)
+	if f == nil || f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
 		return ""
 	}
 	return f.Origin().FullName()
@@ -343,7 +344,8 @@ func (d *Directory) checkRegistered(pos token.Pos) {
 
 // isRegistered reports whether the target of a call is registered, or may be registered by an unknown registration.
 func (d *Directory) isRegistered(c entry) bool {
-	if c.Kind == anOperation && d.mayHaveAny(c.Entity) || c.Kind == anActivity && c.Name != "" && d.isElsewhere(c.Name) {
+	if c.Kind == anOperation && d.mayHaveAny(c.Entity) ||
+		c.Kind == anActivity && c.Name != "" && d.isElsewhere(c.Name) {
 		return true
 	}
 	return slices.ContainsFunc(d.fact.Registered, func(r entry) bool {

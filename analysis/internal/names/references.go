@@ -7,28 +7,21 @@ import (
 
 	"github.com/perdure/perdure/analysis/internal/api"
 	"github.com/perdure/perdure/analysis/internal/rules"
+	"github.com/perdure/perdure/analysis/internal/source"
 	"github.com/perdure/perdure/analysis/internal/syntax"
 )
 
 // visitDefinition reads calls of DefineActivity, with the package variable that stores the reference.
 func (d *Directory) visitDefinition(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.ValueSpec:
-		for i, name := range n.Names {
-			if len(n.Names) == len(n.Values) {
-				d.refersTo(name, n.Values[i])
-			}
+	source.EachAssignment(n, func(left, right ast.Expr, shared bool) {
+		if c, ok := ast.Unparen(right).(*ast.CallExpr); ok && !shared {
+			d.refs[c] = d.reference(left)
 		}
-	case *ast.AssignStmt:
-		for i, left := range n.Lhs {
-			if len(n.Lhs) == len(n.Rhs) {
-				d.refersTo(left, n.Rhs[i])
-			}
-		}
-	case *ast.CallExpr:
-		if f, ok := d.definition(n); ok {
-			def := d.entry(n, f)
-			def.Ref, def.Elsewhere = d.refs[n], d.ofAnotherProgram(n)
+	})
+	if c, ok := n.(*ast.CallExpr); ok {
+		if f, ok := d.definition(c); ok {
+			def := d.entry(c, f)
+			def.Ref, def.Elsewhere = d.refs[c], d.ofAnotherProgram(c)
 			d.fact.Defined = append(d.fact.Defined, def)
 		}
 	}
@@ -45,20 +38,12 @@ func (d *Directory) definition(e ast.Expr) (signature, bool) {
 	return f, ok && f.defines && len(c.Args) > 0
 }
 
-func (d *Directory) refersTo(left, right ast.Expr) {
-	if c, ok := ast.Unparen(right).(*ast.CallExpr); ok {
-		d.refs[c] = d.reference(left)
-	}
-}
-
 // reference returns the full name of a package variable, or the empty string.
 func (d *Directory) reference(e ast.Expr) string {
-	id := syntax.NameIn(e)
-	if id == nil {
-		return ""
-	}
-	if v := syntax.PackageVar(d.Pass.TypesInfo.ObjectOf(id)); v != nil {
-		return syntax.FullName(v)
+	if id := syntax.NameIn(e); id != nil {
+		if v := syntax.PackageVar(d.Pass.TypesInfo.ObjectOf(id)); v != nil {
+			return syntax.FullName(v)
+		}
 	}
 	return ""
 }
@@ -92,10 +77,11 @@ func (d *Directory) nameOfReference(e ast.Expr) string {
 		return d.entry(ast.Unparen(e).(*ast.CallExpr), f).Name //nolint:forcetypeassert // a definition is a call
 	}
 	if v := d.Variable(e); v != nil && syntax.PackageVar(v) == nil {
-		if all := d.Assigned[v]; len(all) == 1 && (d.Variable(all[0]) == nil || syntax.PackageVar(d.Variable(all[0])) != nil) {
-			return d.nameOfReference(all[0])
+		all := d.Assigned[v]
+		if len(all) != 1 || d.Variable(all[0]) != nil && syntax.PackageVar(d.Variable(all[0])) == nil {
+			return ""
 		}
-		return ""
+		return d.nameOfReference(all[0])
 	}
 	name := ""
 	for _, def := range d.fact.Defined {
@@ -143,7 +129,7 @@ func (d *Directory) operations(c *ast.CallExpr, f signature, entity entry) {
 		}
 	case len(c.Args) > 4 && !d.Ignored(rules.Unregistered, c.Pos()):
 		n.Name, n.In = d.text(c.Args[3]), shapeOf(d.TypeOf(c.Args[4]))
-		if given := d.Pass.TypesInfo.Instances[syntax.NameIn(c.Fun)].TypeArgs; given.Len() > 0 {
+		if given := d.typeArgs(c); given.Len() > 0 {
 			n.Out = shapeOf(given.At(0))
 		}
 		if n.Name != "" {
@@ -163,7 +149,7 @@ func (d *Directory) operation(n entry, e ast.Expr, spread bool) entry {
 		return n
 	}
 	n.Name = d.text(c.Args[0])
-	if given := d.Pass.TypesInfo.Instances[syntax.NameIn(c.Fun)].TypeArgs; given.Len() == 3 {
+	if given := d.typeArgs(c); given.Len() == 3 {
 		n.In, n.Out = shapeOf(given.At(1)), shapeOf(given.At(2))
 	}
 	return n

@@ -81,7 +81,8 @@ type lossSearch struct{ seen []types.Type }
 
 // loses describes the first part that JSON loses, or returns the empty string.
 func (p *lossSearch) loses(t types.Type) string {
-	if slices.ContainsFunc(p.seen, func(s types.Type) bool { return types.Identical(s, t) }) || syntax.MarshalsItself(t) {
+	seen := slices.ContainsFunc(p.seen, func(s types.Type) bool { return types.Identical(s, t) })
+	if seen || syntax.MarshalsItself(t) {
 		return ""
 	}
 	p.seen = append(p.seen, t)
@@ -143,7 +144,7 @@ func (p *lossSearch) losesField(s *types.Struct) string {
 	return ""
 }
 
-// methodOfPointer returns the encoding method of t, or of a part of t, that has a pointer receiver. It returns the empty
+// methodOfPointer returns the encoding method of t, or of a part of t, that has a pointer receiver. It returns an empty
 // string if there is none. JSON only calls it for addressable values, as in internal/payloadjson.
 func methodOfPointer(t types.Type) string {
 	for _, name := range []string{"MarshalJSON", "MarshalText"} {

@@ -35,21 +35,34 @@ func (p *Package) readAssignments(file *ast.File) {
 }
 
 func (p *Package) readStatement(n ast.Node) {
-	switch n := n.(type) {
-	case *ast.AssignStmt:
-		assign(p, n.Lhs, n.Rhs)
-	case *ast.ValueSpec:
-		assign(p, n.Names, n.Values)
-	case *ast.CallExpr:
-		p.readArguments(n)
+	EachAssignment(n, func(left, right ast.Expr, _ bool) { p.assign(left, right) })
+	if c, ok := n.(*ast.CallExpr); ok {
+		p.readArguments(c)
 	}
 }
 
-// assign records an assignment. Several variables may share one value, the results of a call.
-func assign[E ast.Expr](p *Package, left []E, right []ast.Expr) {
-	for i, e := range left {
-		if v := p.Variable(e); v != nil && len(right) > 0 {
-			p.Assigned[v] = append(p.Assigned[v], right[min(i, len(right)-1)])
+func (p *Package) assign(left, right ast.Expr) {
+	if v := p.Variable(left); v != nil {
+		p.Assigned[v] = append(p.Assigned[v], right)
+	}
+}
+
+// EachAssignment calls f with each variable of an assignment or declaration and its value. shared is true if right is a
+// call with several results.
+func EachAssignment(n ast.Node, f func(left, right ast.Expr, shared bool)) {
+	each := func(i, variables int, left ast.Expr, values []ast.Expr) {
+		if len(values) > 0 {
+			f(left, values[min(i, len(values)-1)], variables != len(values))
+		}
+	}
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		for i, left := range n.Lhs {
+			each(i, len(n.Lhs), left, n.Rhs)
+		}
+	case *ast.ValueSpec:
+		for i, name := range n.Names {
+			each(i, len(n.Names), name, n.Values)
 		}
 	}
 }
@@ -64,7 +77,7 @@ func (p *Package) readArguments(c *ast.CallExpr) {
 	for _, field := range l.Type.Params.List {
 		for _, name := range field.Names {
 			if i < len(c.Args) {
-				assign(p, []*ast.Ident{name}, c.Args[i:i+1])
+				p.assign(name, c.Args[i])
 			}
 			i++
 		}
