@@ -27,7 +27,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// collected is all lines of a kind, as path:line: text.
+// collected returns all lines of a kind as path:line: text.
 func collected(t *testing.T, root string, k kind) []string {
 	t.Helper()
 	passages, err := collect(root)
