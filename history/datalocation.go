@@ -15,8 +15,8 @@ type DataLocation struct {
 	ExecutionID string
 	// Segment and EventID identify the event.
 	Segment, EventID int64
-	// Field is LocationInputs or LocationCarriedEvents if the data is at Index in that list of the event. Field is empty
-	// if the data is in the event itself.
+	// Field is LocationInputs or LocationCarriedEvents if the data is at Index in that list of the event. Field is
+	// empty if the data is in the event itself.
 	Field string
 	Index int
 	// Encoded is true if the data is an encoded payload and not a document.

@@ -40,7 +40,7 @@ func TestWhatIsNoPlaceIsAnError(t *testing.T) {
 	}
 }
 
-// A document is found at its reference once it has been written and read, whatever its form before.
+// Find returns a document in any form at its location after it was encoded and decoded.
 func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	t.Parallel()
 	docs := []json.RawMessage{

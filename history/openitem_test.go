@@ -56,7 +56,7 @@ func TestCancelOutstanding(t *testing.T) {
 	}
 }
 
-// The timers of activities wait until their activities are settled, in whatever way.
+// The timer of an activity is needed until the activity has an outcome.
 func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -84,8 +84,8 @@ func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 	}
 }
 
-// What is waited for when it is cancelled stays open until it has ended, and no attempt of it follows; its
-// schedule-to-close time goes on.
+// Cancelled work with WaitForCancellation stays open until it has ended. It has no further attempts, and its
+// schedule-to-close time continues.
 func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 	t.Parallel()
 	waits, retry := &history.CancelDetails{WaitForCancellation: true}, &history.RetryPolicy{MaxAttempts: 3}
@@ -133,7 +133,7 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 	}
 }
 
-// The timer of a delayed start has no purpose any more when the instance ends before it.
+// The timer of a delayed start is obsolete if the instance ends before its start time.
 func TestTheTimerOfADelayedStartIsNeedlessAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

@@ -55,7 +55,8 @@ The reason of a dead letter determines the fix:
                instance is blocked and the message is parked. Fix the cause, then drop the dead letter.
   corrupt:     The history is unreadable, and the dead letter is the only copy. Redrive it when the
                history is readable.
-  ` + provider.ReasonRecovered + `   SQS moved the message here, and the hub resent it. Find the cause, then drop the dead letter.
+  ` + provider.ReasonRecovered + `   SQS moved the message here, and the hub resent it. Find the cause, then
+               drop the dead letter.
   (none)       SQS moved the message here after 100 deliveries. The sweeper resends it within minutes.
   other        This release cannot read the message. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead-letters list
