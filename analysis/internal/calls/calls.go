@@ -32,7 +32,7 @@ func Check(p *source.Package, functions []*source.Function) {
 				ck.stack = ck.stack[:len(ck.stack)-1]
 				return true
 			}
-			if l, ok := part.(*ast.FuncLit); ok && ck.isSeparate(l) {
+			if l, ok := part.(*ast.FuncLit); ok && isSeparate(p, l) {
 				return false
 			}
 			ck.check(part)
@@ -43,8 +43,8 @@ func Check(p *source.Package, functions []*source.Function) {
 }
 
 // isSeparate reports whether a literal is an activity or an orchestration function of its own.
-func (ck *checker) isSeparate(l *ast.FuncLit) bool {
-	sig, ok := ck.TypeOf(l).(*types.Signature)
+func isSeparate(p *source.Package, l *ast.FuncLit) bool {
+	sig, ok := p.TypeOf(l).(*types.Signature)
 	return !ok || api.IsActivity(sig) || api.ContextParam(sig) != nil
 }
 

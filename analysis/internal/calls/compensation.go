@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/analysis/internal/api"
 	"github.com/perdure/perdure/analysis/internal/rules"
+	"github.com/perdure/perdure/analysis/internal/source"
 	"github.com/perdure/perdure/analysis/internal/syntax"
 )
 
@@ -52,7 +53,7 @@ func (ck *checker) deferred(d *ast.DeferStmt) {
 	if ck.waitsWithin(l.Body) {
 		return
 	}
-	ck.inspect(l.Body, func(n ast.Node) {
+	inspect(ck.Package, l.Body, func(n ast.Node) {
 		if c, ok := n.(*ast.CallExpr); ok {
 			ck.deferredCall(c, c.Pos())
 		}
@@ -77,7 +78,7 @@ func (ck *checker) deferredCall(c *ast.CallExpr, pos token.Pos) {
 	if own != nil && !slices.ContainsFunc(c.Args, ck.mayBeCancelled) {
 		return
 	}
-	for _, w := range ck.waitsIn(d.Body) {
+	for _, w := range waitsIn(ck.Package, d.Body) {
 		if ck.mayBeCancelledIn(own, w.through) {
 			ck.Report(rules.Compensation, pos, "", ck.function.Name+" defers "+ck.Display(callee)+", which "+w.what+
 				" with a context that may be cancelled")
@@ -88,7 +89,7 @@ func (ck *checker) deferredCall(c *ast.CallExpr, pos token.Pos) {
 
 // waitsWithin reports the first wait of a deferred function whose context may be cancelled.
 func (ck *checker) waitsWithin(body ast.Node) bool {
-	for _, w := range ck.waitsIn(body) {
+	for _, w := range waitsIn(ck.Package, body) {
 		if ck.mayBeCancelled(w.through) {
 			ck.Report(rules.Compensation, w.through.Pos(), "",
 				ck.function.Name+" "+w.what+" in a deferred function with a context that may be cancelled")
@@ -99,9 +100,9 @@ func (ck *checker) waitsWithin(body ast.Node) bool {
 }
 
 // inspect visits code, except literals that are checked separately.
-func (ck *checker) inspect(body ast.Node, visit func(ast.Node)) {
+func inspect(p *source.Package, body ast.Node, visit func(ast.Node)) {
 	ast.Inspect(body, func(n ast.Node) bool {
-		if l, ok := n.(*ast.FuncLit); ok && ck.isSeparate(l) {
+		if l, ok := n.(*ast.FuncLit); ok && isSeparate(p, l) {
 			return false
 		}
 		visit(n)
@@ -116,13 +117,13 @@ type wait struct {
 }
 
 // waitsIn returns the waits of code.
-func (ck *checker) waitsIn(body ast.Node) (all []wait) {
-	ck.inspect(body, func(n ast.Node) {
+func waitsIn(p *source.Package, body ast.Node) (all []wait) {
+	inspect(p, body, func(n ast.Node) {
 		c, ok := n.(*ast.CallExpr)
 		if !ok || len(c.Args) == 0 {
 			return
 		}
-		if does := api.DoesThroughContext(ck.Callee(c)); does != "" {
+		if does := api.DoesThroughContext(p.Callee(c)); does != "" {
 			all = append(all, wait{c.Args[0], does})
 		}
 	})

@@ -39,10 +39,10 @@ func (w *walk) concrete(method *ast.Ident, iface types.Type) []types.Type {
 }
 
 // typesOf returns the types of the values that are assigned to a variable, or nil if one of them is unknown.
-func (w *walk) typesOf(v *types.Var) []types.Type {
+func (g *Graph) typesOf(v *types.Var) []types.Type {
 	var all []types.Type
-	for _, e := range w.Assigned[v] {
-		t := w.TypeOf(e)
+	for _, e := range g.Assigned[v] {
+		t := g.TypeOf(e)
 		if t == nil || types.IsInterface(t) {
 			return nil
 		}
@@ -55,24 +55,24 @@ func (w *walk) typesOf(v *types.Var) []types.Type {
 }
 
 // onlyImplementation returns the type that implements an unexported interface of the package, if there is only one.
-func (w *walk) onlyImplementation(iface types.Type) []types.Type {
+func (g *Graph) onlyImplementation(iface types.Type) []types.Type {
 	n, ok := types.Unalias(iface).(*types.Named)
-	if !ok || n.Obj().Exported() || n.Obj().Pkg() != w.Pass.Pkg || n.TypeParams().Len() > 0 {
+	if !ok || n.Obj().Exported() || n.Obj().Pkg() != g.Pass.Pkg || n.TypeParams().Len() > 0 {
 		return nil
 	}
 	i, ok := n.Underlying().(*types.Interface)
-	if !ok || i.NumMethods() == 0 || w.contextImplements(i) {
+	if !ok || i.NumMethods() == 0 || g.contextImplements(i) {
 		return nil
 	}
-	if all := w.implementing(i); len(all) == 1 {
+	if all := g.implementing(i); len(all) == 1 {
 		return all
 	}
 	return nil
 }
 
 // implementing returns the types of the package that implement an interface.
-func (w *walk) implementing(i *types.Interface) (all []types.Type) {
-	scope := w.Pass.Pkg.Scope()
+func (g *Graph) implementing(i *types.Interface) (all []types.Type) {
+	scope := g.Pass.Pkg.Scope()
 	for _, name := range scope.Names() {
 		t, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok || types.IsInterface(t.Type()) || t.IsAlias() {
@@ -89,8 +89,8 @@ func (w *walk) implementing(i *types.Interface) (all []types.Type) {
 }
 
 // contextImplements reports whether perdure.OrchestrationContext implements an interface.
-func (w *walk) contextImplements(i *types.Interface) bool {
-	for _, imported := range w.Pass.Pkg.Imports() {
+func (g *Graph) contextImplements(i *types.Interface) bool {
+	for _, imported := range g.Pass.Pkg.Imports() {
 		if imported.Path() == api.Root {
 			obj := imported.Scope().Lookup("OrchestrationContext")
 			return obj != nil && types.Implements(types.NewPointer(obj.Type()), i)

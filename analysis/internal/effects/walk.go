@@ -190,10 +190,7 @@ func (w *walk) mentionFunction(id *ast.Ident, f *types.Func) {
 			return // the engine calls it
 		}
 	}
-	if k, ok := library.LookUp(syntax.FullName(f)); ok {
-		if k.Rule != nil {
-			w.record(k.Rule, id.Pos(), verb+" "+w.Display(f), k.Instead)
-		}
+	if w.isOfLibrary(id, verb, f) {
 		return
 	}
 	for _, to := range w.implementations(id, f) {
@@ -201,11 +198,17 @@ func (w *walk) mentionFunction(id *ast.Ident, f *types.Func) {
 	}
 }
 
+// isOfLibrary reports whether the effect of an object is known, and records the effect.
+func (w *walk) isOfLibrary(id *ast.Ident, verb string, obj types.Object) bool {
+	k, ok := library.LookUp(syntax.FullName(obj))
+	if ok && k.Rule != nil {
+		w.record(k.Rule, id.Pos(), verb+" "+w.Display(obj), k.Instead)
+	}
+	return ok
+}
+
 func (w *walk) mentionVariable(id *ast.Ident, v *types.Var) {
-	if k, ok := library.LookUp(syntax.FullName(v)); ok {
-		if k.Rule != nil {
-			w.record(k.Rule, id.Pos(), uses+" "+w.Display(v), k.Instead)
-		}
+	if w.isOfLibrary(id, uses, v) {
 		return
 	}
 	verb := reads

@@ -250,22 +250,14 @@ func LookUp(name string) (k *Known, ok bool) {
 	return nil, false
 }
 
-// match reports whether a pattern matches a name. * stands for any text.
+// match reports whether a pattern matches a name. * stands for any text, except in a pointer receiver.
 func match(pattern, name string) bool {
-	if !strings.Contains(pattern, "*") {
-		return false
+	const receiver, escaped = "(*", "(&"
+	parts := strings.Split(strings.ReplaceAll(pattern, receiver, escaped), "*")
+	name, found := strings.CutPrefix(strings.ReplaceAll(name, receiver, escaped), parts[0])
+	if !found || len(parts) == 1 {
+		return false // exact names are in the index
 	}
-	parts := strings.Split(strings.TrimPrefix(pattern, "(*"), "*")
-	if rest, method := strings.CutPrefix(pattern, "(*"); method {
-		if !strings.HasPrefix(name, "(*") {
-			return false
-		}
-		parts, name = strings.Split(rest, "*"), name[2:]
-	}
-	if !strings.HasPrefix(name, parts[0]) {
-		return false
-	}
-	name = name[len(parts[0]):]
 	for _, part := range parts[1:] {
 		at := strings.Index(name, part)
 		if at < 0 {

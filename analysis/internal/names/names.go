@@ -16,23 +16,6 @@ import (
 	"github.com/perdure/perdure/analysis/internal/syntax"
 )
 
-// Fact lists the calls, registrations and definitions of a package and of the packages that it imports.
-type Fact struct {
-	Calls, Registered []entry
-	// Defined are the calls of DefineActivity.
-	Defined []entry
-	// Reported are the positions of calls that one of the packages has reported as Misfit.
-	Reported []string
-}
-
-// AFact marks Fact as a fact.
-func (*Fact) AFact() {}
-
-// String implements fmt.Stringer, for tests and debugging.
-func (n *Fact) String() string {
-	return fmt.Sprintf("%d calls, %d registered, %d defined", len(n.Calls), len(n.Registered), len(n.Defined))
-}
-
 // entry is a call, registration or definition.
 type entry struct {
 	Kind string
@@ -331,63 +314,13 @@ func differ(one, other string) bool { return one != "" && other != "" && one != 
 // checkRegistered reports calls that the program does not register.
 func (d *Directory) checkRegistered(pos token.Pos) {
 	for _, c := range d.fact.Calls {
-		if d.isRegistered(c) {
+		if d.fact.isRegistered(c) {
 			continue
 		}
 		text := fmt.Sprintf("%s, called at %s, is not registered in this program", c.describe(), c.At)
-		if similar := d.similar(c); similar != "" {
+		if similar := d.fact.similar(c); similar != "" {
 			text += fmt.Sprintf(" (did you mean %q?)", similar)
 		}
 		d.Report(rules.Unregistered, pos, "", text)
 	}
-}
-
-// isRegistered reports whether the target of a call is registered, or may be registered by an unknown registration.
-func (d *Directory) isRegistered(c entry) bool {
-	if c.Kind == anOperation && d.mayHaveAny(c.Entity) ||
-		c.Kind == anActivity && c.Name != "" && d.isElsewhere(c.Name) {
-		return true
-	}
-	return slices.ContainsFunc(d.fact.Registered, func(r entry) bool {
-		switch {
-		case r.Kind != c.Kind || r.Entity != c.Entity && d.isEntity(c.Entity):
-			return false
-		case c.Func != "":
-			return r.Func == c.Func || r.Func == ""
-		case r.ByRef:
-			return d.isDefined(c.Name)
-		}
-		return r.Name == c.Name || r.Name == ""
-	})
-}
-
-// similar returns a registered name that is similar to the name of a call.
-func (d *Directory) similar(c entry) string {
-	for _, r := range d.fact.Registered {
-		if r.Kind == c.Kind && (r.Entity == c.Entity || !d.isEntity(c.Entity)) && c.Name != "" &&
-			editDistance(c.Name, r.Name) <= 1+len(c.Name)/6 {
-			return r.Name
-		}
-	}
-	return ""
-}
-
-// editDistance returns the number of characters to change, insert or delete.
-func editDistance(from, to string) int {
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(from) {
-		before := row[0]
-		row[0]++
-		for j := range len(to) {
-			changed := before
-			if from[i] != to[j] {
-				changed++
-			}
-			before, row[j+1] = row[j+1], min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(to)]
 }

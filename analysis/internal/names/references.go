@@ -96,28 +96,6 @@ func (d *Directory) nameOfReference(e ast.Expr) string {
 	return name
 }
 
-// isDefined reports whether a reference has or may have the name.
-func (d *Directory) isDefined(name string) bool {
-	return slices.ContainsFunc(d.fact.Defined, func(def entry) bool { return def.Name == name || def.Name == "" })
-}
-
-// isElsewhere reports whether another program registers the activity.
-func (d *Directory) isElsewhere(name string) bool {
-	return slices.ContainsFunc(d.fact.Defined, func(def entry) bool { return def.Name == name && def.Elsewhere })
-}
-
-// mayHaveAny reports whether an entity may have any operation, because its name or the name of another is not constant.
-func (d *Directory) mayHaveAny(entity string) bool {
-	return entity == "" || slices.ContainsFunc(d.fact.Registered, func(r entry) bool {
-		return r.Kind == anEntity && r.Name == ""
-	})
-}
-
-// isEntity reports whether an entity with the name is registered.
-func (d *Directory) isEntity(name string) bool {
-	return slices.ContainsFunc(d.fact.Registered, func(r entry) bool { return r.Kind == anEntity && r.Name == name })
-}
-
 // operations reads the operations of a registered entity, or the operation of a call.
 func (d *Directory) operations(c *ast.CallExpr, f signature, entity entry) {
 	n := entry{Kind: anOperation, Entity: entity.Name, At: entity.At, pos: entity.pos}
