@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,7 @@ func listExecutions(ctx context.Context, env *cli.Env, cl *client.Client, id str
 	}
 	t := term.Table{Header: []string{">NUMBER", "EXECUTION", term.ColumnStarted}}
 	for _, x := range page.Items {
-		t.Add(strconv.FormatInt(x.Number, 10), term.Clean(x.ExecutionID), term.Time(x.StartedAt))
+		t.Add(term.Number(x.Number), term.Clean(x.ExecutionID), term.Time(x.StartedAt))
 	}
 	return env.PrintPage(httpapi.NewExecutionPage(id, page), t.String(), page.NextCursor)
 }

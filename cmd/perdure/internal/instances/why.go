@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,7 +82,7 @@ func cancellationsText(s client.Status, page client.CancellationPage) string {
 	}}
 	for i := range page.Items {
 		x := &page.Items[i]
-		t.Add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"),
+		t.Add(term.Number(x.ID), strings.ReplaceAll(string(x.Target), "_", "-"),
 			term.Excerpt(cancelledName(x), term.MaxName), sinceText(page.StartedAt, x.DecidedAt),
 			term.Ending(term.OrDash(describe.ShortIdentity(x.RequestedBy)), term.MaxName),
 			term.Excerpt(reasonText(x), term.MaxDetail), observedText(x), outcomeText(x))

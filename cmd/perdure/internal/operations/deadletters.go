@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -308,5 +307,5 @@ func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLett
 		fmt.Fprintf(c.Stderr, "%d skipped, because they arrived after the command started; "+
 			"they include redriven ones that failed again\n", done.TooRecent)
 	}
-	return c.Print(strconv.FormatInt(done.Done, 10) + "\n")
+	return c.Print(term.Number(done.Done) + "\n")
 }

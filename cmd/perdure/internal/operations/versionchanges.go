@@ -77,8 +77,8 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 	slices.SortFunc(rows, byVersion)
 	for _, n := range rows {
 		t.Add(term.Excerpt(n.Orchestration, term.MaxName),
-			term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName),
-			term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
+			term.Excerpt(term.OrDash(n.OrchestrationVersion), term.MaxName),
+			term.Excerpt(term.OrDash(n.Change), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
 			term.Time(n.Oldest))
 	}
 	return env.PrintResult(found, t.String())

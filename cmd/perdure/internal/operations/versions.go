@@ -86,7 +86,7 @@ func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string)
 		"OLDEST STARTED",
 	}}
 	for _, v := range counts {
-		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(cmp.Or(v.Version, "—"), term.MaxName),
+		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(term.OrDash(v.Version), term.MaxName),
 			strconv.Itoa(v.Pending), strconv.Itoa(v.Running), strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked),
 			strconv.Itoa(v.Paused), term.Time(v.Oldest))
 	}

@@ -1,7 +1,6 @@
 package verification
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ func Print(env *cli.Env, v *Result) error {
 	}}
 	for i := range v.Orchestrations {
 		n := &v.Orchestrations[i]
-		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.Version, "—"), term.MaxName),
+		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(term.OrDash(n.Version), term.MaxName),
 			strconv.Itoa(n.Open), strconv.Itoa(n.Replayed), strconv.Itoa(n.WouldBlock), strconv.Itoa(n.StayBlocked),
 			strconv.Itoa(n.OtherInputs), strconv.Itoa(n.Unread))
 	}
