@@ -2,10 +2,18 @@ package analysis
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
+
+	"github.com/perdure/perdure/analysis/internal/api"
+	"github.com/perdure/perdure/analysis/internal/calls"
+	"github.com/perdure/perdure/analysis/internal/effects"
+	"github.com/perdure/perdure/analysis/internal/futures"
+	"github.com/perdure/perdure/analysis/internal/names"
+	"github.com/perdure/perdure/analysis/internal/payloads"
+	"github.com/perdure/perdure/analysis/internal/rules"
+	"github.com/perdure/perdure/analysis/internal/source"
 )
 
 // Analyzer reports mistakes in orchestrations. Its flag -disable is a comma-separated list of rules to disable, and
@@ -20,11 +28,11 @@ func New() *analysis.Analyzer {
 			"*perdure.OrchestrationContext, and all functions that they call. See docs/reference/linter.md for the " +
 			"rules.",
 		URL:       "https://github.com/perdure/perdure/blob/main/docs/reference/linter.md",
-		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil), (*asking)(nil)},
+		FactTypes: []analysis.Fact{(*effects.Fact)(nil), (*names.Fact)(nil), (*source.ContextUse)(nil)},
 	}
-	s := &settings{warnings: true}
-	a.Flags.Var((*ruleList)(&s.disabled), "disable", "comma-separated list of rules to disable")
-	a.Flags.BoolVar(&s.warnings, "warnings", true, "report warnings")
+	s := &source.Settings{Warnings: true}
+	a.Flags.Var((*ruleList)(&s.Disabled), "disable", "comma-separated list of rules to disable")
+	a.Flags.BoolVar(&s.Warnings, "warnings", true, "report warnings")
 	a.Run = func(pass *analysis.Pass) (any, error) {
 		run(pass, s)
 		return nil, nil //nolint:nilnil // the pass has facts and findings, and no result
@@ -32,18 +40,7 @@ func New() *analysis.Analyzer {
 	return a
 }
 
-// settings are the analyzer's flags.
-type settings struct {
-	disabled []string
-	warnings bool
-}
-
-// reports whether findings of a rule are wanted.
-func (s *settings) reports(r *rule) bool {
-	return !slices.Contains(s.disabled, r.id) && (s.warnings || !r.warning)
-}
-
-// ruleList is a flag: names of rules.
+// ruleList is a flag with IDs of rules.
 type ruleList []string
 
 // String implements flag.Value.
@@ -56,7 +53,7 @@ func (l *ruleList) Set(text string) error {
 		if id = strings.TrimSpace(id); id == "" {
 			continue
 		}
-		if ruleOf(id) == nil {
+		if rules.ByID(id) == nil {
 			return fmt.Errorf("unknown rule %q; see docs/reference/linter.md", id)
 		}
 		*l = append(*l, id)
@@ -64,26 +61,33 @@ func (l *ruleList) Set(text string) error {
 	return nil
 }
 
-// run looks at one package.
-func run(pass *analysis.Pass, s *settings) {
-	path, _, _ := strings.Cut(pass.Pkg.Path(), " ") // of a test's variant the rest says which
+// run checks one package.
+func run(pass *analysis.Pass, s *source.Settings) {
+	path, _, _ := strings.Cut(pass.Pkg.Path(), " ") // without the suffix of a test variant
 	if isEngine(path) || isStandard(path, pass.Module != nil && pass.Module.Path != "") {
 		return
 	}
-	p := newProgram(pass, s)
-	p.collect()
-	p.propagate()
-	p.export()
-	names := newDirectory(p)
-	if !p.foreign {
-		judge(p, names)
+	p := source.Read(pass, s)
+	graph := effects.Build(p)
+	directory := names.Read(p)
+	if !p.Foreign {
+		graph.ReportEffects()
+		calls.Check(p, graph.Orchestrations())
+		payloads.Check(p)
+		futures.Check(p)
+		directory.Check()
+		p.ReportIgnores()
 	}
-	names.export()
+	directory.Export()
 }
 
-func judge(p *program, names *directory) {
-	p.report()
-	p.mistakes()
-	names.judge()
-	p.ignores.report(p)
+// isEngine reports whether a package is part of the engine, whose effects are known.
+func isEngine(path string) bool {
+	return path == api.Root || path == api.Root+"/history" || strings.HasPrefix(path, api.Root+"/internal/")
+}
+
+// isStandard reports whether a package is in the standard library.
+func isStandard(path string, hasModule bool) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !hasModule && !strings.Contains(first, ".") && first != "command-line-arguments" || first == "vendor"
 }

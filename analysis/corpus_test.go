@@ -18,9 +18,8 @@ import (
 	"github.com/perdure/perdure/analysis"
 )
 
-// Every wrong program of the corpus is found, with the words that its comments ask for, and nothing else is; in the
-// right ones nothing is. Those in missed are wrong, and their rules say that they are not found: a rule that learns it
-// takes its program to the wrong ones.
+// The programs in testdata/wrong have the findings of their want comments, and no others. Programs in right have none.
+// Programs in missed are wrong, but the documentation of their rules says that the linter misses them.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0
@@ -49,7 +48,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpus are the packages in testdata, which no pattern of the go command finds.
+// corpus returns the packages in testdata, which the go command does not find by itself.
 func corpus(t *testing.T) (dirs []string) {
 	t.Helper()
 	for _, pattern := range []string{"wrong", "right", "missed"} {
@@ -76,14 +75,14 @@ type want struct {
 	text *regexp.Regexp
 }
 
-type looked struct {
+type checked struct {
 	path  string
 	found []finding
 	wants []want
 }
 
 // findings runs an analyzer over packages.
-func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []looked {
+func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []checked {
 	t.Helper()
 	fset := token.NewFileSet()
 	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule, Fset: fset},
@@ -98,12 +97,12 @@ func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []looked
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []looked
+	var all []checked
 	for _, act := range graph.Roots {
 		if act.Err != nil {
 			t.Fatalf("%s: %v", act.Package.PkgPath, act.Err)
 		}
-		l := looked{path: act.Package.PkgPath}
+		l := checked{path: act.Package.PkgPath}
 		for _, d := range act.Diagnostics {
 			at := fset.Position(d.Pos)
 			l.found = append(l.found, finding{at.Filename, at.Line, d.Message})
@@ -118,7 +117,7 @@ func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []looked
 
 var wanted = regexp.MustCompile("`[^`]*`")
 
-// wantsOf reads comments such as // want `regexp` `regexp`. A want of the line above begins with "want above".
+// wantsOf reads comments such as // want `regexp` `regexp`. "want above" applies to the line above.
 func wantsOf(t *testing.T, fset *token.FileSet, file *ast.File) []want {
 	t.Helper()
 	var all []want

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/analysis/internal/rules"
 )
 
 var update = flag.Bool("update", false, "rewrite the rules of docs/reference/linter.md")
@@ -16,7 +18,7 @@ const (
 	end   = "<!-- End of the rules -->\n"
 )
 
-// docs/reference/linter.md describes the rules that there are, as they describe themselves.
+// The rules in docs/reference/linter.md are generated.
 func TestDocsDescribeEveryRule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
@@ -42,19 +44,19 @@ func TestDocsDescribeEveryRule(t *testing.T) {
 
 func describe() string {
 	var b strings.Builder
-	for _, r := range rules() {
-		fmt.Fprintf(&b, "\n### `%s`\n\n", r.id)
-		if r.warning {
+	for _, r := range rules.All() {
+		fmt.Fprintf(&b, "\n### `%s`\n\n", r.ID)
+		if r.Warning {
 			b.WriteString("*Warning.* ")
 		}
-		fmt.Fprintf(&b, "%s\n\n%s.\n\n**Misses:** %s\n", r.finds, strings.ToUpper(r.instead[:1])+r.instead[1:],
-			r.misses)
+		fmt.Fprintf(&b, "%s\n\n%s.\n\n**Misses:** %s\n", r.Finds, strings.ToUpper(r.Instead[:1])+r.Instead[1:],
+			r.Misses)
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
-// Each rule has its programs in the corpus, and says what it misses.
+// Each rule has programs in the corpus, and documents what it misses.
 func TestEveryRuleIsInTheCorpus(t *testing.T) {
 	t.Parallel()
 	var corpus strings.Builder
@@ -62,13 +64,13 @@ func TestEveryRuleIsInTheCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, r := range rules() {
-		if seen[r.id] || r.finds == "" || r.why == "" || r.instead == "" || r.misses == "" {
-			t.Errorf("rule %q is there twice, or says too little", r.id)
+	for _, r := range rules.All() {
+		if seen[r.ID] || r.Finds == "" || r.Why == "" || r.Instead == "" || r.Misses == "" {
+			t.Errorf("rule %q is there twice, or says too little", r.ID)
 		}
-		seen[r.id] = true
-		if !strings.Contains(corpus.String(), `\[`+r.id+`\]`) {
-			t.Errorf("no program of the corpus is found by rule %q", r.id)
+		seen[r.ID] = true
+		if !strings.Contains(corpus.String(), `\[`+r.ID+`\]`) {
+			t.Errorf("no program of the corpus is found by rule %q", r.ID)
 		}
 	}
 }
@@ -93,54 +95,4 @@ func readAll(b *strings.Builder, dir string) error {
 		b.Write(text)
 	}
 	return nil
-}
-
-// Entries of the table mean what they look like.
-func TestKnownNames(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]*rule{
-		"time.Now":                              clock,
-		"time.Unix":                             nil,
-		"(*time.Timer).Stop":                    clock,
-		"(time.Time).Local":                     environment,
-		"(time.Time).Add":                       nil,
-		"math/rand/v2.IntN":                     random,
-		"math/rand/v2.NewPCG":                   nil,
-		"(*math/rand/v2.Rand).IntN":             nil,
-		"github.com/google/uuid.NewString":      random,
-		"github.com/google/uuid.New":            random,
-		"github.com/google/uuid.NewSHA1":        nil,
-		"github.com/google/uuid.Parse":          nil,
-		"github.com/lithammer/shortuuid/v4.New": random,
-		"os.ErrNotExist":                        nil,
-		"os.Open":                               inputOutput,
-		"(*sync.Mutex).Lock":                    syncing,
-		"(*sync.Mutex).Unlock":                  nil,
-		"(*sync.Once).Do":                       nil,
-		"sync/atomic.AddInt64":                  syncing,
-		"net/http.StatusText":                   nil,
-		"(*hash/maphash.Hash).Sum64":            random,
-		"(*hash/maphash.Hash).SetSeed":          nil,
-		"crypto/tls.LoadX509KeyPair":            inputOutput,
-		"html/template.ParseFiles":              inputOutput,
-		"(*text/template.Template).ParseGlob":   inputOutput,
-		"(*text/template.Template).Parse":       nil,
-		"(*text/template.Template).Execute":     nil,
-		"io/ioutil.ReadAll":                     nil,
-		"io/ioutil.ReadFile":                    inputOutput,
-		"(*net/http.Client).Do":                 inputOutput,
-		"log/slog.Info":                         logging,
-		"(*log/slog.Logger).Info":               nil,
-		"(context.Context).Done":                contexts,
-		"(*github.com/aws/aws-sdk-go-v2/service/s3.Client).GetObject": inputOutput,
-		"github.com/perdure/perdure/client.New":                       inputOutput,
-	} {
-		var got *rule
-		if k, ok := lookUp(name); ok {
-			got = k.rule
-		}
-		if got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -36,11 +37,9 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	}
 	b = appendStrings(b,
 		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue},
-		text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.ChangeID}, text{
-			"orchestration", e.Orchestration,
-		},
-		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID},
-		text{"eventId", e.EventID})
+		text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.ChangeID},
+		text{"orchestration", e.Orchestration}, text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID},
+		text{"startId", e.StartID}, text{"eventId", e.EventID})
 
 	b = appendNumber(b, "number", e.Number)
 	b = appendNumber(b, "attempt", int64(e.Attempt))
@@ -67,15 +66,13 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	if b, err = appendPayloads(b, e); err != nil {
 		return nil, err
 	}
-	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy}, text{
-		"traceparent", string(e.TraceParent),
-	})
+	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy},
+		text{"traceparent", string(e.TraceParent)})
 	b, err = appendRare(b,
 		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel},
-		rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent}, rare{
-			"callers", len(e.Callers) > 0, e.Callers,
-		},
-		rare{"tags", len(e.Tags) > 0, e.Tags}, rare{"carriedEvents", len(e.CarriedEvents) > 0, e.CarriedEvents},
+		rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent},
+		rare{"callers", len(e.Callers) > 0, e.Callers}, rare{"tags", len(e.Tags) > 0, e.Tags},
+		rare{"carriedEvents", len(e.CarriedEvents) > 0, e.CarriedEvents},
 		rare{"eventIds", len(e.EventIDs) > 0, e.EventIDs}, rare{"inputs", len(e.Inputs) > 0, e.Inputs})
 	return append(b, '}'), err
 }
@@ -108,7 +105,7 @@ func appendPayloads(b []byte, e *Event) ([]byte, error) {
 			continue
 		}
 		if !json.Valid(f.value) {
-			return nil, &notJSONError{event: e.String(), field: f.name}
+			return nil, fmt.Errorf("%s: %s is not JSON", e, f.name)
 		}
 		b = appendCompact(appendName(b, f.name), f.value)
 	}
@@ -183,8 +180,3 @@ func appendString(b []byte, s string) []byte {
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
-
-// notJSONError means that a payload is not a JSON document.
-type notJSONError struct{ event, field string }
-
-func (e *notJSONError) Error() string { return e.event + ": " + e.field + " is not JSON" }

@@ -30,14 +30,14 @@ func (e *RestartPointError) Error() string {
 //   - no cancelled work was still running whose end is awaited, and
 //   - the event does not end the execution.
 func CheckRestartPoint(events []Event, at int64) error {
-	c := cutting{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
+	c := restartPoints{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
 	e := RestartPointError{EventID: at}
 	if at < 1 || at > int64(len(events)) {
 		e.Reason = fmt.Sprintf("out of range; the history has events 1 to %d", len(events))
 	}
 	for i := range events {
-		c.pass(i)
-		why := c.hindrance(i)
+		c.apply(i)
+		why := c.obstacle(i)
 		switch id := events[i].ID; {
 		case id == at && why == "":
 			return nil
@@ -54,27 +54,26 @@ func CheckRestartPoint(events []Event, at int64) error {
 	return &e
 }
 
-// cutting reads a history and determines the events after which it can be cut.
-type cutting struct {
-	events   []Event
-	standing Summary
-	// why is the reason why the current turn can only be kept as a whole, or empty if a part of it can.
-	why string
-	// waits holds scheduled work with WaitForCancellation. ending holds the part of it that is cancelled and has not
-	// ended.
+// restartPoints reads a history and determines the events after which it can be cut.
+type restartPoints struct {
+	events  []Event
+	summary Summary
+	// turnObstacle is the reason why the current turn cannot be cut, or empty.
+	turnObstacle string
+	// waits holds scheduled work with WaitForCancellation, and ending such work that is cancelled and has not ended.
 	waits, ending map[int64]bool
 }
 
-// pass applies an event.
-func (c *cutting) pass(i int) {
+// apply applies an event.
+func (c *restartPoints) apply(i int) {
 	e := &c.events[i]
 	switch {
 	case e.Kind == TurnStarted:
-		c.why = c.turn(i)
+		c.turnObstacle = c.checkTurn(i)
 	case beginsSegment(e.Kind):
-		c.why = ""
+		c.turnObstacle = ""
 	}
-	c.standing.apply(e)
+	c.summary.apply(e)
 
 	switch {
 	case e.WaitsForCancellation():
@@ -93,9 +92,9 @@ func (c *cutting) pass(i int) {
 	}
 }
 
-// turn returns the reason why a turn can only be kept as a whole, or an empty string if a part of it can.
-func (c *cutting) turn(from int) string {
-	if c.standing.Parked > 0 {
+// checkTurn returns the reason why a turn cannot be cut, or an empty string if it can.
+func (c *restartPoints) checkTurn(from int) string {
+	if c.summary.Parked > 0 {
 		return "its turn processed parked inputs"
 	}
 	for i := from + 1; i < len(c.events) && !beginsSegment(c.events[i].Kind); i++ {
@@ -106,8 +105,8 @@ func (c *cutting) turn(from int) string {
 	return ""
 }
 
-// hindrance returns the reason why the history cannot be cut after an event, or an empty string if it can.
-func (c *cutting) hindrance(i int) string {
+// obstacle returns the reason why the history cannot be cut after an event, or an empty string if it can.
+func (c *restartPoints) obstacle(i int) string {
 	if c.events[i].Kind.Terminal() {
 		return "the execution ends with this event"
 	}
@@ -121,8 +120,8 @@ func (c *cutting) hindrance(i int) string {
 	switch {
 	case beginsSegment(next.Kind):
 		return ""
-	case c.why != "":
-		return c.why
+	case c.turnObstacle != "":
+		return c.turnObstacle
 	case next.IsInput() && !next.Kind.Terminal(), c.events[i].parks(), c.events[i].runsNoCode():
 		return ""
 	default:
@@ -141,7 +140,7 @@ func (e *Event) parks() bool {
 	}
 }
 
-// runsNoCode reports whether the code did not run at an event: it waited before the event, whatever follows.
+// runsNoCode reports whether an event is the first one of a commit in which the code did not run.
 func (e *Event) runsNoCode() bool { return beginsSegment(e.Kind) && e.Kind != TurnStarted }
 
 // beginsSegment reports whether an event is the first one of a commit.

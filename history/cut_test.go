@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A history can be cut behind an input, and behind what one has caused, but for where a cut would lose something.
+// A history can be cut after an input event and after the decisions that it caused, unless the cut would lose work.
 func TestCheckCut(t *testing.T) {
 	t.Parallel()
 	of := func(kind Kind, source int64) Event { return Event{Kind: kind, SourceEventID: source} }
@@ -118,7 +118,7 @@ func TestCheckCut(t *testing.T) {
 	}
 }
 
-// The error names the nearest cuts, on either side where there are any.
+// The error names the nearest possible events on both sides.
 func TestCheckCutNamesTheNearest(t *testing.T) {
 	t.Parallel()
 	events := []Event{

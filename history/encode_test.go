@@ -39,8 +39,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// The last event is found whatever texts the others have, and without their being valid; what is no array of events is
-// an error.
+// DecodeLast finds the last event even if the other events have unusual texts or are invalid. It returns an error for
+// anything but an array of events.
 func TestTheLastEventAlone(t *testing.T) {
 	t.Parallel()
 	const end = `{"id":3,"kind":"OrchestrationCompleted","time":"2026-01-01T00:00:00Z","output":[{"a":"]}"}]}`
@@ -111,7 +111,7 @@ func drawTime(t *rapid.T) time.Time {
 	return time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 }
 
-// drawPayload makes documents as encoding/json writes them, since that is how they are read back.
+// drawPayload generates documents in the form of encoding/json, in which they are decoded.
 func drawPayload(t *rapid.T) history.Payload {
 	v := rapid.SampledFrom([]any{
 		nil, 1, "<&>",
@@ -219,7 +219,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// segment is the segment of an ordinary turn with some fan-out.
+// segment is a typical segment, of a turn with a small fan-out.
 func segment() []history.Event {
 	events := []history.Event{{ID: 11, Kind: history.TurnStarted, Time: noon, Version: "1.0", BuildID: "b-1"}}
 	for id := int64(12); id <= 22; id++ {
@@ -261,7 +261,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(segment())), "ns/event")
 }
 
-// A field that the encoder forgets would be lost silently.
+// The encoder writes every field of the struct.
 func TestEveryFieldIsWritten(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

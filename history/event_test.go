@@ -84,8 +84,7 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 	}
 }
 
-// Replay compares events that are neither input nor mark: moving a kind from one side to the other breaks running
-// instances.
+// Replay compares all events except inputs and markers. A change of a kind would break running instances.
 func TestInputsAndDecisions(t *testing.T) {
 	t.Parallel()
 	inputs := map[history.Kind]bool{

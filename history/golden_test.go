@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Golden files hold what earlier releases have written: -update adds missing ones and changes none.
+// Golden files have events of earlier releases. -update adds missing files and changes none.
 var update = flag.Bool("update", false, "write golden files that are missing")
 
 func TestGolden(t *testing.T) {

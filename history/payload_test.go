@@ -40,7 +40,7 @@ func TestInlineDocumentsComeBack(t *testing.T) {
 	}
 }
 
-// canonical returns the document without spacing and unneeded escapes.
+// canonical returns the document without white space and unnecessary escapes.
 func canonical(t *testing.T, doc []byte) string {
 	t.Helper()
 	var v any

@@ -69,16 +69,16 @@ func (t *Restart) History(past []Event) []Event {
 		restarted.Inputs = []Event{last}
 	}
 	taken = append(taken, restarted)
-	t.begin(&taken[0])
-	t.scheduleAnew(taken)
+	t.setIdentity(&taken[0])
+	t.rescheduleOpen(taken)
 	for i := range taken {
-		t.referHere(&taken[i])
+		t.moveReferences(&taken[i])
 	}
 	return taken
 }
 
-// begin sets the identity of the execution in its first event, and the identity that its code sees.
-func (t *Restart) begin(started *Event) {
+// setIdentity sets the identity of the execution in its first event, and the identity that its code sees.
+func (t *Restart) setIdentity(started *Event) {
 	if started.ExecutionID == "" {
 		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID
 	}
@@ -86,10 +86,10 @@ func (t *Restart) begin(started *Event) {
 	started.Tags, started.RequestedBy, started.TraceParent = t.Tags, t.RequestedBy, t.TraceParent
 }
 
-// scheduleAnew schedules the open work for the new execution: an activity has new timeouts, and a child is another
+// rescheduleOpen schedules the open work for the new execution: an activity has new timeouts, and a child is another
 // instance unless the code chose its ID.
-func (t *Restart) scheduleAnew(taken []Event) {
-	others := t.takeOverOpen(taken)
+func (t *Restart) rescheduleOpen(taken []Event) {
+	others := t.assignOpen(taken)
 	if len(others) == 0 {
 		return
 	}
@@ -101,9 +101,9 @@ func (t *Restart) scheduleAnew(taken []Event) {
 	}
 }
 
-// takeOverOpen assigns the schedules of open work to the new execution. It returns the new IDs of children by their old
+// assignOpen assigns the schedules of open work to the new execution. It returns the new IDs of children by their old
 // IDs.
-func (t *Restart) takeOverOpen(taken []Event) (others map[string]string) {
+func (t *Restart) assignOpen(taken []Event) (others map[string]string) {
 	state := NewState(TrackOpen, taken...)
 	completed := completedChildren(taken)
 
@@ -167,9 +167,9 @@ func (o ExecutionRef) IsDerivedChild(instanceID string) bool {
 	return is
 }
 
-// referHere makes references to documents of the past execution refer to the same documents in the first segment of
-// this one.
-func (t *Restart) referHere(e *Event) {
+// moveReferences makes references to documents of the past execution refer to the copies in the first segment of the
+// new one.
+func (t *Restart) moveReferences(e *Event) {
 	copied := false
 	e.EachExternalData(func(field string, index int, data *Payload) {
 		ref, refers := data.Reference()

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What an execution takes over refers to documents that lie in its own first segment then, wherever the past one had
-// them; documents of other executions stay where they are, and the past is not changed.
+// References to documents of the past execution refer to the first segment of the new one. References to documents of
+// other executions do not change, and neither do the past events.
 func TestR30ReferencesOfThePastAreToTheFirstSegment(t *testing.T) {
 	t.Parallel()
 	doc := json.RawMessage(`"a document"`)

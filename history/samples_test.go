@@ -164,8 +164,7 @@ func samples() []sample {
 // alice is a caller.
 const alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
-// grown has events with fields that were added after the first release had written the golden file of their kind. Each
-// has a file of its own.
+// grown has events with fields that are newer than the golden file of their kind. Each has its own file.
 func grown() map[string]sample {
 	return map[string]sample{
 		"TimerCreated-named": {
@@ -422,7 +421,7 @@ func grown() map[string]sample {
 	}
 }
 
-// referred is data that is stored elsewhere in the history of its instance.
+// referred is data at another location in the history of its instance.
 func referred(field string) history.Payload {
 	return history.DataLocation{
 		ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3),

@@ -14,7 +14,7 @@ import (
 
 const keepAll = history.TrackTimers | history.TrackOpen | history.TrackSettled
 
-// A history gives the same state however it is cut.
+// The state does not depend on the batches in which events are applied.
 func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -39,7 +39,7 @@ func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 	})
 }
 
-// What is open, pending, outstanding and settled equals what a check of all events of each id finds.
+// The open, pending, outstanding and settled work equals the result of a search through all events of each ID.
 func TestWhatIsOpenIsWhatNoEventHasEnded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +77,7 @@ func TestWhatIsOpenIsWhatNoEventHasEnded(t *testing.T) {
 	})
 }
 
-// found is what has become of what an event has scheduled.
+// found is the status of the work that an event has scheduled.
 type found struct{ scheduled, ended, cancelled, settled bool }
 
 func lookFor(events []history.Event, scheduled *history.Event) (f found) {
@@ -111,7 +111,7 @@ func lookFor(events []history.Event, scheduled *history.Event) (f found) {
 	return f
 }
 
-// randomHistory schedules, settles, cancels, parks, takes what was parked in parts, and may end.
+// randomHistory schedules, settles, cancels and parks work, consumes parked inputs in parts, and may end.
 func randomHistory(t *rapid.T) []history.Event {
 	start := history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "order", Version: "1"}
 	if rapid.Bool().Draw(t, "delayed") {
@@ -143,7 +143,7 @@ func randomHistory(t *rapid.T) []history.Event {
 	return events
 }
 
-// outcomes are the kinds that settle what a kind schedules.
+// outcomes are the kinds that settle the work of a scheduling kind.
 var outcomes = []history.Kind{
 	history.ActivityCompleted, history.ActivityFailed, history.ActivityRetryScheduled, history.ActivityCancelRequested,
 	history.TimerFired, history.TimerCancelled,
@@ -151,7 +151,7 @@ var outcomes = []history.Kind{
 	history.OutputFailed,
 }
 
-// arriving are the kinds that come from outside, and may be parked.
+// arriving are the kinds of inputs that may be parked.
 var arriving = []history.Kind{
 	history.ActivityCompleted, history.ActivityFailed, history.ActivityCancelRequested, history.TimerFired,
 	history.SubOrchestrationCompleted, history.SubOrchestrationFailed, history.SubOrchestrationCancelFailed,
@@ -241,7 +241,7 @@ func randomSources(t *rapid.T, e *history.Event, open []int64) {
 	}
 }
 
-// An event of every kind, as every release has written it, is applied before anything that it concerns is known.
+// Apply accepts an event of every kind and release without the events to which it refers.
 func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
 	t.Parallel()
 	all := samples()
@@ -264,7 +264,7 @@ func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
 	}
 }
 
-// The last event that decides gives the status.
+// The last relevant event determines the status.
 func TestStatusOfAHistory(t *testing.T) {
 	t.Parallel()
 	why := &history.Failure{Type: history.TypeNondeterminism, Message: "m"}
@@ -313,7 +313,7 @@ func TestStatusOfAHistory(t *testing.T) {
 	}
 }
 
-// A turn that takes parked inputs in parts is followed by another, until the last.
+// After a turn that consumes a part of the parked inputs, another turn is due.
 func TestParkedInputsAreTakenInParts(t *testing.T) {
 	t.Parallel()
 	state := history.NewState(history.TrackOpen,

@@ -10,7 +10,7 @@ import (
 
 const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// A context of any version is kept as one of version 00; what is none, however long, becomes empty.
+// A trace context of any version is stored as version 00. Any other text becomes empty.
 func TestParseTraceParent(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]history.TraceParent{
@@ -38,7 +38,7 @@ func TestParseTraceParent(t *testing.T) {
 	}
 }
 
-// A record with a wrong context is read without it.
+// Decode drops an invalid trace context.
 func TestARecordIsReadWhateverItsTraceParent(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]history.TraceParent{

@@ -14,9 +14,9 @@ const (
 	// MaxPendingBackfills is the maximum number of windows that wait for their backfill.
 	MaxPendingBackfills = 100
 
-	fieldWhen     = "when"
-	fieldFrom     = "from"
-	fieldBackfill = "backfill"
+	fieldExpression = "when"
+	fieldFrom       = "from"
+	fieldBackfill   = "backfill"
 )
 
 // BackfillWindow is a period in the past, both ends inclusive.

@@ -38,9 +38,9 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 		return nil, &provider.FieldError{Field: fieldFrom, Problem: wrongYear}
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
-	case len(s.Expression) > maxWhenBytes:
-		problem := provider.LengthProblem(s.Expression, 1, maxWhenBytes)
-		return nil, &provider.FieldError{Field: fieldWhen, Problem: problem}
+	case len(s.Expression) > maxExpressionBytes:
+		problem := provider.LengthProblem(s.Expression, 1, maxExpressionBytes)
+		return nil, &provider.FieldError{Field: fieldExpression, Problem: problem}
 	}
 	if !s.From.IsZero() {
 		anchor = s.From
@@ -48,7 +48,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 
 	at, err := parse(s.Expression, zone, anchor)
 	if err != nil {
-		return nil, &provider.FieldError{Field: fieldWhen, Problem: err.Error()}
+		return nil, &provider.FieldError{Field: fieldExpression, Problem: err.Error()}
 	}
 	return &plan{times: at, from: s.From, until: s.Until}, nil
 }
@@ -60,7 +60,7 @@ func (p *plan) checkNew(when string) error {
 	if !isCron || c.expression.Problem() == nil {
 		return nil
 	}
-	return &provider.FieldError{Field: fieldWhen, Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
+	return &provider.FieldError{Field: fieldExpression, Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
 }
 
 const wrongYear = "must be in the years 1970 to 2199"
@@ -114,9 +114,9 @@ var (
 	cronExpression = regexp.MustCompile(`^cron\((.*)\)$`)
 )
 
-const maxWhenBytes = 256
+const maxExpressionBytes = 256
 
-var errWhen = errors.New(`must be like "rate(5 minutes)", "cron(0 2 * * ? *)", "0 2 * * MON-FRI" or "@daily"`)
+var errExpression = errors.New(`must be like "rate(5 minutes)", "cron(0 2 * * ? *)", "0 2 * * MON-FRI" or "@daily"`)
 
 // parse parses the expression of a schedule.
 func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
@@ -129,7 +129,7 @@ func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
 		e, err = cron.ParseEventBridge(m[1])
 	} else {
 		if n := len(strings.Fields(when)); n != crontabFields && !strings.HasPrefix(when, "@") {
-			return nil, fmt.Errorf("%q: %w", when, errWhen)
+			return nil, fmt.Errorf("%q: %w", when, errExpression)
 		}
 		e, err = cron.ParseCrontab(when)
 	}

@@ -15,9 +15,9 @@ const (
 	missedAfter = time.Minute
 	// maxSteps limits the history of an execution: the result of a run, and a command, can have MaxPayloadBytes.
 	maxSteps = 20
-	// linger is how long a schedule without further times waits for a Replace before it ends, so that one that was sent
-	// before its end was visible is not lost.
-	linger = time.Minute
+	// endDelay is the delay before a schedule without further times ends. A Replace that was sent before the end is
+	// visible is therefore not lost.
+	endDelay = time.Minute
 	// maxErrorBytes is the size to which the error of a run is truncated.
 	maxErrorBytes = 500
 	// dropBatch is the number of times that are dropped before a queue that is too large is written again.
@@ -144,7 +144,7 @@ func (s *scheduler) continueAsNew() (Status, error) {
 	}
 }
 
-// hasEnded reports whether the schedule was idle for the time of linger.
+// hasEnded reports whether the schedule was idle for endDelay.
 func (s *scheduler) hasEnded() bool { return s.isIdle() && s.end != nil && s.end.IsDone() }
 
 // isIdle reports whether no run is running, and no time is scheduled. A paused schedule is not idle.
@@ -227,7 +227,7 @@ func (s *scheduler) wait() error {
 func (s *scheduler) createTimer() *perdure.Future[time.Time] {
 	switch s.end = nil; {
 	case s.isIdle():
-		s.end = perdure.CreateTimer(s.ctx, linger)
+		s.end = perdure.CreateTimer(s.ctx, endDelay)
 		return s.end
 	case s.next.IsZero(), s.Deleting, s.Paused != nil, s.run != nil && s.run.delaysTimes(s.Schedule.Overlap):
 		return nil

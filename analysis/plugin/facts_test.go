@@ -10,9 +10,8 @@ import (
 	"github.com/golangci/plugin-module-register/register"
 )
 
-// What is known of a package travels to those that import it, in the form in which golangci-lint keeps it: the plugin's
-// analyzer tells of the clock that an orchestration reaches through two other packages, and of a method that waits in
-// another.
+// Facts reach importing packages in the encoding of golangci-lint. The plugin reports a clock that an orchestration
+// reaches through two packages, and a method of another package that waits.
 func TestFactsTravelBetweenPackages(t *testing.T) {
 	t.Parallel()
 	build, err := register.GetPlugin("perdure")

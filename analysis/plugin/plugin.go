@@ -47,10 +47,10 @@ func New(conf any) (register.LinterPlugin, error) {
 
 type linter struct{ analyzer *goanalysis.Analyzer }
 
-// BuildAnalyzers returns the one analyzer.
+// BuildAnalyzers returns the analyzer.
 func (l linter) BuildAnalyzers() ([]*goanalysis.Analyzer, error) {
 	return []*goanalysis.Analyzer{l.analyzer}, nil
 }
 
-// GetLoadMode asks for types.
+// GetLoadMode requests type information.
 func (linter) GetLoadMode() string { return register.LoadModeTypesInfo }

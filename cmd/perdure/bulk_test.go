@@ -70,7 +70,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// What starts while the question stands is not what was counted, and is left alone.
+// An instance that starts during the confirmation prompt was not in the preview, so the job skips it.
 func TestAJobTakesWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

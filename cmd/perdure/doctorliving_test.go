@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// overSince adds so many instances that were started just now, and are over, to the table.
+// overSince adds n recently started instances that have ended to the table.
 func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 	h.t.Helper()
 	table := hub.Provider.Config().Table
@@ -39,7 +39,7 @@ func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 	}
 }
 
-// What lives lies far behind what is over: a list of it is empty for many pages.
+// The list of running instances has many empty pages, because all newer instances have ended.
 func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -61,7 +61,7 @@ func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 	})
 }
 
-// A table that is slow keeps doctor from the instances, and from nothing else.
+// If the table is slow, doctor skips the check of the instances and runs all other checks.
 func TestDoctorSaysThatItCouldNotLookForWhatLives(t *testing.T) {
 	t.Parallel()
 	var isSlow atomic.Bool

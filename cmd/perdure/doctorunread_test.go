@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Who may not read the table is not told that perdure pause has not paused what it has: resume --all enables what
-// others have disabled, too.
+// Without permission to read the table, doctor does not report disabled mappings as not paused by perdure pause. The
+// fix, resume --all, would also enable mappings that other operators disabled.
 func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
 	t.Parallel()
 	var refuses atomic.Bool

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// thrice returns an instance in its third execution, with the history of the second as a reader receives it.
+// thrice returns an instance in its third execution, and the history of its second execution as a reader receives it.
 func thrice(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
@@ -91,8 +91,8 @@ func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
 	}
 }
 
-// The document of a real instance that continued as new is what a unit test replays, and a change in the code is found
-// in whichever execution it shows.
+// A unit test replays the exported document of an instance that continued as new, and finds a code change in each
+// execution.
 func TestHistoryDocumentIsReplayed(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, rounds(pause, 3))
@@ -124,7 +124,7 @@ func listen(ctx *perdure.OrchestrationContext) error {
 	return err
 }
 
-// rounds waits once in each execution, and ends with the last.
+// rounds waits once in each execution. The last execution completes.
 func rounds(wait func(*perdure.OrchestrationContext) error, last int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "rounds", func(ctx *perdure.OrchestrationContext, n int) (string, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// order is a history with everything that a reader meets: two activities and a timer, a failure, a payload that is too
-// long for its line, and one with control characters for the terminal.
+// order is a history with two activities, a timer, a failure, a payload that is too long for its line, and a payload
+// with control characters.
 func order(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
@@ -64,7 +64,7 @@ func TestHistoryOfARunningInstance(t *testing.T) {
 	h.wantGolden("history-running.golden")
 }
 
-// What is to run in the turn is marked, and so is the outcome of what has.
+// The command marks inline activities and their outcomes.
 func TestAnInlineActivityIsMarked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -150,7 +150,7 @@ func TestHistoryDocument(t *testing.T) {
 	}
 }
 
-// A timer that has a name is shown by it, when it is made, when it fires, and while it is waited for.
+// The command shows the name of a timer when it is created, fires, and is pending.
 func TestATimerIsShownByItsName(t *testing.T) {
 	t.Parallel()
 	h := order(t)

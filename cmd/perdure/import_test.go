@@ -24,7 +24,7 @@ func (h *tool) exported() (file, text string) {
 	return file, text
 }
 
-// What is exported is what history prints with --json, and is replayed without the hub that it is from.
+// The export equals the output of history --json. import replays it without a hub.
 func TestImportReplaysWhatWasExported(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// What is written builds, is formatted, and passes its own test.
+// The created application builds, is formatted, and passes its own test.
 func TestANewApplicationPassesItsTest(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -50,7 +50,7 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 	h.wantError(cli.CodeError, "already has a go.mod", "init", dir, "--replace", "../..")
 }
 
-// What is in the folder stays, and nothing is written beside it: another try would find a go.mod.
+// init changes nothing in a directory with files. Otherwise a second attempt would find a go.mod.
 func TestInitWritesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// clock is what a long call tells by: the test says when a tick has come.
+// clock is a ticker that the test controls.
 type clock struct {
 	every    time.Duration
 	ticks    chan time.Time
@@ -25,7 +25,7 @@ type clock struct {
 	standard io.Writer
 }
 
-// byClock has the tool tell by a clock.
+// byClock makes the tool use a clock for progress lines.
 func (h *tool) byClock() *clock {
 	c := &clock{ticks: make(chan time.Time), told: make(chan struct{}), standard: &h.err}
 	h.ticker = func(every time.Duration) (<-chan time.Time, func()) {
@@ -36,7 +36,7 @@ func (h *tool) byClock() *clock {
 	return c
 }
 
-// tick lets so much time go by, and returns when it is told how far the call has come.
+// tick advances the clock and returns after the tool has printed its progress.
 func (c *clock) tick() {
 	c.awaited.Store(true)
 	c.ticks <- began
@@ -52,7 +52,7 @@ func (c *clock) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// slow is a hub in which time goes by while it is listed, and while a history is read.
+// slow is a hub whose lists and history reads take time.
 type slow struct {
 	*fakeprovider.Provider
 	lists, reads func()
@@ -70,7 +70,7 @@ func (s *slow) ReadHistory(
 	return s.Provider.ReadHistory(ctx, instanceID, executionID, after)
 }
 
-// A job whose log is read later is told each minute how far it has come, and a person every ten seconds.
+// The tool prints progress every minute in a log, and every ten seconds on a terminal.
 func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	t.Parallel()
 	const listed, replayed = "perdure: 0 instances read\n",
@@ -101,7 +101,7 @@ func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	}
 }
 
-// While a service throttles, the lines say so.
+// The progress lines mention a service that throttles.
 func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/docpage"
 )
 
-// called are the commands of this tool in a page: in the line, and in a block of code.
+// called matches the commands of this tool in a page: inline code and code blocks.
 var called = []*regexp.Regexp{
 	regexp.MustCompile("`perdure ([a-z][^`\n]*)`"),
 	regexp.MustCompile(`(?m)^ {4}(?:go tool |go run \./cmd/)?perdure ([a-z].*)$`),
@@ -20,7 +20,7 @@ var called = []*regexp.Regexp{
 
 var flagOf = regexp.MustCompile(`(?:^|[ [])--([a-z][a-z-]*)`)
 
-// What the pages have people call is there: each verb, and each flag of it.
+// Each command and flag in the documentation exists.
 func TestPagesCallWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for path, page := range pages(t) {
@@ -34,7 +34,7 @@ func TestPagesCallWhatThereIs(t *testing.T) {
 	}
 }
 
-// notThere returns what a call names that the tool has not; empty where it has all.
+// notThere returns the first command or flag of a call that does not exist, or an empty string.
 func notThere(call string) string {
 	root := newRoot(&cli.Env{Getenv: func(string) string { return "" }, Stdout: io.Discard, Stderr: io.Discard})
 	root.InitDefaultCompletionCmd()
@@ -53,7 +53,7 @@ func notThere(call string) string {
 	return ""
 }
 
-// pages are those of this repository, by their paths; the change log speaks of what was.
+// pages returns the Markdown pages of this repository by path, except the change log.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := docpage.All("../..")

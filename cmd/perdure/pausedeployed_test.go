@@ -14,9 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Interleaving: a resume writes down since when a mapping is disabled, asks for it, and dies: Lambda never heard of it.
-// A deployment moves the mapping to an alias, as one that brings a canary does. That it was changed since does not say
-// that somebody has disabled it.
+// Interleaving: a resume records when a mapping was disabled, and dies before Lambda receives its update. Then a
+// deployment moves the mapping to an alias. This change does not mean that an operator disabled the mapping.
 func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
@@ -46,7 +45,7 @@ func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 	}
 }
 
-// A pause finds that a mapping is gone, or enabled again, while it disables them.
+// While a pause disables the mappings, one of them is deleted or enabled again.
 func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -68,7 +67,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 	})
 }
 
-// At three in the morning: which mappings are paused, by what, and what to type.
+// doctor reports the paused mappings, the cause of the pause, and the command that resumes them.
 func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {

@@ -18,19 +18,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// errDead is what all calls of a process return once it has died: none of them reaches AWS.
+// errDead is the error of all calls of a dead process. They do not reach AWS.
 var errDead = errors.New("the process has died")
 
-// settled lets Lambda end what it is at.
+// settled completes the pending changes of Lambda.
 func (m *mappings) settled() {
 	for i := range m.all {
 		m.settle(m.all[i].UUID)
 	}
 }
 
-// A pause has written down a mapping, which a resume finds enabled. The pause disables it, and dies: it stays written
-// down. Here a resume runs whole at each call of a pause, which dies at each of its later calls. A resume once that
-// pause is over for certain brings back what was enabled, and no other.
+// A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. Its
+// record stays. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
+// resume after the pause has ended enables exactly the mappings that were enabled before.
 func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
@@ -76,9 +76,9 @@ func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 	}
 }
 
-// A resume dies at each of its calls: also after Lambda's answer, and before it has forgotten the mapping. One resume
-// more brings back what was enabled; and if instead somebody disables what it has enabled, for a reason, a later pause
-// and resume leave that so.
+// A resume dies at each of its calls, for example after the response of Lambda and before it removes the record of the
+// mapping. The next resume enables the mappings that were enabled before. If an operator disables one of them instead,
+// a later pause and resume leave it disabled.
 func TestAResumeThatDiesAtAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {
@@ -121,7 +121,7 @@ func TestAResumeThatDiesAtAnyCall(t *testing.T) {
 	}
 }
 
-// A pause has died. A resume says that it may be at work yet, and what that means; later it says nothing of it.
+// A resume after the death of a pause warns that the pause may still be running. A later resume does not warn.
 func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -154,7 +154,7 @@ func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
 	})
 }
 
-// rules are those of EventBridge, by the ARN that they wake.
+// rules simulates the rules of EventBridge, by the ARN of their target.
 type rules map[string]map[string]eventstypes.RuleState
 
 func (r rules) ListRuleNamesByTarget(
@@ -197,8 +197,7 @@ func (r rules) DisableRule(
 	return &eventbridge.DisableRuleOutput{}, nil
 }
 
-// The rule that wakes the watch is paused with the mappings, and comes back with them, unless somebody had disabled it
-// before.
+// pause disables the rule of the sweeper, and resume enables it unless it was disabled before.
 func TestAPauseStopsTheWatch(t *testing.T) {
 	t.Parallel()
 	const renewer = "arn:aws:lambda:eu-north-1:1:function:perdure-test-renewer"

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// refusesFor refuses looks at mappings and their updates until a time.
+// refusesFor rejects reads and updates of mappings until a given time.
 type refusesFor struct {
 	*mappings
 
@@ -37,8 +37,8 @@ func (r *refusesFor) UpdateEventSourceMapping(
 	return r.mappings.UpdateEventSourceMapping(ctx, in, o...)
 }
 
-// Lambda refuses looks and updates for half a minute, since calls are throttled or the function is being changed: a
-// pause waits for that, too.
+// Lambda rejects reads and updates for half a minute, because it throttles or the function is being updated. The pause
+// waits.
 func TestAPauseWaitsForWhatLambdaRefusesForAWhile(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{

@@ -54,7 +54,7 @@ func TestPurgeWithChildren(t *testing.T) {
 	}
 }
 
-// damaged is a hub of damaged instances: their history is gone, or cannot be read.
+// damaged is a hub of instances whose history is missing or unreadable.
 type damaged struct {
 	*fakeprovider.Provider
 	status provider.RuntimeStatus

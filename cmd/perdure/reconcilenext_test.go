@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// onThrottled runs f on a hub that throttles what reads the instances that throttle chooses.
+// onThrottled runs f on a hub that throttles reads of the instances for which throttle returns true.
 func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *func(id string) bool)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *fu
 	})
 }
 
-// startMany starts instances, the first one first in time.
+// startMany starts instances in order.
 func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 	h.t.Helper()
 	for range n {
@@ -64,8 +64,7 @@ func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 	return ids
 }
 
-// Who pastes what is printed goes on with the --lookback and the --hub that were given: otherwise starts would be left
-// out.
+// The printed command has the --lookback and the --hub of the interrupted one. Otherwise it would omit starts.
 func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
@@ -99,8 +98,8 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 	})
 }
 
-// A run whose first page has an instance that is set aside says how far it is, and goes on from there when it is
-// interrupted: nobody does a million instances again for one that fails.
+// A run with a deferred instance on its first page prints its position and continues from there after an interrupt. One
+// failed instance does not make an operator process all instances again.
 func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {

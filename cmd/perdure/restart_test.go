@@ -30,7 +30,7 @@ func TestRestart(t *testing.T) {
 	h.wantError(cli.CodeError, "instance not found", "restart", "nobody")
 }
 
-// What it is restarted from is said where it cannot be, and in the history of the new instance.
+// The error and the history of the new instance name the event of the restart.
 func TestRestartFromAnEvent(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A schedule's day, as the tool shows it. Virtual time begins at midnight.
+// The test runs a schedule for a day. Virtual time starts at midnight.
 func TestSchedulesAreShownAndTold(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

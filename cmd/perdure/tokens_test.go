@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holds gives the token c1.t of an activity of the instance "order-7" that waits.
+// holds returns the token c1.t of a pending activity of the instance "order-7".
 func holds(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)

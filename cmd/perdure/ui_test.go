@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// echoServer is an API that answers with what it was asked.
+// echoServer is an API that returns its request.
 func echoServer() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -23,7 +23,7 @@ func echoServer() http.Handler {
 	})
 }
 
-// A signed request carries the token of the session: it never goes in the clear.
+// A signed request contains the session token, so the tool never sends it over plain HTTP.
 func TestUISignsNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{
@@ -34,7 +34,7 @@ func TestUISignsNothingInTheClear(t *testing.T) {
 	}
 }
 
-// uiOf runs the verb until the test ends, and returns the address that it prints.
+// uiOf runs the command until the test ends, and returns the printed address.
 func uiOf(t *testing.T, h *tool, args ...string) (address string, stop func()) {
 	t.Helper()
 	out, in := io.Pipe()
@@ -90,7 +90,7 @@ func TestUIShowsTheHub(t *testing.T) {
 	stop()
 }
 
-// The endpoint is sent what the page asks for, ids as they are, and nothing of the browser's.
+// The endpoint receives the requests of the web UI with unchanged IDs and without headers of the browser.
 func TestUIGoesThroughAnEndpoint(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(echoServer())

@@ -61,7 +61,7 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 	})
 }
 
-// An update whose result is another's to open is done: the command says what there is, and has not failed.
+// The command succeeds if it cannot decode the result of an update, and describes the encoded result.
 func TestUpdateTellsOfASealedResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

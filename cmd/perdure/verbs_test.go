@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// An instance is paused and resumed by its id. One that is not paused is left as it is, and told.
+// pause and resume accept an instance ID. resume reports an instance that is not paused and does not change it.
 func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -302,7 +302,7 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 	h.wantError(cli.CodeError, "has ended", "resume", "one")
 }
 
-// How a cancelled instance is shown: the reason, wherever it is shown, and the exit code.
+// All commands show the cancel reason, and wait returns its exit code.
 func TestCancelledIsShown(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -406,7 +406,7 @@ func TestStartRefusesTooMuchInput(t *testing.T) {
 	h.wantError(cli.CodeError, "payload too large: 1048578 bytes, limit 204800", "start", "hello", "--input", "-")
 }
 
-// What a hub with a bucket takes is read whole: cut off at another hub's limit it is no JSON.
+// The tool reads inputs up to the limit of a hub with a bucket. An input that is cut at a smaller limit is not JSON.
 func TestAHubWithABucketTakesMore(t *testing.T) {
 	t.Parallel()
 	h, b := setup(t), &bucket{objects: map[string][]byte{}}
@@ -451,7 +451,7 @@ func TestWaitTimeout(t *testing.T) {
 	})
 }
 
-// With --started a wait ends with the first turn, or an end that came before one.
+// wait --started ends with the first turn, or with an end before it.
 func TestWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

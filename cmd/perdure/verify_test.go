@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// codeVariable has this test's binary be an orchestrator's, with some code.
+// codeVariable makes this test binary an orchestrator with the given code.
 const codeVariable = "TEST_ORCHESTRATOR_CODE"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// codeToVerify is fulfil as histories have it, or as somebody has changed it.
+// codeToVerify returns the recorded version of fulfil, or a changed version.
 func codeToVerify(code string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	call := func(ctx *perdure.OrchestrationContext, activity string, order int) (int, error) {
@@ -75,7 +75,7 @@ func codeToVerify(code string) *perdure.Registry {
 	return r
 }
 
-// takes has as many texts scanned as it is told, takes them, and has something done with their length.
+// takes calls an activity for the given number of texts, and another one with their total length.
 func takes(ctx *perdure.OrchestrationContext, then string, texts int) (int, error) {
 	var futures []*perdure.Future[string]
 	for range texts {
@@ -92,7 +92,7 @@ func takes(ctx *perdure.OrchestrationContext, then string, texts int) (int, erro
 	return perdure.CallActivityByName[int](ctx, then, length).Await(ctx)
 }
 
-// orchestratorOf is an orchestrator's binary of some code.
+// orchestratorOf returns an orchestrator binary with the given code.
 func orchestratorOf(t *testing.T, code string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -107,7 +107,7 @@ func orchestratorOf(t *testing.T, code string) string {
 	return file
 }
 
-// fulfilling starts an instance that has decided to charge.
+// fulfilling starts an instance that has scheduled the activity charge.
 func fulfilling(h *tool, id string, more ...history.Event) {
 	h.mustRun("start", "fulfil", "--id", id, "--input", "7")
 	h.Append(id, append([]history.Event{
@@ -130,7 +130,7 @@ func (h *tool) verified(code string, more ...string) (exit int, v verification.R
 	return exit, v
 }
 
-// Code that takes the recorded decisions may be deployed: whether it prints or not, and whatever is over.
+// verify accepts code that makes the recorded decisions, even if it prints, and ignores instances that have ended.
 func TestVerifyLetsFittingCodePass(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"same", "prints"} {
@@ -146,7 +146,7 @@ func TestVerifyLetsFittingCodePass(t *testing.T) {
 	}
 }
 
-// Each of these would block an instance, or end the function over it: told with what is wrong, and by the exit code.
+// Each of these changes would block an instance or crash the function. verify reports the difference.
 func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
@@ -172,7 +172,7 @@ func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
 	}
 }
 
-// What is blocked today is no reason against new code; what it would release goes on.
+// verify accepts code that leaves a blocked instance blocked, or unblocks it.
 func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{"changed": 1, "same": 0} {
@@ -192,7 +192,7 @@ func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
 	}
 }
 
-// Inputs that differ block nothing: they are told.
+// verify reports different inputs. They do not block the instance.
 func TestVerifyTellsOfOtherInputs(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -215,8 +215,8 @@ func TestVerifyPrintsForPeople(t *testing.T) {
 	h.wantGolden("verify.golden")
 }
 
-// What a history refers to is read from the hub, in a past execution as well, also what is too large to be shown, and
-// what a codec has encoded; where it is missing, that is not held against the code.
+// verify reads the payloads of references from the hub: from earlier executions, large ones and encoded ones. A missing
+// payload does not count as a difference.
 func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	t.Parallel()
 	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
@@ -262,7 +262,7 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	}
 }
 
-// A binary that is none must not be taken for one that found nothing wrong.
+// A file that is not an orchestrator binary is an error.
 func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -285,7 +285,7 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	h.wantError(cli.CodeError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")
 }
 
-// The gate does not open because the time was over, and not because nothing could be read.
+// verify fails after its timeout, and if it cannot read any instance.
 func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -309,7 +309,7 @@ func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
 	}
 }
 
-// The code under test must not reach a hub: a binary that does not know what is asked of it would serve it.
+// The binary gets no hub settings: a binary without the replay protocol would process messages of the hub.
 func TestVerifyGivesTheBinaryNoHub(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a secret")
 	t.Setenv("PERDURE_INBOX_URL", "an inbox")

@@ -29,7 +29,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// turned is a codec that turns the bytes around.
+// turned is a codec that reverses the bytes.
 type turned struct{}
 
 func (turned) ID() string { return "turned" }
@@ -60,7 +60,7 @@ func (*storing) SweepPayloads(context.Context, string) (next string, deleted int
 	return "", 0, nil
 }
 
-// bucket counts what is read of it.
+// bucket counts its reads.
 type bucket struct {
 	provider.PayloadStore
 
@@ -93,7 +93,7 @@ func (b *bucket) GetPayload(_ context.Context, key string) ([]byte, error) {
 	return data, nil
 }
 
-// put stores a text of so many bytes as a payload of an execution.
+// put stores a text of the given size as a payload of an execution.
 func (b *bucket) put(executionID string, length int, encoded bool) history.Payload {
 	doc := []byte(`"` + strings.Repeat(strconv.Itoa(len(b.objects)), length) + `"`)
 	s := history.EncodedPayload{Bytes: int64(len(doc))}
@@ -109,8 +109,7 @@ func (b *bucket) put(executionID string, length int, encoded bool) history.Paylo
 	return s.Payload()
 }
 
-// scanning is a hub with an instance whose code has taken texts from the bucket, and has decided on what to do by their
-// lengths.
+// scanning is a hub with an instance whose code read texts from the bucket, and made decisions by their lengths.
 func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 	t.Helper()
 	h, b := setup(t), &bucket{objects: map[string][]byte{}}
@@ -136,7 +135,7 @@ func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 	return h, b
 }
 
-// unread fails the test unless the one instance is unread, and why is told.
+// unread fails the test unless the instance is unread for the given reason.
 func (h *tool) unread(tells, code string) {
 	h.t.Helper()
 	exit, v := h.verified(code)
@@ -146,8 +145,8 @@ func (h *tool) unread(tells, code string) {
 	}
 }
 
-// What lies in the bucket the command reads for the code: what fits the memory of what was read last, what does not,
-// and what a codec of the binary has encoded.
+// The command reads payloads from the bucket for the code: payloads that fit in its cache, larger ones, and payloads
+// that a codec of the binary has encoded.
 func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
 	t.Parallel()
 	for _, encoded := range []bool{false, true} {
@@ -165,7 +164,7 @@ func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
 	}
 }
 
-// Code that has taken what lies there, and then parts from history, would block the instance.
+// Code that reads the payloads and then deviates from history would block the instance.
 func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
 	t.Parallel()
 	h, _ := scanning(t, false, 300<<10)
@@ -176,7 +175,7 @@ func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
 	}
 }
 
-// A binary that lacks the codec would block the instance: it says so, and need not read the object for that.
+// A binary without the codec would block the instance. verify reports this without reading the object.
 func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, true, 300<<10)
@@ -187,8 +186,7 @@ func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
 	}
 }
 
-// An object that is gone, or is not what was stored, or may not be read, says nothing of the code: the instance is
-// unread, and the gate stays shut.
+// If an object is missing, changed or not readable, the instance counts as unread and the command fails.
 func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
@@ -210,8 +208,8 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	h.unread("this program has no payload store", "takes")
 }
 
-// A bucket that throttles, for longer than a call is repeated, is asked again: no instance counts as unread for it. The
-// time that this may take is --timeout's.
+// If a bucket throttles for longer than the SDK retries, the command retries until --timeout. No instance counts as
+// unread for it.
 func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503 SlowDown")}
@@ -247,7 +245,7 @@ func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 	}
 }
 
-// asksOn is a binary that asks for an object that no history refers to, and then for one that it has got, for ever.
+// asksOn is a binary that requests an object without a reference in a history, and then one object in an endless loop.
 func asksOn() {
 	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
@@ -274,8 +272,8 @@ func asksOn() {
 	}
 }
 
-// A binary that asks on and on reads no bucket empty, and reads nothing that the history does not refer to. It is
-// ended.
+// The command stops a binary that requests objects in an endless loop. The binary cannot read objects to which the
+// history does not refer.
 func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 9<<20, 300<<10)
@@ -285,7 +283,7 @@ func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
 	}
 }
 
-// What is exported has no bucket beside it: an import asks for nothing, and says that it cannot be read.
+// import has no bucket for an exported history. It reports payloads of the bucket as unreadable.
 func TestImportReadsNoBucket(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
@@ -303,7 +301,7 @@ func TestImportReadsNoBucket(t *testing.T) {
 	}
 }
 
-// A history that the engine has written, with objects that it has stored and a codec has encoded, is replayed.
+// verify replays a history of the engine with encoded payloads in the bucket.
 func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

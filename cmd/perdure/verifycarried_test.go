@@ -17,11 +17,11 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// notes is how many notes a relay takes: more than history shows in the place of references.
+// notes is the number of notes of a relay. It is larger than the number of inline events in a history.
 const notes = 50
 
-// relay waits in its first execution until it is told to go, and takes in the next one what its first was sent: a text,
-// and notes. It measures them all.
+// relay waits in its first execution for an event. Its next execution receives the text and the notes that were sent to
+// the first one, and returns their sizes.
 func relay(ctx *perdure.OrchestrationContext, baggage string) (int, error) {
 	if baggage == "none yet" {
 		if _, err := perdure.WaitForExternalEvent[any](ctx, "go").Await(ctx); err != nil {
@@ -44,7 +44,7 @@ func relay(ctx *perdure.OrchestrationContext, baggage string) (int, error) {
 	return perdure.CallActivityByName[int](ctx, "measure", length).Await(ctx)
 }
 
-// readsOf notes which objects of the bucket are read.
+// readsOf records the objects that are read from the bucket.
 type readsOf struct {
 	mu   sync.Mutex
 	keys []string
@@ -59,7 +59,7 @@ func (r *readsOf) intercept(_ context.Context, c simaws.Call, next func() error)
 	return next()
 }
 
-// relaying is a hub of an instance that has taken from its second execution what its first was sent.
+// relaying is a hub with a relay whose second execution has received the events of the first.
 func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	t.Helper()
 	r, reads := codeToVerify("same"), &readsOf{}
@@ -86,7 +86,7 @@ func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	return hub, reads
 }
 
-// goesOn fails the test unless the one instance is replayed, and goes on.
+// goesOn fails the test unless the instance is replayed and would continue.
 func (h *tool) goesOn() {
 	h.t.Helper()
 	if exit, v := h.verified("same"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 {
@@ -94,8 +94,8 @@ func (h *tool) goesOn() {
 	}
 }
 
-// What an execution has from the one before is read where it lies: in the bucket, also under that one's name, and in
-// its history.
+// verify reads carried events at their location: in the history of the earlier execution, or in the bucket under the
+// name of that execution.
 func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 	})
 }
 
-// So is what an instance has from the one that it was restarted from: its history until then, and what that had from
-// executions before.
+// verify also reads the events that a restarted instance has taken over from the original one and its earlier
+// executions.
 func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 	})
 }
 
-// carried is what the current execution of an instance has of events that were sent to another: the keys of those in
-// the bucket, and how many lie in another history.
+// carried returns the carried events of the current execution: the keys of events in the bucket, and the number of
+// events that another history has.
 func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
 	t.Helper()
 	s, err := h.client.Status(t.Context(), id)

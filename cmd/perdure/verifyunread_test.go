@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// unreadable has the histories of the first n instances of ten damaged.
+// unreadable damages the histories of the first n of ten instances.
 func unreadable(t *testing.T, n int) *tool {
 	t.Helper()
 	h := setup(t)
@@ -29,8 +29,7 @@ func unreadable(t *testing.T, n int) *tool {
 	return h
 }
 
-// One history that could not be read is one instance of which nothing is known: the gate stays shut, and says how many
-// there are, and which.
+// An unreadable history may hide a difference, so verify fails and reports the number and the IDs of such instances.
 func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
 	h := unreadable(t, 1)
@@ -54,7 +53,7 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 	}
 }
 
-// A number of them may be allowed, or a share of what was replayed, but never all: then nothing is known of the code.
+// --allow-unread accepts a number or a share of unreadable instances, but not all of them.
 func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	t.Parallel()
 	for allowed, want := range map[string]int{
@@ -79,7 +78,7 @@ func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 	}
 }
 
-// withoutRecord is a hub in which the record of one instance is damaged.
+// withoutRecord is a hub with a damaged record of one instance.
 type withoutRecord struct {
 	*fakeprovider.Provider
 	id string
@@ -92,7 +91,7 @@ func (p *withoutRecord) ReadInstance(ctx context.Context, id string) (provider.I
 	return p.Provider.ReadInstance(ctx, id)
 }
 
-// An instance whose record cannot be read is named by the id that it was listed with.
+// verify reports an instance with an unreadable record by the ID in the list.
 func TestVerifyNamesWhatHasNoRecord(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Old code may go once nothing that is not over has its version.
+// The code of a version is obsolete when all instances of the version have ended.
 func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -55,8 +55,8 @@ func TestVersionsCountsMoreThanAPage(t *testing.T) {
 	}
 }
 
-// Code of before a change may go once no instance that is under way goes by it: what history says of each is counted,
-// of each version, and what has none.
+// The code before a change is obsolete when no running instance uses it. The command counts the recorded versions of
+// the change, and the instances without one.
 func TestVersionsCountsChanges(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -102,7 +102,7 @@ func TestVersionsCountsChanges(t *testing.T) {
 	}
 }
 
-// What was not read may go by old code: whoever asks is told by the exit code, in whatever form the rest is printed.
+// An unreadable history may need old code, so the exit code is 1, also with --json.
 func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"--json=false", "--json"} {

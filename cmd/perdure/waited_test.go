@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Status shows a cancelled call whose end is waited for until it has ended.
+// status shows a cancelled call with WaitForCancellation until the call has ended.
 func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -42,8 +42,8 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	}
 }
 
-// For a call whose end was waited for, why and history show when the cancel was decided and seen, and how the call
-// ended.
+// For a call with WaitForCancellation, why and history show the times of the cancel request and of its observation, and
+// the outcome of the call.
 func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Each event is printed when it exists, not when all do.
+// watch prints each event when it is committed.
 func TestWatchPrintsAsItComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWatchPrintsAsItComes(t *testing.T) {
 	})
 }
 
-// stamped records the times at which it is written to.
+// stamped records the time of each write.
 type stamped struct {
 	from time.Time
 	at   []time.Duration

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Who started, cancelled or ended an instance is shown in each place where users look for it; an identity is cut to the
-// part that distinguishes it.
+// The commands show the callers that started, cancelled and terminated an instance. They shorten an identity to its
+// distinguishing part.
 func TestWhoDidItIsShown(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Every end that a reader meets, and a name with control characters for the terminal.
+// The history has every outcome of a cancellation, and a name with control characters.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -69,7 +69,7 @@ func TestWhy(t *testing.T) {
 	h.wantGolden("why.golden")
 }
 
-// Where nothing was cancelled but something else is wrong, why says what, and where that is shown.
+// Without cancellations, why shows the failure of the instance and the commands with its details.
 func TestWhyOfWhatWasNotCancelled(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

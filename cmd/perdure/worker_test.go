@@ -16,7 +16,7 @@ import (
 
 const fakeWorker = "./testdata/fakeworker"
 
-// said collects what a program has printed, and signals that there is something.
+// said collects the output of a program and signals each write.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,8 +33,8 @@ func (s *said) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// work runs perdure worker with the fake program and its instructions, and stops it once enough was printed. Not for
-// parallel tests.
+// work runs perdure worker with the fake program and its instructions, and stops it after enough output. Do not use
+// work in parallel tests.
 func work(t *testing.T, does string, enough func(text string) bool, args ...string) (code int, out, complaints string) {
 	t.Helper()
 	t.Setenv("FAKE_WORKER", does)
@@ -63,7 +63,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
 
-// The program gets this environment, the hub's name and the queue's, and nothing that would lead it to another hub.
+// The program gets this environment, the names of the hub and the queue, and no settings of another hub.
 func TestAWorkerGetsItsEnvironment(t *testing.T) {
 	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
 		complaints != "a complaint without an end" {
@@ -90,8 +90,7 @@ func TestABinaryIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-// When it is stopped, the tool stops the program, waits for it and ends well, also with a program that dies of the
-// signal.
+// After an interrupt, the tool stops the program, waits for it and succeeds, even if the signal kills the program.
 func TestAWorkerIsToldToStop(t *testing.T) {
 	started := func(text string) bool { return strings.HasSuffix(text, "\n") }
 	if code, out, complaints := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
@@ -102,7 +101,8 @@ func TestAWorkerIsToldToStop(t *testing.T) {
 	}
 }
 
-// With several programs, each line names its program; when one fails, the others are stopped and the tool fails.
+// With several programs, each line starts with the name of its program. If one program fails, the tool stops the others
+// and fails.
 func TestSeveralWorkersAreToldApart(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	script := "#!/bin/sh\ntrap 'echo good; exit 0' TERM\nwhile :; do sleep 0.01; done\n"

@@ -10,10 +10,10 @@ const (
 	// Action: except during an update, deploy the stack with the construct of this release.
 	APICallersUnrecorded = "api.callers_unrecorded"
 
-	// RequestCompleted means that the API answered a request.
+	// RequestCompleted means that the API returned a response.
 	RequestCompleted = "request.completed"
 
-	// RequestFailed means that the API answered a request with 500 or 503, as `code` shows.
+	// RequestFailed means that the API returned 500 or 503, as `code` shows.
 	// Action: read the error. A caller retries 503.
 	RequestFailed = "request.failed"
 

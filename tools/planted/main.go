@@ -30,10 +30,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Folder is where the faults are, in the module.
+// folder is the directory of the faults.
 const folder = "dispatch/testdata/planted"
 
-// shortShare is the least share of the faults, in percent, that short tests find.
+// shortShare is the minimum share of the faults, in percent, that short tests find.
 const shortShare = 90
 
 func main() {
@@ -55,8 +55,7 @@ func main() {
 	}
 }
 
-// run plants the faults that are named, or all, as many at once as there are processors, and says of each whether it
-// was found.
+// run tests the named faults, or all, concurrently, and prints for each whether a test found it.
 func run(ctx context.Context, out io.Writer, short bool, module string, names []string) error {
 	faults, err := read(module)
 	if err != nil {
@@ -89,7 +88,7 @@ func run(ctx context.Context, out io.Writer, short bool, module string, names []
 	return t.check(short)
 }
 
-// tally counts the faults that were found, and prints each.
+// tally prints each fault, and counts the found ones.
 type tally struct {
 	mu           sync.Mutex
 	out          io.Writer
@@ -111,7 +110,7 @@ func (t *tally) add(f *fault, by string) error {
 	return nil
 }
 
-// check prints the sum, and returns an error where too many were not found.
+// check prints the counts, and returns an error if tests found too few faults.
 func (t *tally) check(short bool) error {
 	if _, err := fmt.Fprintf(t.out, "%d of %d faults were found\n", t.found, t.tried); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -122,14 +121,14 @@ func (t *tally) check(short bool) error {
 	return nil
 }
 
-// fault is one that can be planted.
+// fault is a change of the code that tests must find.
 type fault struct {
 	name, what string
 	tests      []string
 	changes    map[string]string // the faulty files, by their names in the module
 }
 
-// read reads all faults, and makes the files that they change. It fails where one is not of today's code.
+// read reads all faults, and creates their faulty files. It returns an error if a fault does not match the code.
 func read(module string) ([]fault, error) {
 	paths, err := filepath.Glob(filepath.Join(module, filepath.FromSlash(folder), "*.txt"))
 	if err != nil || len(paths) == 0 {
@@ -156,7 +155,7 @@ func read(module string) ([]fault, error) {
 	return faults, nil
 }
 
-// between stands between what is there and what takes its place.
+// between separates the old text from the new one.
 const between = "====\n"
 
 func (f *fault) change(module, file, change string) error {
@@ -179,13 +178,13 @@ func (f *fault) change(module, file, change string) error {
 	return nil
 }
 
-// find runs the fault's tests on the faulty code, and returns the first that fails; nothing where none does.
+// find runs the tests of a fault on the faulty code, and returns the first one that fails, or an empty string.
 func (f *fault) find(ctx context.Context, module string) (by string, err error) {
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
 		return "", fmt.Errorf("a folder for the faulty files: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left is a few KB
+	defer func() { _ = os.RemoveAll(dir) }() // at most a few KB remain
 	module, err = filepath.Abs(module)
 	if err != nil {
 		return "", fmt.Errorf("the module: %w", err)
@@ -207,9 +206,9 @@ func (f *fault) find(ctx context.Context, module string) (by string, err error) 
 		return "", fmt.Errorf("the overlay: %w", err)
 	}
 
-	// Vet is for `make lint`: a mutant that only vet refuses is not found by a test.
+	// without vet, because a test must find the fault
 	args := append([]string{"test", "-count=1", "-vet=off", "-overlay=" + list}, f.tests...)
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what a fault of this module says
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // arguments are in this module
 	cmd.Dir = module
 	printed, failed := cmd.CombinedOutput()
 	if err := ctx.Err(); err != nil {
@@ -221,7 +220,7 @@ func (f *fault) find(ctx context.Context, module string) (by string, err error) 
 	for line := range strings.Lines(string(printed)) {
 		if _, test, ok := strings.Cut(line, "--- FAIL: "); ok {
 			by, _, _ = strings.Cut(test, " ")
-			if strings.HasPrefix(line, "    ") { // which of its parts says more
+			if strings.HasPrefix(line, "    ") { // a subtest is more precise
 				break
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each fault is of today's code: `make planted` plants them, which takes minutes.
+// Each fault matches the code. `make planted` runs their tests, which takes minutes.
 func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 	t.Parallel()
 	faults, err := read("../..")
@@ -21,7 +21,7 @@ func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 	}
 }
 
-// A fault that a test finds is found, one that none finds is told of, and one whose text is gone cannot be planted.
+// run reports faults that a test finds, faults that no test finds, and faults whose text does not exist.
 func TestAFaultIsFoundOrToldOf(t *testing.T) {
 	t.Parallel()
 	const code = "package dispatch\n\nfunc one() int { return 1 }\n"

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// line is one line of a text, and where it is in its file.
+// line is a line of a text with its number in the file.
 type line struct {
 	number int
 	text   string
 }
 
-// passage is a text that is read as a whole: a page, a comment, a message.
+// passage is a page, a comment or a message.
 type passage struct {
 	kind  kind
 	path  string // from the repository's root

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule is what a file of Vale's says, as far as the measure of the dialect needs it.
+// rule has the fields of a Vale rule that the measure of the dialect needs.
 type rule struct {
 	Extends    string            `yaml:"extends"`
 	Level      string            `yaml:"level"`
@@ -23,7 +23,7 @@ type rule struct {
 	Swap       map[string]string `yaml:"swap"`
 }
 
-// severe is the level of rules, and the severity of findings, that fail.
+// severe is the level of rules, and the severity of findings, that make the command fail.
 const severe = "error"
 
 // spelling is a rule of errors that are not dialect.
@@ -88,13 +88,13 @@ func (r rule) pattern() (*regexp.Regexp, error) {
 	return p, nil
 }
 
-// What a line has besides prose.
+// Parts of a line that are not prose.
 var (
 	inlineCode = regexp.MustCompile("`[^`]*`")
 	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
-// share is how many lines of a kind match a banned pattern.
+// share is the number of lines of a kind that match a banned pattern.
 type share struct {
 	kind          kind
 	matching, all int

@@ -17,7 +17,7 @@ var (
 	printMethod = regexp.MustCompile(`^F?[Pp]rint(f|ln)?$`)
 )
 
-// flagSets are what flags are defined on.
+// flagSets are the names of receivers that define flags.
 var flagSets = []string{"Flags", "PersistentFlags", "flags", "flag"}
 
 // logMethods are the methods of slog.Logger by the position of the message among their arguments.
@@ -38,7 +38,7 @@ func (g *goFile) call(c *ast.CallExpr) {
 	switch {
 	case makesError(on, name):
 		g.message(failures, c.Args[0])
-	case isLog && on != "t" && on != "tb" && at < len(c.Args): // t and tb are of tests
+	case isLog && on != "t" && on != "tb" && at < len(c.Args): // t and tb are names of tests
 		g.message(logs, c.Args[at])
 	case len(c.Args) > 2 && slices.Contains(flagSets, on) && flagMethod.MatchString(name):
 		g.message(cli, c.Args[len(c.Args)-1])
@@ -58,7 +58,7 @@ func isCommand(path string) bool {
 	return strings.HasPrefix(path, "cmd/")
 }
 
-// receiver returns the last name of what a method is called on.
+// receiver returns the last name of the receiver of a call.
 func receiver(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -100,7 +100,7 @@ func (g *goFile) errorMethod(f *ast.FuncDecl) {
 	})
 }
 
-// message adds a text, one line for each of its own.
+// message adds a text line by line.
 func (g *goFile) message(k kind, e ast.Expr) {
 	text := literal(e)
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' }) {

@@ -27,7 +27,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// collected is all lines of a kind, as path:line: text.
+// collected returns all lines of a kind as path:line: text.
 func collected(t *testing.T, root string, k kind) []string {
 	t.Helper()
 	passages, err := collect(root)
@@ -126,6 +126,9 @@ func TestIsDialect(t *testing.T) {
 		"The watch has failed.",
 		"Such as has a codec is skipped.", "It bears that nothing was done.",
 		"the queue of which no worker has reported",
+		"A read costs one call, a write two.", "A start costs two writes, and the first turn one.",
+		"Reads cost one unit, writes two.", "It keeps of two calls, one.", "Of two builds the newer one runs.",
+		"The update is answered in the next turn.", "The mailbox answers the sender.", "It runs the turn and answers.",
 	} {
 		if !isDialect(text, patterns) {
 			t.Errorf("%q is not found", text)
@@ -134,6 +137,9 @@ func TestIsDialect(t *testing.T) {
 	for _, text := range []string{
 		"The worker deletes the record.", "This page explains what happens.", "`told` and [a link](who-is-over.md)",
 		"The instance has ended.",
+		"A read costs one call. A write costs two calls.", "The history has three parts, and a small one follows.",
+		"One of the two failures causes the next attempt.", "The answers are stored for 30 days.",
+		"It delays one call by two seconds, and fails none.",
 		"The behaviour is spelling, not dialect.",
 	} {
 		if isDialect(text, patterns) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// report prints what was found.
+// report prints findings.
 type report struct {
 	out   io.Writer
 	clean scopes
@@ -66,7 +66,7 @@ func (r *report) exclusions(all []finding) {
 	}
 }
 
-// markExclusions notes which exclusions a finding needs.
+// markExclusions records the exclusions that a finding needs.
 func (r *report) markExclusions(needed map[string]bool, f finding) {
 	for _, s := range r.clean {
 		if s.exclude && s.matches(f.kind, f.path) {
@@ -75,7 +75,7 @@ func (r *report) markExclusions(needed map[string]bool, f finding) {
 	}
 }
 
-// remaining prints the number of errors outside of the clean scopes, by kind and folder.
+// remaining prints the number of errors outside the clean scopes, by kind and folder.
 func (r *report) remaining(open map[string]int) {
 	names := make([]string, 0, len(open))
 	total := 0
@@ -85,7 +85,7 @@ func (r *report) remaining(open map[string]int) {
 	}
 	if total > 0 {
 		slices.Sort(names)
-		fmt.Fprintf(r.out, "prose: %d findings outside of the clean scopes: %s\n", total, strings.Join(names, ", "))
+		fmt.Fprintf(r.out, "prose: %d findings outside the clean scopes: %s\n", total, strings.Join(names, ", "))
 	}
 }
 

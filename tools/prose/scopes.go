@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// kind is what a text is for.
+// kind is the purpose of a text.
 type kind string
 
 const (

@@ -32,7 +32,7 @@ type alert struct {
 	Line     int    `json:"Line"`
 }
 
-// source tells which line of the repository a line of a temporary file is from.
+// source maps the lines of a temporary file to lines of the repository.
 type source struct {
 	kind  kind
 	lines []place
@@ -43,8 +43,7 @@ type place struct {
 	line int
 }
 
-// vale runs Vale on all passages: on pages as they are, and on texts of Go code in a temporary file for each kind and
-// package.
+// vale runs Vale on the pages, and on a temporary file for the texts of each kind and Go package.
 func vale(ctx context.Context, root string, passages []passage) ([]finding, error) {
 	dir, err := os.MkdirTemp("", "prose")
 	if err != nil {
@@ -62,7 +61,7 @@ func vale(ctx context.Context, root string, passages []passage) ([]finding, erro
 	return locate(sources, alerts)
 }
 
-// write writes the temporary files, and returns what to run Vale on.
+// write writes the temporary files, and returns all files for Vale.
 func write(dir, root string, passages []passage) (map[string]*source, error) {
 	sources := map[string]*source{}
 	texts := map[string]*strings.Builder{}
@@ -89,7 +88,7 @@ func write(dir, root string, passages []passage) (map[string]*source, error) {
 	return sources, nil
 }
 
-// extension is that of a temporary file, to which .vale.ini assigns a format.
+// extension returns the extension of a temporary file. .vale.ini assigns formats to extensions.
 func extension(k kind) string {
 	if k == comments {
 		return ".godoc"
@@ -121,7 +120,7 @@ func runVale(ctx context.Context, root string, sources map[string]*source) (map[
 	return alerts, nil
 }
 
-// locate returns the findings, by their place in the repository.
+// locate returns the findings with their positions in the repository.
 func locate(sources map[string]*source, alerts map[string][]alert) ([]finding, error) {
 	var found []finding
 	for file, list := range alerts {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	mostMethods = 25 // of a type
-	mostWriters = 2  // files from which a field is written
+	mostMethods = 25 // methods of a type
+	mostWriters = 2  // files that write a field
 )
 
-// facades are types whose methods are the calls of an interface, or a list of cases: each stands alone.
+// facades are types with more methods: each method is an independent call of an interface, or a case of a list.
 var facades = []string{
 	"provider/dynamo.Provider",                   // the provider's contract
-	"client.Client",                              // what the HTTP API and the command line call
-	"provider/providertest/internal/kit.Fixture", // what tests of several subjects need
-	"internal/simaws.Table",                      // DynamoDB's calls, in memory
+	"client.Client",                              // the calls of the HTTP API and the CLI
+	"provider/providertest/internal/kit.Fixture", // helpers for tests of several subjects
+	"internal/simaws.Table",                      // the calls of DynamoDB, in memory
 }
 
 func main() {
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// measure writes a line a package, and returns what is beyond the limits.
+// measure writes a line for each package, and returns the violations of the limits.
 func measure(out io.Writer, dir string) (faults []string, err error) {
 	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
 		packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps
@@ -79,7 +79,7 @@ func measure(out io.Writer, dir string) (faults []string, err error) {
 	return faults, nil
 }
 
-// shape is what was counted in a package.
+// shape has the counts of a package.
 type shape struct {
 	name    string
 	lines   []int                      // of each function
@@ -124,7 +124,7 @@ func (s *shape) add(p *packages.Package, fn *ast.FuncDecl) {
 	})
 }
 
-// write notes that a file writes a field of one of the package's types.
+// write records that a file writes a field of a type of the package.
 func (s *shape) write(p *packages.Package, file string, target ast.Expr) {
 	field, ok := element(target).(*ast.SelectorExpr)
 	if !ok {
@@ -135,7 +135,7 @@ func (s *shape) write(p *packages.Package, file string, target ast.Expr) {
 		return
 	}
 	of := named(selection.Recv())
-	// a value that is filled in
+	// exported fields of exported types are set by callers
 	if of == nil || of.Obj().Pkg() != p.Types || of.Obj().Exported() && field.Sel.IsExported() {
 		return
 	}
@@ -146,7 +146,7 @@ func (s *shape) write(p *packages.Package, file string, target ast.Expr) {
 	s.writers[name][file] = true
 }
 
-// element is what an assignment to a part of something, or through a pointer, writes to.
+// element returns the expression that an assignment to an element, or through a pointer, changes.
 func element(e ast.Expr) ast.Expr {
 	for {
 		switch part := e.(type) {
@@ -168,7 +168,7 @@ func named(t types.Type) *types.Named {
 	return n
 }
 
-// largest names the type with the most methods.
+// largest returns the name of the type with the most methods.
 func (s *shape) largest() string {
 	most := ""
 	for t, n := range s.methods {

@@ -16,7 +16,7 @@ var generated = flag.Int(
 	"expressions", 3000, "how many generated expressions TestNext_generatedExpression_matchesEnumeration tries",
 )
 
-// syntax is one of the two syntaxes, as the generator writes it.
+// syntax generates expressions in one of the two syntaxes.
 type syntax struct {
 	name   string
 	parse  func(string) (*cron.Expression, error)
@@ -159,7 +159,7 @@ func weekdays(r *rand.Rand, sunday int) clause {
 	}
 }
 
-// wrapping writes a range of days by numbers, some of the time.
+// wrapping sometimes writes a range of days with numbers.
 func wrapping(a, b time.Weekday, sunday int, names string, r *rand.Rand) string {
 	switch from, to := int(a)+sunday, int(b)+sunday; {
 	case r.IntN(2) == 0:
@@ -171,7 +171,7 @@ func wrapping(a, b time.Weekday, sunday int, names string, r *rand.Rand) string 
 	}
 }
 
-// expression generates an expression that new schedules may use, and what it matches.
+// expression generates an expression that new schedules may use, and its matching times.
 func (s syntax) expression(r *rand.Rand) (text string, day, minute func(time.Time) bool) {
 	mi := numeric(r, 0, 59, nil, time.Time.Minute)
 	h := numeric(r, 0, 23, nil, time.Time.Hour)
@@ -308,7 +308,7 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 	}
 }
 
-// Earlier releases accepted these: a stored schedule keeps running, and a new one is refused.
+// Earlier releases accepted these expressions. Stored schedules keep running, and new ones are rejected.
 func TestProblem_expressionOfAnEarlierRelease_runsAndIsRefusedAnew(t *testing.T) {
 	t.Parallel()
 	after := time.Date(2026, time.November, 27, 12, 0, 0, 0, time.UTC) // a Friday

@@ -31,10 +31,7 @@ func TokenCommands(env *cli.Env) []*cobra.Command {
 
 // printEnded prints that an attempt has ended, or the body of the call that ended it.
 func printEnded(env *cli.Env, how string) error {
-	if env.JSON {
-		return env.PrintJSON(struct{}{})
-	}
-	return env.Print(how + "\n")
+	return env.PrintResult(struct{}{}, how+"\n")
 }
 
 // readToken reads a token from an argument or from stdin, which a flag cannot use at the same time.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,14 +71,15 @@ func (env *Env) HubCommand(
 		Use: use, Short: short, ValidArgsFunction: env.completeArgument(argument),
 		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, argument) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := env.OpenHub(cmd.Context(), env.HubName)
+			h, err := env.Open(cmd.Context())
 			if err != nil {
-				return &OpenError{err}
+				return err
 			}
-			if argument == "" {
-				return run(cmd.Context(), h, "")
+			var arg string
+			if len(args) > 0 {
+				arg = args[0]
 			}
-			return run(cmd.Context(), h, args[0])
+			return run(cmd.Context(), h, arg)
 		},
 	}
 }
@@ -92,6 +94,25 @@ func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q; see %s --help", args[1], cmd.CommandPath())
 	default:
+		return nil
+	}
+}
+
+// MoreArgs requires arguments after the first one, and stores them. The last ones may be missing if they are optional.
+func MoreArgs(optional int, into ...*string) cobra.PositionalArgs {
+	most := 1 + len(into)
+	least := most - optional
+	expected := strconv.Itoa(most)
+	if least < most {
+		expected = fmt.Sprintf("%d or %d", least, most)
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("expected %s arguments; usage: %s", expected, cmd.UseLine())
+		}
+		for i, arg := range args[1:] {
+			*into[i] = arg
+		}
 		return nil
 	}
 }

@@ -40,9 +40,9 @@ func (env *Env) completeArgument(argument string) cobra.CompletionFunc {
 func (env *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	h, err := env.OpenHub(ctx, env.HubName)
+	h, err := env.Open(ctx)
 	if err != nil {
-		return nil, &OpenError{err}
+		return nil, err
 	}
 	page, err := h.Client.ListPage(ctx, client.ListQuery{}, client.Paging{Limit: maxCompletions})
 	if err != nil {

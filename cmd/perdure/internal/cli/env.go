@@ -51,6 +51,15 @@ type Hub struct {
 // NewHub returns the clients of a provider's hub.
 func NewHub(p provider.Provider) Hub { return Hub{Client: client.New(p), Admin: admin.New(p)} }
 
+// Open opens the hub. The error is an OpenError.
+func (env *Env) Open(ctx context.Context) (Hub, error) {
+	h, err := env.OpenHub(ctx, env.HubName)
+	if err != nil {
+		return h, &OpenError{err}
+	}
+	return h, nil
+}
+
 // DefaultHub is the name of the hub if none is set.
 const DefaultHub = "default"
 
@@ -72,12 +81,28 @@ func (env *Env) PrintJSON(body any) error {
 	return nil
 }
 
-// PrintAccepted prints the response of an accepted message with --json, and nothing without.
-func (env *Env) PrintAccepted(id string) error {
+// PrintResult prints body with --json, and text without.
+func (env *Env) PrintResult(body any, text string) error {
 	if env.JSON {
-		return env.PrintJSON(httpapi.AcceptedResponse{InstanceID: id})
+		return env.PrintJSON(body)
+	}
+	return env.Print(text)
+}
+
+// PrintPage is like PrintResult, and prints how to continue a list that has more rows.
+func (env *Env) PrintPage(body any, text, cursor string) error {
+	if err := env.PrintResult(body, text); err != nil {
+		return err
+	}
+	if !env.JSON && cursor != "" {
+		fmt.Fprintf(env.Stderr, "more rows available; repeat the command with --cursor %s\n", term.Clean(cursor))
 	}
 	return nil
+}
+
+// PrintAccepted prints the response of an accepted message with --json, and nothing without.
+func (env *Env) PrintAccepted(id string) error {
+	return env.PrintResult(httpapi.AcceptedResponse{InstanceID: id}, "")
 }
 
 // PrintResumed prints the result of resuming an instance. An instance that is not paused is not an error.
@@ -92,13 +117,6 @@ func (env *Env) PrintResumed(id string, err error) error {
 		fmt.Fprintf(env.Stderr, "%s is not recorded as paused; a pause in flight is resumed\n", term.Clean(id))
 	}
 	return nil
-}
-
-// PrintCursor prints how to continue a list that has more rows.
-func (env *Env) PrintCursor(cursor string) {
-	if cursor != "" {
-		fmt.Fprintf(env.Stderr, "more rows available; repeat the command with --cursor %s\n", term.Clean(cursor))
-	}
 }
 
 // ErrNotConfirmed is the error of a command that was not confirmed.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What a failure has beside its text is shown with it, for each of its causes, or why it is not.
+// The description of a failure has the details of each cause, or the reason why they are missing.
 func TestTheDetailsOfAFailureAreShown(t *testing.T) {
 	t.Parallel()
 	sealed := history.EncodedPayload{Codec: "kms", Data: []byte("x"), Bytes: 7}.Payload()

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/client"
@@ -46,7 +45,7 @@ func Execution(execution string, number int64) string {
 // Row returns an event as a table row: ID, offset, duration, kind, name and detail.
 func (l *EventLog) Row(e *history.Event) []string {
 	return []string{
-		strconv.FormatInt(e.ID, 10), "+" + term.Duration(e.Time.Sub(l.start)), l.took(e),
+		term.Number(e.ID), "+" + term.Duration(e.Time.Sub(l.start)), l.took(e),
 		term.Clean(string(e.Kind)), term.Excerpt(l.name(e), term.MaxName), term.Excerpt(l.Detail(e), term.MaxDetail),
 	}
 }

@@ -3,7 +3,6 @@ package describe
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +41,8 @@ var blockedSteps = map[string]string{
 		"Otherwise restore the item in the message. Terminate ends the instance without reading its history.",
 }
 
-// startPatience is the time after which an instance without a turn is shown as a problem.
-const startPatience = 2 * time.Minute
+// startTimeout is the time after which a missing first turn is a problem.
+const startTimeout = 2 * time.Minute
 
 // otherBlockedStep is the next step of an instance that is blocked for another reason.
 const otherBlockedStep = "Fix the cause in the message, and deploy. The instance then continues."
@@ -79,7 +78,7 @@ func nextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Chil
 	case client.StatusBlocked:
 		steps = append(steps, blockedStep(s))
 	case client.StatusPending:
-		if now := env.Now(); now.Sub(s.CreatedAt) > startPatience && !s.StartAt.After(now) {
+		if now := env.Now(); now.Sub(s.CreatedAt) > startTimeout && !s.StartAt.After(now) {
 			text := "No turn has run. Check that the orchestrator is deployed and receives messages:"
 			return []nextStep{{text, doctorCommand}}
 		}
@@ -145,7 +144,7 @@ func missingChildStep(
 	s *client.Status, p *httpapi.Pending, x *client.PendingItem, children Children,
 ) *nextStep {
 	missing := x.Kind == client.PendingSubOrchestration && children[x.InstanceID] == statusNotFound
-	if !missing || p.ReadAt.Sub(x.ScheduledAt) < startPatience {
+	if !missing || p.ReadAt.Sub(x.ScheduledAt) < startTimeout {
 		return nil
 	}
 	return &nextStep{
@@ -160,7 +159,7 @@ func unregisteredStep(s *client.Status, _ *httpapi.Pending, x *client.PendingIte
 	}
 	return &nextStep{
 		fmt.Sprintf("Deploy a worker for queue %s that has activity %s, or cancel the activity:", x.Queue, x.Name),
-		[]string{"cancel", s.InstanceID, "--activity", strconv.FormatInt(x.ID, 10)},
+		[]string{"cancel", s.InstanceID, "--activity", term.Number(x.ID)},
 	}
 }
 

@@ -31,7 +31,7 @@ func Pending(p *httpapi.Pending, children Children, err error) string {
 		if x.Kind == client.PendingSubOrchestration && status == "" {
 			status = children.text(x.InstanceID)
 		}
-		t.Add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"),
+		t.Add(term.Number(x.ID), strings.ReplaceAll(string(x.Kind), "_", "-"),
 			term.Excerpt(pendingName(x), term.MaxName), attemptText(x), since(p.ReadAt, x.ScheduledAt),
 			nextText(x, p.ReadAt), status)
 		t.Note(notes...)

@@ -12,8 +12,7 @@ import (
 	"github.com/perdure/perdure/localstack"
 )
 
-// The cloud that a user of another module gets is the checkout's: each file, and each change of one in a folder of its
-// own.
+// Users of other modules get the same local AWS as this checkout: all files, and a new directory after each change.
 func TestTheLocalCloudIsUnpackedWholeAndOnce(t *testing.T) {
 	t.Parallel()
 	cache := filepath.Join(t.TempDir(), "perdure")

@@ -113,19 +113,16 @@ func firstExisting(dir string, files []newFile) string {
 
 // report prints the created files or the next steps.
 func (a application) report(env *cli.Env, dir string, files []newFile) error {
-	if !env.JSON {
-		return env.Print(fmt.Sprintf("created module %s in %s\n\n"+
-			"Next steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n",
-			a.Module, dir, term.ShellQuote(dir)))
-	}
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file.name
 	}
-	return env.PrintJSON(struct {
+	created := struct {
 		Module string   `json:"module"`
 		Files  []string `json:"files"`
-	}{a.Module, names})
+	}{a.Module, names}
+	return env.PrintResult(created, fmt.Sprintf("created module %s in %s\n\n"+
+		"Next steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n", a.Module, dir, term.ShellQuote(dir)))
 }
 
 var notAllowed = regexp.MustCompile(`[^a-z0-9]+`)

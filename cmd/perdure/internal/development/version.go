@@ -31,9 +31,6 @@ func Version(env *cli.Env) *cobra.Command {
 		Args:    func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "") },
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
-			if env.JSON {
-				return env.PrintJSON(v)
-			}
 			text := fmt.Sprintf("perdure %s, %s, %s", v.Version, v.Go, v.Platform)
 			if v.Revision != "" {
 				text += ", " + v.Revision
@@ -41,7 +38,7 @@ func Version(env *cli.Env) *cobra.Command {
 			if v.Modified {
 				text += " (modified)"
 			}
-			return env.Print(text + "\n")
+			return env.PrintResult(v, text+"\n")
 		},
 	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -2,6 +2,7 @@
 package flagvalue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func AsFlag(err error, field, flag string) error {
 // Usage texts of flags.
 const (
 	LimitUsage         = "maximum number of rows, 1 to 1000"
-	CursorUsage        = "position at which the previous page with the same flags ended"
+	cursorUsage        = "position at which the previous page with the same flags ended"
 	DelayUsage         = "delay before the first turn, such as 90s or 24h"
 	TimeoutUsage       = "maximum wait, such as 30s (default: none)"
 	WaitUsage          = "wait for the end, with the exit codes of perdure wait"
@@ -59,28 +60,20 @@ func RequireID(cmd *cobra.Command, flag, hint string) {
 
 // ParseStarted parses --started-after and --started-before. Times that are not set stay unchanged.
 func ParseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
-	return ParseTimes(TimeFlag{"--started-after", after, intoAfter}, TimeFlag{"--started-before", before, intoBefore})
+	return cmp.Or(ParseTime("--started-after", after, intoAfter), ParseTime("--started-before", before, intoBefore))
 }
 
-// TimeFlag is an optional flag with a time.
-type TimeFlag struct {
-	Name, Value string
-	Into        *time.Time
-}
-
-// ParseTimes parses the flags that are set.
-func ParseTimes(flags ...TimeFlag) error {
-	for _, at := range flags {
-		if at.Value == "" {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339, at.Value)
-		if err != nil {
-			problem := "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"
-			return &provider.FieldError{Field: at.Name, Problem: problem}
-		}
-		*at.Into = t
+// ParseTime parses the value of a flag. An empty value does not change the time.
+func ParseTime(flag, value string, into *time.Time) error {
+	if value == "" {
+		return nil
 	}
+	t, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		problem := "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"
+		return &provider.FieldError{Field: flag, Problem: problem}
+	}
+	*into = t
 	return nil
 }
 
@@ -101,6 +94,12 @@ func ParseStatus(name string) client.RuntimeStatus {
 		}
 	}
 	return client.RuntimeStatus(name)
+}
+
+// AddPaging adds the flags --limit and --cursor.
+func AddPaging(cmd *cobra.Command, p *client.Paging, rows int) {
+	cmd.Flags().IntVar(&p.Limit, "limit", rows, LimitUsage)
+	cmd.Flags().StringVar(&p.Cursor, "cursor", "", cursorUsage)
 }
 
 // CheckLimit returns an error for a limit below 1. The client would use its default for 0.

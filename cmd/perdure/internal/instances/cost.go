@@ -20,10 +20,7 @@ func Cost(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.JSON {
-				return env.PrintJSON(cost)
-			}
-			return env.Print(costText(&cost))
+			return env.PrintResult(cost, costText(&cost))
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -41,9 +38,9 @@ func costText(cost *admin.CostEstimate) string {
 	b.Line("Instance", cost.InstanceID)
 	million := cost.Dollars * 1e6
 	b.Line("Cost", fmt.Sprintf("$%.6f ($%.2f per million instances)", cost.Dollars, million))
-	b.Line("Executions", strconv.FormatInt(cost.Executions, 10))
-	b.Line("Turns", strconv.FormatInt(cost.Turns, 10))
-	b.Line("Activities", strconv.FormatInt(cost.Activities, 10))
+	b.Line("Executions", term.Number(cost.Executions))
+	b.Line("Turns", term.Number(cost.Turns))
+	b.Line("Activities", term.Number(cost.Activities))
 	b.Line("Prices", fmt.Sprintf("%s, %s, without free tiers", cost.Region, cost.AsOf))
 	t := term.Table{Header: []string{"ITEM", ">QUANTITY", ">DOLLARS", "UNIT"}}
 	for _, l := range cost.Lines {

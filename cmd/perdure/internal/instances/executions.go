@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,40 +14,31 @@ import (
 
 // Executions returns the command executions.
 func Executions(env *cli.Env) *cobra.Command {
-	var limit int
-	var cursor string
+	var p client.Paging
 	cmd := env.ClientCommand("executions ID", "List an instance's executions", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return listExecutions(ctx, env, cl, id, limit, cursor)
+			return listExecutions(ctx, env, cl, id, p)
 		})
 	cmd.Long = cmd.Short + `, the current one first.
 
 Continue-as-new starts the next execution. Each execution has its own history.`
 	cmd.Example = `  perdure executions poller
   perdure history poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
-	cmd.Flags().IntVar(&limit, "limit", 50, flagvalue.LimitUsage)
-	cmd.Flags().StringVar(&cursor, "cursor", "", flagvalue.CursorUsage)
+	flagvalue.AddPaging(cmd, &p, 50)
 	return cmd
 }
 
-func listExecutions(ctx context.Context, env *cli.Env, cl *client.Client, id string, limit int, cursor string) error {
-	if err := flagvalue.CheckLimit(limit); err != nil {
+func listExecutions(ctx context.Context, env *cli.Env, cl *client.Client, id string, p client.Paging) error {
+	if err := flagvalue.CheckLimit(p.Limit); err != nil {
 		return err
 	}
-	page, err := cl.ExecutionsPage(ctx, id, client.Paging{Limit: limit, Cursor: cursor})
+	page, err := cl.ExecutionsPage(ctx, id, p)
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(httpapi.NewExecutionPage(id, page))
-	}
 	t := term.Table{Header: []string{">NUMBER", "EXECUTION", term.ColumnStarted}}
 	for _, x := range page.Items {
-		t.Add(strconv.FormatInt(x.Number, 10), term.Clean(x.ExecutionID), term.Time(x.StartedAt))
+		t.Add(term.Number(x.Number), term.Clean(x.ExecutionID), term.Time(x.StartedAt))
 	}
-	if err := env.Print(t.String()); err != nil {
-		return err
-	}
-	env.PrintCursor(page.NextCursor)
-	return nil
+	return env.PrintPage(httpapi.NewExecutionPage(id, page), t.String(), page.NextCursor)
 }

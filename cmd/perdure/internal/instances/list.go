@@ -63,8 +63,7 @@ Statuses:
 	cmd.Flags().StringVar(&after, "started-after", "", flagvalue.StartedAfterUsage)
 	cmd.Flags().StringVar(&before, "started-before", "", flagvalue.StartedBeforeUsage)
 	cmd.Flags().BoolVar(&count, "count", false, "number of matching instances only; reads all of them")
-	cmd.Flags().IntVar(&p.Limit, "limit", 50, flagvalue.LimitUsage)
-	cmd.Flags().StringVar(&p.Cursor, "cursor", "", flagvalue.CursorUsage)
+	flagvalue.AddPaging(cmd, &p, 50)
 	cli.CompleteFlag(cmd, "status", flagvalue.Statuses()...)
 	return cmd
 }
@@ -83,10 +82,7 @@ func showCount(ctx context.Context, env *cli.Env, cl *client.Client, q client.Li
 		}
 		all.Count++
 	}
-	if env.JSON {
-		return env.PrintJSON(all)
-	}
-	return env.Print(fmt.Sprintln(all.Count))
+	return env.PrintResult(all, fmt.Sprintln(all.Count))
 }
 
 func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q client.ListQuery, p client.Paging) error {
@@ -97,14 +93,7 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(httpapi.NewInstancePage(page))
-	}
-	if err := env.Print(instanceTable(page.Items)); err != nil {
-		return err
-	}
-	env.PrintCursor(page.NextCursor)
-	return nil
+	return env.PrintPage(httpapi.NewInstancePage(page), instanceTable(page.Items), page.NextCursor)
 }
 
 // readPages reads pages until it has p.Limit instances, because a page may be short if few instances match.

@@ -53,13 +53,13 @@ func Pause(env *cli.Env) *cobra.Command {
 	cmd.Short = "Pause an instance or a hub"
 	cmd.Long = cmd.Short + `.
 
-With an ID, the code of the instance does not run until it is resumed, and its inputs are parked. Its activities
-and sub-orchestrations continue, and perdure terminate ends it immediately.
+With an ID, the command pauses the instance. Its code does not run, and its inputs are parked. Activities and
+sub-orchestrations continue. perdure terminate still ends the instance immediately.
 
-Without an ID, the event source mappings of the hub's queues and the rule of its sweeper are disabled. Messages
-and schedules wait for up to 14 days, timers fire late, and retention and bulk jobs wait. Functions finish the
-messages that they have received, within 15 minutes. Polling processes and their sweepers are not paused. If the
-command fails, repeat it.`
+Without an ID, the command pauses the hub. It disables the event source mappings of the queues and the rule of
+the sweeper. Functions finish the messages that they have received within 15 minutes. Messages and schedules
+wait for at most 14 days. Timers fire late, and retention and bulk jobs wait. Polling processes and their sweepers
+continue. If the command fails, repeat it.`
 	cmd.Example = `  perdure pause order-7 --message "the carrier asks to wait"
   perdure pause --hub staging`
 	cmd.Flags().BoolVar(&yes, "yes", false, "no confirmation prompt for a hub")

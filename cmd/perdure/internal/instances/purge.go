@@ -24,7 +24,7 @@ func Purge(env *cli.Env) *cobra.Command {
 			if children {
 				opts = append(opts, client.WithChildren())
 			}
-			return cl.Purge(ctx, id, opts...) // the HTTP API's answer has no body: --json prints none
+			return cl.Purge(ctx, id, opts...) // no output with --json: the HTTP response has no body
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -20,26 +19,14 @@ func Query(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := cl.Query(ctx, id, query, payload)
-			switch {
-			case err != nil:
+			result, err := cl.Query(ctx, id, query, payload)
+			if err != nil {
 				return err
-			case env.JSON:
-				return env.PrintJSON(httpapi.QueryResponse{InstanceID: id, Query: query, Result: answer})
-			default:
-				return env.Print(string(answer) + "\n")
 			}
+			body := httpapi.QueryResponse{InstanceID: id, Query: query, Result: result}
+			return env.PrintResult(body, string(result)+"\n")
 		})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) < 2 || len(args) > 3 {
-			return fmt.Errorf("expected 2 or 3 arguments; usage: %s", cmd.UseLine())
-		}
-		query = args[1]
-		if len(args) == 3 {
-			input = args[2]
-		}
-		return nil
-	}
+	cmd.Args = cli.MoreArgs(1, &query, &input)
 	cmd.Long = cmd.Short + `.
 
 NAME is a query handler of the instance's code. The orchestrator function replays the instance and runs the

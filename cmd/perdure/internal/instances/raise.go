@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -29,13 +28,7 @@ func Raise(env *cli.Env) *cobra.Command {
 			}
 			return env.PrintAccepted(id)
 		})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return fmt.Errorf("expected 2 arguments; usage: %s", cmd.UseLine())
-		}
-		event = args[1]
-		return nil
-	}
+	cmd.Args = cli.MoreArgs(0, &event)
 	cmd.Long = cmd.Short + ` to an instance.
 
 Events with the same --event-id are delivered once.`

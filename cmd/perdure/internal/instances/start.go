@@ -99,17 +99,21 @@ func startInstance(
 		opts = append(opts, client.IfExists(client.IDConflictPolicy(f.ifExists)))
 	}
 
-	switch {
-	case given(flagEvent):
-		return startOrRaise(ctx, env, cl, name, input, f, opts)
-	case given(flagUpdate):
-		return startOrUpdate(ctx, env, cl, name, input, f, opts)
+	if !given(flagEvent) && !given(flagUpdate) {
+		id, err := cl.Start(ctx, name, input, opts...)
+		if err != nil {
+			return err
+		}
+		return started(ctx, env, cl, httpapi.NewStartResponse(id), f.wait)
 	}
-	id, err := cl.Start(ctx, name, input, opts...)
+	data, err := env.ReadInput(f.data)
 	if err != nil {
 		return err
 	}
-	return started(ctx, env, cl, httpapi.NewStartResponse(id), f.wait)
+	if given(flagEvent) {
+		return startOrRaise(ctx, env, cl, name, input, data, f, opts)
+	}
+	return startOrUpdate(ctx, env, cl, name, input, data, f, opts)
 }
 
 const (
@@ -141,13 +145,9 @@ func checkSendFlags(f startFlags, given func(flag string) bool) error {
 
 // startOrUpdate prints the result of the update, like perdure update.
 func startOrUpdate(
-	ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags,
+	ctx context.Context, env *cli.Env, cl *client.Client, name string, input, data json.RawMessage, f startFlags,
 	opts []client.StartOption,
 ) error {
-	data, err := env.ReadInput(f.data)
-	if err != nil {
-		return err
-	}
 	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	result, created, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
@@ -160,13 +160,9 @@ func startOrUpdate(
 }
 
 func startOrRaise(
-	ctx context.Context, env *cli.Env, cl *client.Client, name string, input json.RawMessage, f startFlags,
+	ctx context.Context, env *cli.Env, cl *client.Client, name string, input, data json.RawMessage, f startFlags,
 	opts []client.StartOption,
 ) error {
-	data, err := env.ReadInput(f.data)
-	if err != nil {
-		return err
-	}
 	created, err := cl.StartOrRaiseEvent(ctx, name, input, f.event, data, opts...)
 	if err != nil {
 		return err
@@ -174,20 +170,17 @@ func startOrRaise(
 	if !created && !env.JSON {
 		fmt.Fprintln(env.Stderr, "instance already exists; sent the event and ignored the input")
 	}
-	answer := httpapi.NewStartResponse(f.id)
-	answer.Started = &created
-	return started(ctx, env, cl, answer, f.wait)
+	response := httpapi.NewStartResponse(f.id)
+	response.Started = &created
+	return started(ctx, env, cl, response, f.wait)
 }
 
 // started prints the ID of a started instance, and waits for its end if wait is set.
-func started(ctx context.Context, env *cli.Env, cl *client.Client, answer httpapi.StartResponse, wait bool) error {
+func started(ctx context.Context, env *cli.Env, cl *client.Client, response httpapi.StartResponse, wait bool) error {
 	if wait {
-		return startedAndWait(ctx, env, cl, answer.InstanceID)
+		return startedAndWait(ctx, env, cl, response.InstanceID)
 	}
-	if env.JSON {
-		return env.PrintJSON(answer)
-	}
-	return env.Print(term.Clean(answer.InstanceID) + "\n")
+	return env.PrintResult(response, term.Clean(response.InstanceID)+"\n")
 }
 
 // startedAndWait prints the ID before it waits, because a user who interrupts the command needs it. With --json, the ID

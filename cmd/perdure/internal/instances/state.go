@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,24 +17,14 @@ func State(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("state ENTITY KEY", "Show an entity's state", cli.ArgName,
 		func(ctx context.Context, cl *client.Client, entity string) error {
 			state, err := cl.EntityState(ctx, entity, key)
-			switch {
-			case err != nil:
+			if err != nil {
 				return entityError(env, entity, err)
-			case env.JSON:
-				id := perdure.EntityInstanceID(entity, key)
-				return env.PrintJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state})
-			default:
-				return env.Print(string(state) + "\n")
 			}
+			id := perdure.EntityInstanceID(entity, key)
+			body := httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state}
+			return env.PrintResult(body, string(state)+"\n")
 		})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		const both = 2
-		if len(args) != both {
-			return fmt.Errorf("expected 2 arguments; usage: %s", cmd.UseLine())
-		}
-		key = args[1]
-		return nil
-	}
+	cmd.Args = cli.MoreArgs(0, &key)
 	cmd.Long = cmd.Short + `.
 
 The state after the last operation is printed as JSON. The command requires permission to invoke the hub's

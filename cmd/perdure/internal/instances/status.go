@@ -48,14 +48,14 @@ func showStatus(ctx context.Context, env *cli.Env, cl *client.Client, id string,
 	if err != nil {
 		return err
 	}
-	answer := httpapi.Instance{Status: s}
+	shown := httpapi.Instance{Status: s}
 	if pending {
-		answer.Pending, err = httpapi.ReadPending(ctx, cl, s, limit)
+		shown.Pending, err = httpapi.ReadPending(ctx, cl, s, limit)
 	}
 	if env.JSON {
-		return env.PrintJSON(answer)
+		return env.PrintJSON(shown)
 	}
-	children := describe.ReadChildren(ctx, cl, answer.Pending)
-	return env.Print(describe.Status(s) + describe.Blocked(&s, answer.Pending) +
-		describe.Pending(answer.Pending, children, err) + describe.NextSteps(env, &s, answer.Pending, children))
+	children := describe.ReadChildren(ctx, cl, shown.Pending)
+	return env.Print(describe.Status(s) + describe.Blocked(&s, shown.Pending) +
+		describe.Pending(shown.Pending, children, err) + describe.NextSteps(env, &s, shown.Pending, children))
 }

@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,36 +18,17 @@ import (
 
 // Update returns the command update.
 func Update(env *cli.Env) *cobra.Command {
-	update, input, updateID := "", cli.NoInput, ""
-	var timeout time.Duration
+	var update string
 	var cmd *cobra.Command
+	f := updateFlags{input: cli.NoInput}
 	cmd = env.ClientCommand("update ID NAME [INPUT]", "Run an update handler", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			payload, err := env.ReadInput(input)
-			if err != nil {
-				return err
+			send := func(ctx context.Context, input any, opts ...client.UpdateOption) (json.RawMessage, error) {
+				return cl.Update(ctx, id, update, input, opts...)
 			}
-			var opts []client.UpdateOption
-			if cmd.Flags().Changed("update-id") {
-				opts = append(opts, client.WithUpdateID(updateID))
-			}
-			limited, cancel := flagvalue.WithTimeout(ctx, timeout)
-			defer cancel()
-			result, err := cl.Update(limited, id, update, payload, opts...)
-			return printUpdated(env, httpapi.UpdateResponse{
-				InstanceID: id, Update: update, UpdateID: updateID, Result: result,
-			}, err)
+			return f.run(ctx, env, cmd, httpapi.UpdateResponse{InstanceID: id, Update: update}, send)
 		})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) < 2 || len(args) > 3 {
-			return fmt.Errorf("expected 2 or 3 arguments; usage: %s", cmd.UseLine())
-		}
-		update = args[1]
-		if len(args) == 3 {
-			input = args[2]
-		}
-		return nil
-	}
+	cmd.Args = cli.MoreArgs(1, &update, &f.input)
 	cmd.Long = cmd.Short + `.
 
 NAME is an update handler of the instance's code. Its validator accepts or rejects the update, then the handler
@@ -57,9 +39,39 @@ null). A paused or blocked instance processes the update when it continues. A re
 If --timeout expires first, the command exits with code 4 and the update continues.`
 	cmd.Example = `  perdure update order-7 address '{"street": "Main St 5"}'
   perdure update order-7 approve --update-id approve-99 --timeout 30s`
-	cmd.Flags().StringVar(&updateID, "update-id", "", "ID of the update, for deduplication (default: generated)")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, flagvalue.TimeoutUsage)
+	f.add(cmd, "update")
 	return cmd
+}
+
+// updateFlags are the input and the flags of update and call.
+type updateFlags struct {
+	input, id string
+	timeout   time.Duration
+}
+
+func (f *updateFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.id, "update-id", "", "ID of the "+what+", for deduplication (default: generated)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, flagvalue.TimeoutUsage)
+}
+
+// run sends an update with the input, and prints the response with its result.
+func (f *updateFlags) run(
+	ctx context.Context, env *cli.Env, cmd *cobra.Command, u httpapi.UpdateResponse,
+	send func(ctx context.Context, input any, opts ...client.UpdateOption) (json.RawMessage, error),
+) error {
+	input, err := env.ReadInput(f.input)
+	if err != nil {
+		return err
+	}
+	var opts []client.UpdateOption
+	if cmd.Flags().Changed("update-id") {
+		opts = append(opts, client.WithUpdateID(f.id))
+	}
+	limited, cancel := flagvalue.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	u.UpdateID = f.id
+	u.Result, err = send(limited, input, opts...)
+	return printUpdated(env, u, err)
 }
 
 // printUpdated prints the result of an update, or how to wait for an update that has no result yet.
@@ -74,10 +86,7 @@ func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	case err != nil:
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(u)
-	}
-	return env.Print(text + "\n")
+	return env.PrintResult(u, text+"\n")
 }
 
 // stillUpdating prints an update without a result with --json, and returns the error that says how to wait for it.

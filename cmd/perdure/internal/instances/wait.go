@@ -1,9 +1,9 @@
 package instances
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,84 +46,67 @@ Exit codes:
 }
 
 func waitForEnd(ctx context.Context, env *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
-	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
-	defer cancel()
-	stop := showProgress(limited, env, cl, id)
-	s, err := cl.Wait(limited, id)
-	stop()
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return interrupted("wait", id)
-	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		if err := printAtTimeout(env, s); err != nil {
-			return err
-		}
-		return timedOut(id, timeout)
-	case err != nil:
+	wait := func(ctx context.Context, id string) (client.Status, error) {
+		stop := showProgress(ctx, env, cl, id)
+		defer stop()
+		return cl.Wait(ctx, id)
+	}
+	s, err := waitAndPrint(ctx, env, id, timeout, wait, notEnded(id, timeout))
+	if err != nil {
 		return err
 	}
-	if err := printResult(env, s); err != nil {
-		return err
-	}
-	if code := exitCode(s.Status); code != cli.CodeOK {
-		return &cli.ExitError{Code: code}
-	}
-	return nil
+	return exitError(s.Status)
 }
 
 func waitForStart(ctx context.Context, env *cli.Env, cl *client.Client, id string, timeout time.Duration) error {
+	notStarted := cli.Exitf(cli.CodeTimeout, "instance has not started after %s; check its start time and that "+
+		"an orchestrator is deployed, see perdure status %s", timeout, id)
+	_, err := waitAndPrint(ctx, env, id, timeout, cl.WaitForStart, notStarted)
+	return err
+}
+
+// waitAndPrint prints the status that wait returns. After the timeout it returns timedOut, and with --json prints the
+// last status that was read.
+func waitAndPrint(
+	ctx context.Context, env *cli.Env, id string, timeout time.Duration,
+	wait func(ctx context.Context, id string) (client.Status, error), timedOut error,
+) (client.Status, error) {
 	limited, cancel := flagvalue.WithTimeout(ctx, timeout)
 	defer cancel()
-	s, err := cl.WaitForStart(limited, id)
+	s, err := wait(limited, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return interrupted("wait", id)
+		return s, interrupted("wait", id)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		if err := printAtTimeout(env, s); err != nil {
-			return err
+		if env.JSON && s.InstanceID != "" { // it is empty if the first read did not finish
+			return s, cmp.Or(env.PrintJSON(httpapi.NewResultResponse(s)), timedOut)
 		}
-		return cli.Exitf(cli.CodeTimeout, "instance has not started after %s; check its start time and that "+
-			"an orchestrator is deployed, see perdure status %s", timeout, id)
+		return s, timedOut
 	case err != nil:
-		return err
-	default:
-		return printResult(env, s)
+		return s, err
 	}
+	return s, env.PrintResult(httpapi.NewResultResponse(s), describe.Status(s))
 }
 
 func interrupted(verb, id string) error {
 	return cli.Exitf(cli.CodeError, "interrupted; the instance continues, repeat perdure %s %s", verb, id)
 }
 
-func timedOut(id string, timeout time.Duration) error {
-	text := fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout, id)
-	return &cli.ExitError{Code: cli.CodeTimeout, Text: text}
+func notEnded(id string, timeout time.Duration) error {
+	return cli.Exitf(cli.CodeTimeout, "instance has not ended after %s and continues; see perdure history %s",
+		timeout, id)
 }
 
-// printAtTimeout prints the last status that was read before the timeout, with --json.
-func printAtTimeout(env *cli.Env, s client.Status) error {
-	if !env.JSON || s.InstanceID == "" { // the first read did not finish
-		return nil
-	}
-	return env.PrintJSON(httpapi.NewResultResponse(s))
-}
-
-func printResult(env *cli.Env, s client.Status) error {
-	if env.JSON {
-		return env.PrintJSON(httpapi.NewResultResponse(s))
-	}
-	return env.Print(describe.Status(s))
-}
-
-func exitCode(s client.RuntimeStatus) int {
+// exitError returns the error with the exit code for the status of an ended instance, or nil if it is completed.
+func exitError(s client.RuntimeStatus) error {
 	switch s {
 	case client.StatusCompleted:
-		return cli.CodeOK
+		return nil
 	case client.StatusFailed:
-		return cli.CodeFailed
+		return &cli.ExitError{Code: cli.CodeFailed}
 	case client.StatusCancelled, client.StatusTerminated:
-		return cli.CodeCancelled
+		return &cli.ExitError{Code: cli.CodeCancelled}
 	default:
-		return cli.CodeError
+		return &cli.ExitError{Code: cli.CodeError}
 	}
 }

@@ -1,19 +1,20 @@
 package instances
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func TestExitCode_status_hasItsCode(t *testing.T) {
+func TestExitError_status_hasItsCode(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[client.RuntimeStatus]int{
 		"Cancelled": cli.CodeCancelled, "Terminated": cli.CodeCancelled, "Running": cli.CodeError,
 	} {
-		if got := exitCode(s); got != want {
-			t.Errorf("%s: exit %d, want %d", s, got, want)
+		if e, ok := errors.AsType[*cli.ExitError](exitError(s)); !ok || e.Code != want {
+			t.Errorf("%s: %v, want exit %d", s, exitError(s), want)
 		}
 	}
 }

@@ -53,14 +53,12 @@ func watchInstance(ctx context.Context, env *cli.Env, cl *client.Client, id stri
 	case err != nil && ctx.Err() != nil:
 		return interrupted("watch", id)
 	case err != nil && limited.Err() != nil:
-		return timedOut(id, f.timeout)
+		return notEnded(id, f.timeout)
 	case err != nil:
 		return err
 	}
-	if code := endCode(end); code != cli.CodeOK {
-		return &cli.ExitError{Code: code}
-	}
-	return nil
+	status, _ := history.StatusAfter(end)
+	return exitError(status)
 }
 
 // watcher prints the events of an instance as they are committed.
@@ -162,18 +160,4 @@ func (w *watcher) show(events []history.Event) error {
 func line(cells []string) string {
 	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 	return strings.TrimRight(s, " ") + "\n"
-}
-
-// endCode returns the exit code for the event that ended an instance.
-func endCode(end history.Kind) int {
-	switch end {
-	case history.OrchestrationCompleted:
-		return cli.CodeOK
-	case history.OrchestrationFailed:
-		return cli.CodeFailed
-	case history.OrchestrationCancelled, history.OrchestrationTerminated:
-		return cli.CodeCancelled
-	default:
-		return cli.CodeError
-	}
 }

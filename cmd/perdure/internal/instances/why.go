@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,11 +19,11 @@ import (
 
 // Why returns the command why.
 func Why(env *cli.Env) *cobra.Command {
-	var limit int
-	var execution, cursor string
+	var p client.Paging
+	var execution string
 	cmd := env.ClientCommand("why ID", "Show what was cancelled and why", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return showCancellations(ctx, env, cl, id, execution, limit, cursor)
+			return showCancellations(ctx, env, cl, id, execution, p)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -41,15 +40,14 @@ WaitForCancellation, the loss of a worker is reported when its lease expires.`
 	cmd.Example = `  perdure why order-7
   perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
 	cmd.Flags().StringVar(&execution, "execution", "", "execution ID (default: the current one)")
-	cmd.Flags().IntVar(&limit, "limit", 50, flagvalue.LimitUsage)
-	cmd.Flags().StringVar(&cursor, "cursor", "", flagvalue.CursorUsage)
+	flagvalue.AddPaging(cmd, &p, 50)
 	return cmd
 }
 
 func showCancellations(
-	ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, limit int, cursor string,
+	ctx context.Context, env *cli.Env, cl *client.Client, id, execution string, p client.Paging,
 ) error {
-	if err := flagvalue.CheckLimit(limit); err != nil {
+	if err := flagvalue.CheckLimit(p.Limit); err != nil {
 		return err
 	}
 	s, err := cl.Status(ctx, id)
@@ -59,21 +57,14 @@ func showCancellations(
 	if execution == "" {
 		execution = s.ExecutionID
 	}
-	page, err := cl.CancellationsPage(ctx, id, execution, client.Paging{Limit: limit, Cursor: cursor})
+	page, err := cl.CancellationsPage(ctx, id, execution, p)
 	if errors.Is(err, client.ErrNotFound) {
 		return noExecution(s, execution)
 	}
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(httpapi.NewCancellationPage(page))
-	}
-	if err := env.Print(cancellationsText(s, page)); err != nil {
-		return err
-	}
-	env.PrintCursor(page.NextCursor)
-	return nil
+	return env.PrintPage(httpapi.NewCancellationPage(page), cancellationsText(s, page), page.NextCursor)
 }
 
 func cancellationsText(s client.Status, page client.CancellationPage) string {
@@ -91,7 +82,7 @@ func cancellationsText(s client.Status, page client.CancellationPage) string {
 	}}
 	for i := range page.Items {
 		x := &page.Items[i]
-		t.Add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"),
+		t.Add(term.Number(x.ID), strings.ReplaceAll(string(x.Target), "_", "-"),
 			term.Excerpt(cancelledName(x), term.MaxName), sinceText(page.StartedAt, x.DecidedAt),
 			term.Ending(term.OrDash(describe.ShortIdentity(x.RequestedBy)), term.MaxName),
 			term.Excerpt(reasonText(x), term.MaxDetail), observedText(x), outcomeText(x))

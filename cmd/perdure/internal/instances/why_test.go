@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// A time that is not known is never reckoned with: what is known is shown.
+// why shows known times and calculates no duration from an unknown one.
 func TestWhyWithoutTimes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)

@@ -80,9 +80,9 @@ func Add(env *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(
 			}
 			return one(cmd, args)
 		}
-		h, err := env.OpenHub(cmd.Context(), env.HubName)
+		h, err := env.Open(cmd.Context())
 		if err != nil {
-			return &cli.OpenError{Cause: err}
+			return err
 		}
 		r := admin.JobRequest{Operation: op, All: f.all}
 		complete(&r)
@@ -145,13 +145,11 @@ func (f *filter) run(ctx context.Context, env *cli.Env, a *admin.Client, r admin
 		if err != nil {
 			return err
 		}
-		if f.dryRun && env.JSON {
-			return env.PrintJSON(p)
-		}
+		text := previewText(r.Operation, p)
 		if f.dryRun {
-			return env.Print(previewText(r.Operation, p))
+			return env.PrintResult(p, text)
 		}
-		fmt.Fprintln(env.Stderr, strings.TrimSuffix(previewText(r.Operation, p), "\n"))
+		fmt.Fprint(env.Stderr, text)
 		if !env.Confirm(r.Operation) {
 			return cli.ErrNotConfirmed
 		}

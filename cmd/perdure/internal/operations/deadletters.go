@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,14 +48,16 @@ func DeadLetters(env *cli.Env) *cobra.Command {
 		Long: `Manage dead letters.
 
 A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
-The reason of a dead letter decides how to proceed:
+The reason of a dead letter determines the fix:
 
-  ` + provider.ReasonPoison + `      processing it repeatedly ended the process. The failure is in the history, or the
-               instance is blocked and the input is parked. Fix the cause, then drop it.
-  corrupt:     the history could not be read. This is the only copy. Redrive it when it can be read.
-  ` + provider.ReasonRecovered + `   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
-  (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
-  other        this release cannot read it. Deploy a release that can, then redrive it.`,
+  ` + provider.ReasonPoison + `      The message repeatedly ended the process. The failure is in the history, or the
+               instance is blocked and the message is parked. Fix the cause, then drop the dead letter.
+  corrupt:     The history is unreadable, and the dead letter is the only copy. Redrive it when the
+               history is readable.
+  ` + provider.ReasonRecovered + `   SQS moved the message here, and the hub resent it. Find the cause, then
+               drop the dead letter.
+  (none)       SQS moved the message here after 100 deliveries. The sweeper resends it within minutes.
+  other        This release cannot read the message. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead-letters list
   perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7
@@ -89,46 +90,63 @@ func (c *deadLetterCommands) list() *cobra.Command {
 		if err := flagvalue.CheckLimit(limit); err != nil {
 			return err
 		}
-		found, err := a.DeadLetters(ctx, f.query(), limit)
+		found, err := readDeadLetters(ctx, a, f.query(), limit)
 		if err != nil {
 			return err
 		}
-		counts, err := a.CountDeadLetters(ctx)
-		if err != nil {
+		if err := c.PrintResult(found.list(), deadLetterTable(found.letters)); err != nil {
 			return err
 		}
-		if c.JSON {
-			return c.PrintJSON(DeadLetterList{DeadLetters: printable(found.Items), Queues: counts})
+		if !c.JSON {
+			c.printCounts(found)
 		}
-		if err := c.Print(deadLetterTable(found.Items)); err != nil {
-			return err
-		}
-		c.printCounts(counts, len(found.Items))
 		return nil
 	})
 	cmd.Long = cmd.Short + `.
 
-SQS has no order and no pages for dead letters. The command receives them and makes them visible again at
-the end. It does not list dead letters that another process has received. The sweeper hides them in this way
-for one minute, every two minutes. The command lists at most ten dead letters of one instance in the inbox.
-If the list is incomplete, the total is printed on stderr.`
+The command receives the dead letters from SQS, and makes them visible again at the end. The list has no order
+and no pages. It omits dead letters that another process has received. The sweeper receives all of them for one
+minute, every two minutes. The list has at most ten dead letters per instance in the inbox. If it is
+incomplete, the command prints the total on stderr.`
 	cmd.Example = "  perdure dead-letters list --queue inbox --reason corrupt:"
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, flagvalue.LimitUsage)
 	return cmd
 }
 
+// foundDeadLetters are the dead letters that match a query, and the counts of all dead letters.
+type foundDeadLetters struct {
+	letters []admin.DeadLetter
+	counts  []admin.DeadLetterCount
+}
+
+func readDeadLetters(
+	ctx context.Context, a *admin.Client, q admin.DeadLetterQuery, limit int,
+) (found foundDeadLetters, err error) {
+	letters, err := a.DeadLetters(ctx, q, limit)
+	if err != nil {
+		return found, err
+	}
+	found.letters = letters.Items
+	found.counts, err = a.CountDeadLetters(ctx)
+	return found, err
+}
+
+func (f *foundDeadLetters) list() DeadLetterList {
+	return DeadLetterList{DeadLetters: printable(f.letters), Queues: f.counts}
+}
+
 // printCounts prints the number of dead letters if the list does not show all of them.
-func (c *deadLetterCommands) printCounts(counts []admin.DeadLetterCount, shown int) {
+func (c *deadLetterCommands) printCounts(found foundDeadLetters) {
 	all := 0
 	var parts []string
-	for _, n := range counts {
+	for _, n := range found.counts {
 		if here := n.Visible + n.InFlight; here > 0 {
 			all += here
 			parts = append(parts, fmt.Sprintf("%s about %d", term.Clean(n.Queue), here))
 		}
 	}
-	if all > shown {
+	if all > len(found.letters) {
 		fmt.Fprintf(c.Stderr, "total dead letters: %s; the sweeper may hide some for a minute\n",
 			strings.Join(parts, ", "))
 	}
@@ -145,10 +163,7 @@ func (c *deadLetterCommands) show() *cobra.Command {
 				return notFound(id)
 			}
 			letter := &found.Items[0]
-			if c.JSON {
-				return c.PrintJSON(httpapi.NewDeadLetterWithBody(letter))
-			}
-			return c.Print(deadLetterText(letter))
+			return c.PrintResult(httpapi.NewDeadLetterWithBody(letter), deadLetterText(letter))
 		})
 	cmd.Example = "  perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274"
 	return cmd
@@ -170,11 +185,11 @@ func (c *deadLetterCommands) redrive() *cobra.Command {
 	cmd := c.action("redrive", "Send dead letters to their queues again", &f, redrive)
 	cmd.Long = cmd.Short + `.
 
-Select dead letters by ID or by filter. Each one is sent as a new record and then deleted. If the command is
-interrupted, repeat it: no message is lost. Within five minutes no message takes effect twice, and later only an
-event without an event ID can. Dead letters with the reasons ` +
-		provider.ReasonPoison + ` and ` + provider.ReasonRecovered + ` are kept, because their
-content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
+Select dead letters by ID or by filter. The command sends each one as a new record, then deletes it. If the
+command is interrupted, repeat it: no message is lost. After five minutes, a repeated event without an event ID
+may take effect twice. The command skips the reasons ` + provider.ReasonPoison + ` and ` +
+		provider.ReasonRecovered + `, because the history has the message or the hub
+resent it. --force includes them, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false,
@@ -213,9 +228,9 @@ func (c *deadLetterCommands) action(
 			case len(ids) == 0 && !f.selects():
 				return fmt.Errorf("specify IDs, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
 			}
-			h, err := c.OpenHub(cmd.Context(), c.HubName)
+			h, err := c.Open(cmd.Context())
 			if err != nil {
-				return &cli.OpenError{Cause: err}
+				return err
 			}
 			confirmed, err := c.preview(cmd.Context(), h.Admin, name, f, ids)
 			if err != nil || !confirmed {
@@ -246,23 +261,15 @@ func (c *deadLetterCommands) preview(
 	if f.dryRun {
 		limit = client.MaxPageSize
 	}
-	found, err := a.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
+	found, err := readDeadLetters(ctx, a, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
 	if err != nil {
 		return false, err
 	}
-	counts, err := a.CountDeadLetters(ctx)
-	if err != nil {
-		return false, err
+	if f.dryRun {
+		return false, c.PrintResult(found.list(), deadLetterTable(found.letters))
 	}
-
-	switch {
-	case f.dryRun && c.JSON:
-		return false, c.PrintJSON(DeadLetterList{DeadLetters: printable(found.Items), Queues: counts})
-	case f.dryRun:
-		return false, c.Print(deadLetterTable(found.Items))
-	}
-	fmt.Fprintln(c.Stderr, strings.TrimSuffix(deadLetterTable(found.Items), "\n"))
-	c.printCounts(counts, len(found.Items))
+	fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
+	c.printCounts(found)
 	if !c.Confirm(provider.Operation(name)) {
 		return false, cli.ErrNotConfirmed
 	}
@@ -300,5 +307,5 @@ func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLett
 		fmt.Fprintf(c.Stderr, "%d skipped, because they arrived after the command started; "+
 			"they include redriven ones that failed again\n", done.TooRecent)
 	}
-	return c.Print(strconv.FormatInt(done.Done, 10) + "\n")
+	return c.Print(term.Number(done.Done) + "\n")
 }

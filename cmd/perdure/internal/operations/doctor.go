@@ -2,8 +2,10 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,14 +30,8 @@ type doctorResult struct {
 func Doctor(env *cli.Env) *cobra.Command {
 	check := func(ctx context.Context, h *hubadmin.Admin) error {
 		found := h.Check(ctx)
-		if env.JSON {
-			if err := env.PrintJSON(doctorResult{append([]hubadmin.Finding{}, found...)}); err != nil {
-				return err
-			}
-		} else if err := env.Print(findingsText(found)); err != nil {
-			return err
-		}
-		return verdictOf(found)
+		err := env.PrintResult(doctorResult{append([]hubadmin.Finding{}, found...)}, findingsText(found))
+		return cmp.Or(err, verdictOf(found))
 	}
 	cmd := env.DeploymentCommand("doctor", "Check a hub's deployment", check)
 	cmd.Long = cmd.Short + `.
@@ -56,17 +52,14 @@ Exit codes:
 }
 
 func verdictOf(found []hubadmin.Finding) error {
-	code := cli.CodeOK
-	for _, f := range found {
-		if !f.Unverified {
-			return &cli.ExitError{Code: CodeProblems}
-		}
-		code = CodeUnverified
-	}
-	if code == cli.CodeOK {
+	switch {
+	case len(found) == 0:
 		return nil
+	case slices.ContainsFunc(found, func(f hubadmin.Finding) bool { return !f.Unverified }):
+		return &cli.ExitError{Code: CodeProblems}
+	default:
+		return &cli.ExitError{Code: CodeUnverified}
 	}
-	return &cli.ExitError{Code: code}
 }
 
 func findingsText(found []hubadmin.Finding) string {

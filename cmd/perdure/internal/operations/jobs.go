@@ -20,10 +20,7 @@ func Jobs(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if env.JSON {
-			return env.PrintJSON(httpapi.NewJobs(jobs))
-		}
-		return env.Print(jobTable(jobs))
+		return env.PrintResult(httpapi.NewJobs(jobs), jobTable(jobs))
 	})
 	cmd.Long = cmd.Short + `.
 
@@ -41,10 +38,7 @@ running and those that ended in the last seven days.`
 			if err != nil {
 				return err
 			}
-			if env.JSON {
-				return env.PrintJSON(httpapi.NewJob(j))
-			}
-			return env.Print(jobTable([]admin.Job{j}))
+			return env.PrintResult(httpapi.NewJob(j), jobTable([]admin.Job{j}))
 		})
 	stop.Long = stop.Short + `.
 

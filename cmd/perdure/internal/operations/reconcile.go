@@ -67,19 +67,21 @@ func Reconcile(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Use this command after queues have lost messages, with new queues, or after the table was restored. It sends
-pending work again: work items, timers, retries, child starts and messages to other instances.
-Finished work does not run again, but work in progress may run twice. If queues lost messages and still exist,
-wait six minutes first. After a restore, pause the hub, wait until its functions have finished, drop the dead
-letters, and use --after-restore with --lookback set to the age of the restored state plus 14 days. The whole
-procedure is in docs/operate/runbooks.md.`
+Use this command after queues lost messages or were replaced, or after a table restore. It resends pending
+work: work items, timers, retries, child starts and messages to other instances. Completed work does not run
+again, but running work may run twice. If queues lost messages and still exist, wait six minutes first.
+
+After a table restore (docs/operate/runbooks.md has the whole procedure):
+  1. Pause the hub, and wait until its functions are idle.
+  2. Drop the dead letters.
+  3. Use --after-restore, with --lookback set to the age of the restored state plus 14 days.`
 	cmd.Example = `  perdure reconcile
   perdure reconcile --after-restore --lookback 17d
   perdure reconcile --instance order-7 --instance order-8`
 	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
-		"after a table restore: deletion of all messages and timer schedules first")
+		"deletion of all messages and timer schedules first, for a restored table")
 	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
-		"maximum age of detached starts and events to send again, up to 28d")
+		"maximum age of detached starts and events to resend, up to 28d")
 	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,
 		"number of instances to process concurrently, up to 256")
 	cmd.Flags().StringVar(&f.how.Cursor, "cursor", "", "position at which an earlier run stopped")
@@ -209,15 +211,9 @@ func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResu
 	if err != nil && result.Instances == 0 && result.Cursor == "" && !f.afterRestore {
 		return err // it failed before the first instance
 	}
-	if env.JSON {
-		if printed := env.PrintJSON(result); printed != nil {
-			return printed
-		}
-	} else {
-		next := func(where string) string { return f.next(env, where) }
-		if printed := env.Print(reconciledText(result, next)); printed != nil {
-			return printed
-		}
+	next := func(where string) string { return f.next(env, where) }
+	if printed := env.PrintResult(result, reconciledText(result, next)); printed != nil {
+		return printed
 	}
 	if len(f.how.Instances) > 0 && result.NotFound > 0 {
 		fmt.Fprintf(env.Stderr, "%d of the specified instances not found; run perdure list to see all instances\n",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is left is printed as flags of the next call: a shell reads them as these ids.
+// The printed flags of the next command select the remaining instances in a shell.
 func TestWhatIsLeftCanBePasted(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"order-7", "order 7", "$(echo x)", "a;b", "it's", "~", "*", "#1", `a\b`, "été"} {

@@ -23,10 +23,7 @@ func Sweep(env *cli.Env) *cobra.Command {
 					fmt.Fprintf(env.Stderr, "%d pages read, %d payloads deleted\n", pages, deleted)
 				}
 			}
-			if env.JSON {
-				return env.PrintJSON(map[string]int{"deleted": deleted})
-			}
-			return env.Print(fmt.Sprintf("%d payloads deleted\n", deleted))
+			return env.PrintResult(map[string]int{"deleted": deleted}, fmt.Sprintf("%d payloads deleted\n", deleted))
 		})
 	cmd.Example = `  perdure sweep
   perdure sweep --json`

@@ -64,9 +64,6 @@ func showChanges(ctx context.Context, env *cli.Env, cl *client.Client, name stri
 }
 
 func printChanges(env *cli.Env, found *changeCounts) error {
-	if env.JSON {
-		return env.PrintJSON(found)
-	}
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
 	}}
@@ -80,11 +77,11 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 	slices.SortFunc(rows, byVersion)
 	for _, n := range rows {
 		t.Add(term.Excerpt(n.Orchestration, term.MaxName),
-			term.Excerpt(cmp.Or(n.OrchestrationVersion, "—"), term.MaxName),
-			term.Excerpt(cmp.Or(n.Change, "—"), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
+			term.Excerpt(term.OrDash(n.OrchestrationVersion), term.MaxName),
+			term.Excerpt(term.OrDash(n.Change), term.MaxName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances),
 			term.Time(n.Oldest))
 	}
-	return env.Print(t.String())
+	return env.PrintResult(found, t.String())
 }
 
 // exit returns an error if histories were not read, because their instances may need old code.

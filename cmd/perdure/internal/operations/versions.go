@@ -81,19 +81,16 @@ func versions(ctx context.Context, env *cli.Env, cl *client.Client, name string)
 	if err != nil {
 		return err
 	}
-	if env.JSON {
-		return env.PrintJSON(versionCounts{counts})
-	}
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED",
 		"OLDEST STARTED",
 	}}
 	for _, v := range counts {
-		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(cmp.Or(v.Version, "—"), term.MaxName),
+		t.Add(term.Excerpt(v.Orchestration, term.MaxName), term.Excerpt(term.OrDash(v.Version), term.MaxName),
 			strconv.Itoa(v.Pending), strconv.Itoa(v.Running), strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked),
 			strconv.Itoa(v.Paused), term.Time(v.Oldest))
 	}
-	return env.Print(t.String())
+	return env.PrintResult(versionCounts{counts}, t.String())
 }
 
 // countVersions counts instances by version.

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -15,17 +16,11 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 	var from, to string
 	backfill := func(ctx context.Context, cl *client.Client, id string) error {
 		var w schedule.BackfillWindow
-		err := flagvalue.ParseTimes(
-			flagvalue.TimeFlag{Name: "--from", Value: from, Into: &w.From},
-			flagvalue.TimeFlag{Name: "--to", Value: to, Into: &w.To},
-		)
+		err := cmp.Or(flagvalue.ParseTime("--from", from, &w.From), flagvalue.ParseTime("--to", to, &w.To))
 		if err != nil {
 			return err
 		}
-		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {
-			return scheduleError(env, err)
-		}
-		return env.PrintAccepted(schedule.InstanceID(id))
+		return printAccepted(env, id, cl.BackfillSchedule(ctx, id, w.From, w.To))
 	}
 	cmd := env.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
 	cmd.Long = cmd.Short + `.

@@ -7,16 +7,12 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
-	"github.com/perdure/perdure/schedule"
 )
 
 func deleteCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("delete SCHEDULE", "Delete a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			if err := cl.DeleteSchedule(ctx, id); err != nil {
-				return scheduleError(env, err)
-			}
-			return env.PrintAccepted(schedule.InstanceID(id))
+			return printAccepted(env, id, cl.DeleteSchedule(ctx, id))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -25,17 +25,9 @@ func listCommand(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.JSON {
-				return env.PrintJSON(httpapi.NewSchedulePage(page))
-			}
-			if err := env.Print(scheduleTable(page.Items)); err != nil {
-				return err
-			}
-			env.PrintCursor(page.NextCursor)
-			return nil
+			return env.PrintPage(httpapi.NewSchedulePage(page), scheduleTable(page.Items), page.NextCursor)
 		})
-	cmd.Flags().IntVar(&p.Limit, "limit", 100, flagvalue.LimitUsage)
-	cmd.Flags().StringVar(&p.Cursor, "cursor", "", flagvalue.CursorUsage)
+	flagvalue.AddPaging(cmd, &p, 100)
 	cmd.Example = "  perdure schedule list --limit 1000"
 	return cmd
 }

@@ -7,16 +7,12 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
-	"github.com/perdure/perdure/schedule"
 )
 
 func pauseCommand(env *cli.Env) *cobra.Command {
 	cmd := messageCommand(env, "pause SCHEDULE", "Pause a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
-			if err := cl.PauseSchedule(ctx, id, message); err != nil {
-				return scheduleError(env, err)
-			}
-			return env.PrintAccepted(schedule.InstanceID(id))
+			return printAccepted(env, id, cl.PauseSchedule(ctx, id, message))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -29,10 +30,7 @@ func (f *scheduleFlags) read(env *cli.Env, id string) (s schedule.Schedule, err 
 	}
 	s = f.Schedule
 	s.ID, s.Overlap, s.CatchUp = id, schedule.OverlapPolicy(f.overlap), schedule.CatchUpPolicy(f.catchUp)
-	err = flagvalue.ParseTimes(
-		flagvalue.TimeFlag{Name: "--from", Value: f.from, Into: &s.From},
-		flagvalue.TimeFlag{Name: "--until", Value: f.until, Into: &s.Until},
-	)
+	err = cmp.Or(flagvalue.ParseTime("--from", f.from, &s.From), flagvalue.ParseTime("--until", f.until, &s.Until))
 	if err != nil {
 		return s, err
 	}
@@ -47,10 +45,7 @@ func putCommand(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := cl.PutSchedule(ctx, s); err != nil {
-			return scheduleError(env, flagvalue.AsFlag(err, "when", "--expression"))
-		}
-		return env.PrintAccepted(schedule.InstanceID(id))
+		return printAccepted(env, id, flagvalue.AsFlag(cl.PutSchedule(ctx, s), "when", "--expression"))
 	}
 	cmd := env.ClientCommand("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
 	cmd.Long = cmd.Short + `.

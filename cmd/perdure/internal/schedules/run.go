@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/httpapi"
 )
 
 func runCommand(env *cli.Env) *cobra.Command {
@@ -17,10 +18,7 @@ func runCommand(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return scheduleError(env, err)
 			}
-			if env.JSON {
-				return env.PrintAccepted(run)
-			}
-			return env.Print(term.Clean(run) + "\n")
+			return env.PrintResult(httpapi.AcceptedResponse{InstanceID: run}, term.Clean(run)+"\n")
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/schedule"
 )
 
 // argSchedule is the argument for a schedule ID. It has no shell completion.
@@ -42,6 +43,14 @@ func messageCommand(
 	})
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored with the schedule")
 	return cmd
+}
+
+// printAccepted prints the result of a change of a schedule, or returns its error.
+func printAccepted(env *cli.Env, id string, err error) error {
+	if err != nil {
+		return scheduleError(env, err)
+	}
+	return env.PrintAccepted(schedule.InstanceID(id))
 }
 
 // scheduleError replaces errors about an instance by errors about a schedule.

@@ -82,16 +82,10 @@ func (r *ImportResult) Print(env *cli.Env) error {
 			fmt.Fprintf(&text, "  %s\n", term.Excerpt(x.Problem, longestFinding))
 		}
 	}
-
-	var err error
-	if env.JSON {
-		err = env.PrintJSON(r)
-	} else {
-		err = env.Print(text.String())
+	if err := env.PrintResult(r, text.String()); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case count[OutcomeWouldBlock] > 0:
 		return cli.Exitf(cli.CodeFailed, "code differs from the history of %s: %s", r.InstanceID, r.firstProblem())
 	case count[OutcomeUnread] > 0:

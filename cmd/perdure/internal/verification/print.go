@@ -1,7 +1,6 @@
 package verification
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,17 +23,13 @@ var outcomeTexts = map[Outcome]string{
 
 // Print prints a result.
 func Print(env *cli.Env, v *Result) error {
-	if env.JSON {
-		return env.PrintJSON(v)
-	}
-
 	t := term.Table{Header: []string{
 		term.ColumnOrchestration, term.ColumnVersion, ">OPEN", ">REPLAYED", ">WOULD BLOCK", ">STAY BLOCKED",
 		">OTHER INPUTS", ">UNREAD",
 	}}
 	for i := range v.Orchestrations {
 		n := &v.Orchestrations[i]
-		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(cmp.Or(n.Version, "—"), term.MaxName),
+		t.Add(term.Excerpt(n.Orchestration, term.MaxName), term.Excerpt(term.OrDash(n.Version), term.MaxName),
 			strconv.Itoa(n.Open), strconv.Itoa(n.Replayed), strconv.Itoa(n.WouldBlock), strconv.Itoa(n.StayBlocked),
 			strconv.Itoa(n.OtherInputs), strconv.Itoa(n.Unread))
 	}
@@ -48,5 +43,5 @@ func Print(env *cli.Env, v *Result) error {
 	if more := len(v.Findings) - shownFindings; more > 0 {
 		fmt.Fprintf(&text, "\n%d more, use --json to see them\n", more)
 	}
-	return env.Print(text.String())
+	return env.PrintResult(v, text.String())
 }

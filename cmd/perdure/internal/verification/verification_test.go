@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// Where the time is over while a service throttles, that is told: more time may not help.
+// The error after the timeout mentions a throttling service, because a longer timeout may not help.
 func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 	t.Parallel()
 	v := New(&cli.Env{}, nil, "")
@@ -23,7 +23,7 @@ func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 	}
 }
 
-// Of a thousand instances with other inputs, and of more, none hides one that would be blocked, or was not read.
+// Many instances with other inputs do not displace findings about blocked or unread instances.
 func TestVerifyKeepsWhatIsWorst(t *testing.T) {
 	t.Parallel()
 	v := New(&cli.Env{}, nil, "")

@@ -24,9 +24,9 @@ import (
 // API returns the API of an endpoint, or that of the hub if the endpoint is empty.
 func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, error) {
 	if endpoint == "" {
-		h, err := env.OpenHub(ctx, env.HubName)
+		h, err := env.Open(ctx)
 		if err != nil {
-			return nil, &cli.OpenError{Cause: err}
+			return nil, err
 		}
 		log := slog.New(slog.DiscardHandler)
 		return httpapi.New(h.Client, h.Admin, httpapi.WithLogger(log), httpapi.WithClock(env.Now)), nil

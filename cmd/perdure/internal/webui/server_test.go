@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// echo is an API that answers with what it was asked.
+// echo is an API that returns its request.
 func echo() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -22,7 +22,7 @@ func echo() http.Handler {
 	})
 }
 
-// A page of another origin, and another name of this machine, reach nothing.
+// The server rejects requests of other origins and requests with other host names.
 func TestUIServesItsOwnPageAlone(t *testing.T) {
 	t.Parallel()
 	h := newHandler(echo(), 8090)
@@ -104,8 +104,7 @@ func TestUIServesItsOwnPageAlone(t *testing.T) {
 	}
 }
 
-// What an endpoint answers does nothing in the origin of the page: it opens no origin, sets no cookie, and is never run
-// or kept.
+// A response of the endpoint cannot allow other origins, set cookies, run code, or be cached for the web UI.
 func TestUIAnswersDoNothingInTheOriginOfThePage(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
