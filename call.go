@@ -182,7 +182,7 @@ func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption
 	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
 	}
-	t := replay.CreateNamedTimer(ctx.replay, d, timerOf(opts).name)
+	t := ctx.replay.CreateTimer(d, timerOf(opts).name)
 	return &Future[time.Time]{task: t, value: t.FireAt()}
 }
 

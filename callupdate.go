@@ -151,7 +151,7 @@ func CallUpdate[Out any](
 	if err := c.complete(ctx, in); err != nil {
 		return failed[Out](ctx, name, err)
 	}
-	return &Future[Out]{task: replay.CallUpdate(ctx.replay, c.UpdateCall)}
+	return &Future[Out]{task: ctx.replay.CallUpdate(c.UpdateCall)}
 }
 
 // complete adds the inputs, if all is well.

@@ -143,7 +143,7 @@ func WaitForCondition[S any](
 			return state, nil
 		}
 
-		delay, waited := replay.PollDelay(ctx.replay, intervals, attempt), ctx.Now().Sub(began)
+		delay, waited := ctx.replay.PollDelay(intervals, attempt), ctx.Now().Sub(began)
 		timedOut := p.Timeout > 0 && waited >= p.Timeout
 		if timedOut || p.MaxAttempts > 0 && attempt >= p.MaxAttempts {
 			return state, &ConditionNotMetError{Attempts: attempt, Waited: waited, TimedOut: timedOut, State: state}

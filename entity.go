@@ -130,7 +130,7 @@ var errEntityEnds = errors.New("entity is cancelled and accepts no more operatio
 
 // live is the orchestration of an entity.
 func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
-	e := &entity[S]{worn: replay.NewSignal(ctx.replay)}
+	e := &entity[S]{worn: ctx.replay.NewSignal()}
 	e.set(state)
 	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.state, nil })
 	for i := range operations {
@@ -192,8 +192,8 @@ func operate[S, In, Out any](
 func (e *entity[S]) wear(ctx *OrchestrationContext, bytes int) {
 	e.taken++
 	e.bytes += bytes
-	if (e.taken >= entityOperations || e.bytes >= entityBytes) && replay.ParkedBehind(ctx.replay) <= entityHandsOn {
-		replay.Signal(ctx.replay, e.worn)
+	if (e.taken >= entityOperations || e.bytes >= entityBytes) && ctx.replay.ParkedBehind() <= entityHandsOn {
+		ctx.replay.Signal(e.worn)
 	}
 }
 
@@ -203,7 +203,7 @@ func attempt[S, In, Out any](
 ) (out Out, err error) {
 	returned := false
 	defer func() {
-		if returned || !replay.MayRecover(ctx.replay) {
+		if returned || !ctx.replay.MayRecover() {
 			return
 		}
 		if r := recover(); r != nil {

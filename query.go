@@ -36,7 +36,7 @@ func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handle
 	case handler == nil:
 		return fmt.Errorf("perdure: SetQueryHandler %q: handler is nil", name)
 	}
-	replay.SetQueryHandler(ctx.replay, name, func(doc json.RawMessage) replay.QueryAnswer {
+	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
 		return answerQuery(name, handler, doc)
 	})
 	return nil

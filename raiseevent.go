@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
 )
 
 // Errors that errors.Is finds in a *RaiseEventError.
@@ -74,7 +73,7 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 	if err != nil {
 		return failed[struct{}](ctx, name, err)
 	}
-	return &Future[struct{}]{task: replay.RaiseEvent(ctx.replay, instanceID, name, doc)}
+	return &Future[struct{}]{task: ctx.replay.RaiseEvent(instanceID, name, doc)}
 }
 
 func checkReceiver(instanceID, name string) error {

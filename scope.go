@@ -34,7 +34,7 @@ func WithCancel(ctx *OrchestrationContext) (*OrchestrationContext, CancelFunc) {
 // ReasonTimeout. errors.Is then finds context.DeadlineExceeded in its error. If d is 0 or less, the scope has already
 // ended. The timeout is recorded as a timer, which WithTimerName names and the function cancels.
 func WithTimeout(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) (*OrchestrationContext, CancelFunc) {
-	return scoped(ctx, replay.WithNamedTimeout(ctx.replay, d, timerOf(opts).name))
+	return scoped(ctx, ctx.replay.WithTimeout(d, timerOf(opts).name))
 }
 
 // WithoutCancel returns a context that is not cancelled when ctx or the instance is. Use it for work that must be done

@@ -103,7 +103,7 @@ func handleUpdate[In, Out any](
 		validators[i] = validate
 	}
 
-	replay.SetUpdateHandler(ctx.replay, name, replay.UpdateHandler{
+	ctx.replay.SetUpdateHandler(name, replay.UpdateHandler{
 		Serialized: o.oneAtATime,
 		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return judgeUpdate(name, validators, doc) },
 		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
@@ -151,7 +151,7 @@ func runUpdate[In, Out any](
 // a cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
 func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
-	cancelled, own := replay.AwaitUpdates(ctx.replay)
+	cancelled, own := ctx.replay.AwaitUpdates()
 	switch {
 	case own:
 		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler, which it would wait for")

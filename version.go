@@ -41,5 +41,5 @@ func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion in
 		panic(fmt.Sprintf("perdure: Version: invalid change %q; use 1 to %d bytes of UTF-8",
 			bounded(change), maxChangeBytes))
 	}
-	return replay.Version(ctx.replay, change, minVersion, maxVersion)
+	return ctx.replay.Version(change, minVersion, maxVersion)
 }

@@ -84,11 +84,11 @@ func reload(tb testing.TB, o replay.Orchestration, log []history.Event) *replay.
 func mixed(c *replay.Context) *replay.Cancellation {
 	first := activity(c, "a")
 	activity(c, "b")
-	c.CreateTimer(time.Hour)
+	c.CreateTimer(time.Hour, "")
 	activity(c, "d")
 	c.ScheduleSubOrchestration(call("child", "k1"))
 	c.ScheduleSubOrchestration(call("child", "k2"))
-	c.CreateTimer(time.Hour)
+	c.CreateTimer(time.Hour, "")
 	return c.Await(first)
 }
 
@@ -149,12 +149,12 @@ func TestFirstCancelRequestWins(t *testing.T) {
 func TestCancelHistorySurvivesReload(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
-		s := c.WithTimeout(time.Minute)
+		s := c.WithTimeout(time.Minute, "")
 		activity(s, "in scope")
 		s.Await(activity(c, "a"))
 		s.End("dropped_future")
 		tasks := []*replay.Task{
-			activity(c, "b"), c.CreateTimer(time.Hour), c.ScheduleSubOrchestration(call("child", "k")),
+			activity(c, "b"), c.CreateTimer(time.Hour, ""), c.ScheduleSubOrchestration(call("child", "k")),
 		}
 		c.Cancel("select_loser", "", tasks[c.AwaitAny(tasks):]...)
 		why := mixed(c)
@@ -184,7 +184,7 @@ func TestDroppedActivityWritesCancelRequested(t *testing.T) {
 	code := body(func(c *replay.Context) {
 		s := c.WithCancel()
 		activity(s, "a")
-		s.CreateTimer(time.Hour)
+		s.CreateTimer(time.Hour, "")
 		activity(s, "b")
 		s.End("dropped_future")
 		s.End("dropped_future")
@@ -406,11 +406,11 @@ func TestEndCancelsWhatIsOutstanding(t *testing.T) {
 		a := activity(c, "a")
 		activity(c, "b")
 		activity(c, "c").Cancel("requested", "")
-		c.CreateTimer(time.Hour)
-		c.CreateTimer(time.Hour).Cancel("requested", "")
+		c.CreateTimer(time.Hour, "")
+		c.CreateTimer(time.Hour, "").Cancel("requested", "")
 		c.ScheduleSubOrchestration(call("child", "k"))
 		activity(c.WithoutCancel(), "d")
-		c.WithoutCancel().WithTimeout(time.Hour)
+		c.WithoutCancel().WithTimeout(time.Hour, "")
 		c.StartDetached(call("detached", "d"))
 		c.WaitForExternalEvent("e")
 		c.Await(a)
@@ -539,7 +539,7 @@ func TestClientCancelOfNothingDoesNotApply(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
-		c.CreateTimer(time.Hour)
+		c.CreateTimer(time.Hour, "")
 		activity(c, "b").Cancel("requested", "")
 		c.ScheduleSubOrchestration(call("child", "k"))
 		c.Await(activity(c, "c"))
@@ -578,10 +578,10 @@ func TestCancelOfADelayedStartNeverRunsTheCode(t *testing.T) {
 func TestReasonStringsOfTheEngineAreStable(t *testing.T) {
 	t.Parallel()
 	x := instance(t, unwinds(func(c *replay.Context) *replay.Cancellation {
-		s := c.WithTimeout(time.Second)
+		s := c.WithTimeout(time.Second, "")
 		activity(s, "a")
 		s.ScheduleSubOrchestration(call("child", "k"))
-		return c.Await(s.CreateTimer(time.Hour))
+		return c.Await(s.CreateTimer(time.Hour, ""))
 	}))
 	turn(t, x)
 	wantSources(t, turn(t, x, fired(3)), "TurnStarted #7", "TimerFired #8 of #3",

@@ -120,7 +120,7 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 		{
 			"waits for an event and a coroutine instead",
 			func(*replay.Context) {}, func(c *replay.Context) {
-				g := c.Go(func() { c.Await(c.CreateTimer(time.Hour)) })
+				g := c.Go(func() { c.Await(c.CreateTimer(time.Hour, "")) })
 				c.Await(g)
 			},
 			"OrchestrationCompleted", "TimerCreated",

@@ -49,7 +49,7 @@ func takes(n int, last *string) replay.Orchestration {
 			c.Await(t)
 			*last = string(t.TakeResult()[:3])
 		}
-		c.Await(c.CreateTimer(time.Hour))
+		c.Await(c.CreateTimer(time.Hour, ""))
 	})
 }
 

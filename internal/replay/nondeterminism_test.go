@@ -13,7 +13,7 @@ import (
 
 // race is the code of the histories below: the first of two activities wins, under a timer.
 func race(c *replay.Context) {
-	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 	c.AwaitAny(tasks)
 	c.Cancel("select_loser", "", tasks...)
 	c.Await(activity(c, "ship"))
@@ -58,7 +58,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 			3, `ActivityScheduled "a"`, `ActivityScheduled "x"`,
 		},
 		{
-			"another kind", func(c *replay.Context) { c.CreateTimer(time.Second) },
+			"another kind", func(c *replay.Context) { c.CreateTimer(time.Second, "") },
 			3, `ActivityScheduled "a"`, "TimerCreated",
 		},
 		{
@@ -69,7 +69,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 			"a decision more, before an input", func(c *replay.Context) {
 				activity(c, "a")
 				activity(c, "b")
-				c.CreateTimer(time.Hour)
+				c.CreateTimer(time.Hour, "")
 				activity(c, "audit")
 			},
 			6, "nothing more before TurnStarted", `ActivityScheduled "audit"`,
@@ -80,7 +80,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"another winner", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				c.Cancel("select_loser", "", tasks[2], tasks[1])
 			},
@@ -88,7 +88,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"the loser is awaited now", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				c.AwaitAny(tasks[1:])
 			},
@@ -97,7 +97,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"another reason", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				tasks[1].Cancel("requested", "")
 			},
@@ -141,7 +141,7 @@ func TestHistoryThatEndsIsToldFromOneThatGoesOn(t *testing.T) {
 	wantDivergence(t, body(func(c *replay.Context) {
 		activity(c, "a")
 		activity(c, "b")
-		c.CreateTimer(1)
+		c.CreateTimer(1, "")
 		activity(c, "c")
 	}),
 		log[:5], 5, "nothing more: it ends here", `ActivityScheduled "c"`)
@@ -204,7 +204,7 @@ func TestChangedArgumentsAreNoNondeterminism(t *testing.T) {
 			c.Await(c.ScheduleActivity(replay.ActivityCall{
 				Name: "a", Queue: input, Input: json.RawMessage(input), StartToClose: d,
 			}))
-			timer := c.CreateTimer(d)
+			timer := c.CreateTimer(d, "")
 			fireAt = timer.FireAt()
 			c.Await(timer)
 		})

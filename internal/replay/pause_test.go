@@ -72,7 +72,7 @@ func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		activity(c, "a")
-		c.CreateTimer(time.Hour)
+		c.CreateTimer(time.Hour, "")
 		c.Await(activity(c, "b"))
 	})
 	ran := record(t, code)

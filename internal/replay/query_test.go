@@ -15,10 +15,10 @@ import (
 func counted() replay.Orchestration {
 	return body(func(c *replay.Context) {
 		done := 0
-		replay.SetQueryHandler(c, "done", func(json.RawMessage) replay.QueryAnswer {
+		c.SetQueryHandler("done", func(json.RawMessage) replay.QueryAnswer {
 			return replay.QueryAnswer{Output: json.RawMessage{byte('0' + done)}}
 		})
-		replay.SetQueryHandler(c, "asks for more", func(json.RawMessage) replay.QueryAnswer {
+		c.SetQueryHandler("asks for more", func(json.RawMessage) replay.QueryAnswer {
 			activity(c, "more")
 			return replay.QueryAnswer{}
 		})

@@ -9,7 +9,7 @@ import (
 
 // nap is code whose timer has a name, or none.
 func nap(name string) replay.Orchestration {
-	return body(func(c *replay.Context) { c.Await(replay.CreateNamedTimer(c, time.Hour, name)) })
+	return body(func(c *replay.Context) { c.Await(c.CreateTimer(time.Hour, name)) })
 }
 
 // The name of a timer is no part of what a replay compares, and a diagnosis shows it on either side.

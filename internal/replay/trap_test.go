@@ -51,7 +51,7 @@ func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
 		"schedule":          func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
-		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1) },
+		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1, "") },
 		"await":             func(c *replay.Context, a *replay.Task) { c.Await(a) },
 		"await of the done": func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
 		"await any":         func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
@@ -299,7 +299,7 @@ func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		context.CreateTimer(time.Second)
+		context.CreateTimer(time.Second, "")
 		t.Error("a foreign goroutine went on")
 	}()
 	<-ended

@@ -53,7 +53,7 @@ func TestTurnDropsWhatDoesNotApply(t *testing.T) {
 			x := instance(t, body(func(c *replay.Context) {
 				a := activity(c, "a")
 				c.Await(activity(c, "b"))
-				c.CreateTimer(time.Hour).Cancel("requested", "")
+				c.CreateTimer(time.Hour, "").Cancel("requested", "")
 				c.Await(a)
 			}))
 			turn(t, x)
@@ -90,7 +90,7 @@ func TestOutputFailedSettlesItsTask(t *testing.T) {
 	why := &history.Failure{Type: "payload_too_large", Message: "1 MiB"}
 	var got *history.Failure
 	x := instance(t, body(func(c *replay.Context) {
-		timer := c.CreateTimer(time.Hour)
+		timer := c.CreateTimer(time.Hour, "")
 		c.Await(timer)
 		got = timer.Failure()
 	}))
@@ -132,7 +132,7 @@ func TestTimeNeverGoesBackAndNoTimerIsEarly(t *testing.T) {
 		look()
 		c.Await(activity(c, "a"))
 		look()
-		c.Await(c.CreateTimer(time.Hour))
+		c.Await(c.CreateTimer(time.Hour, ""))
 		look()
 	}))
 	at := func(d time.Duration, inputs ...history.Event) []history.Event {
@@ -171,7 +171,7 @@ func TestTurnWithoutStartIsAnError(t *testing.T) {
 func TestLosersOfAKindShareAnEvent(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
-		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour), activity(c, "d"),
+		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, ""), activity(c, "d"),
 			activity(c, "e")
 		won := []*replay.Task{e, a, b, t1, d}
 		c.Cancel("select_loser", "", won[c.AwaitAny(won):]...)

@@ -193,7 +193,7 @@ func TestBytesCountsCoroutinesAndTasks(t *testing.T) {
 	x := instance(t, body(func(c *replay.Context) {
 		c.Await(activity(c, "a"))
 		for range 100 {
-			c.CreateTimer(time.Hour)
+			c.CreateTimer(time.Hour, "")
 		}
 		c.Await(activity(c, "b"))
 	}))

@@ -23,7 +23,7 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 	return func(c *replay.Context) {
 		c.Await(activity(c, "a"))
 		for range 3 {
-			v := replay.Version(c, "change", least, most)
+			v := c.Version("change", least, most)
 			*got = append(*got, v)
 		}
 		name := "b"
@@ -31,7 +31,7 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 			name = fmt.Sprintf("b%d", v)
 		}
 		c.Await(activity(c, name))
-		*got = append(*got, replay.Version(c, "change", least, most))
+		*got = append(*got, c.Version("change", least, most))
 	}
 }
 
@@ -155,19 +155,19 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
-		replay.Version(c, "first", 0, 1)
-		replay.Version(c, "second", 0, 2)
+		c.Version("first", 0, 1)
+		c.Version("second", 0, 2)
 		c.Await(a)
-		replay.Version(c, "third", 0, 3)
+		c.Version("third", 0, 3)
 	}), message(done(3)))
 	with := func(changes ...string) func(*replay.Context) {
 		return func(c *replay.Context) {
 			a := activity(c, "a")
 			for _, change := range changes {
-				replay.Version(c, change, replay.DefaultVersion, 9)
+				c.Version(change, replay.DefaultVersion, 9)
 			}
 			c.Await(a)
-			replay.Version(c, "third", replay.DefaultVersion, 9)
+			c.Version("third", replay.DefaultVersion, 9)
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -179,12 +179,12 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 		"one is taken away":   {with("first"), 5, "second"},
 		"another order":       {with("second", "first"), 5, "second"},
 		"moved up over one": {func(c *replay.Context) {
-			replay.Version(c, "first", replay.DefaultVersion, 9)
+			c.Version("first", replay.DefaultVersion, 9)
 			activity(c, "a")
 		}, 4, "first"},
 		"moved down over an a": {func(c *replay.Context) {
 			c.Await(activity(c, "a"))
-			replay.Version(c, "first", 0, 9)
+			c.Version("first", 0, 9)
 		}, 4, "first"},
 	} {
 		x := replay.New(body(tt.code), options)
@@ -210,7 +210,7 @@ func TestCoroutinesAndScopesGoByOneVersion(t *testing.T) {
 	var got []int
 	code := func(c *replay.Context) {
 		got = nil
-		ask := func() { got = append(got, replay.Version(c, "change", 0, 7)) }
+		ask := func() { got = append(got, c.Version("change", 0, 7)) }
 		one, other := c.Go(ask), c.Go(ask)
 		c.AwaitAll([]*replay.Task{one, other})
 		c.Await(activity(c, "a"))

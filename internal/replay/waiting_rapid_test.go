@@ -41,7 +41,7 @@ func (p sagas) orchestration() replay.Orchestration {
 		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
 			var all []*replay.Task
 			end := c.WithCancel()
-			scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute), c.WithoutCancel()}
+			scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute, ""), c.WithoutCancel()}
 			var going []*replay.Task
 			for i, s := range p {
 				going = append(going, c.WithoutCancel().Go(func() { s.run(i, scopes[s.scope], end, &all) }))
@@ -78,7 +78,7 @@ func (s *saga) run(n int, c, end *replay.Context, all *[]*replay.Task) {
 		case in.op == 6:
 			end.End("dropped_future")
 		case in.op == 7:
-			if i := c.AwaitAny([]*replay.Task{task, c.CreateTimer(time.Second)}); i == 1 {
+			if i := c.AwaitAny([]*replay.Task{task, c.CreateTimer(time.Second, "")}); i == 1 {
 				task.Cancel("select_loser", "")
 			}
 		default:

@@ -47,7 +47,7 @@ func TestScopeForgetsWhatIsOver(t *testing.T) {
 		s := c.WithCancel()
 		for range rounds {
 			u := s.WithCancel()
-			timer := s.CreateTimer(time.Hour)
+			timer := s.CreateTimer(time.Hour, "")
 			g := s.Go(func() { s.Await(timer) })
 			s.AwaitAny([]*tasks.Task{g, s.ScheduleActivity(replay.ActivityCall{Name: "a"})})
 			s.Cancel("requested", "", timer)
