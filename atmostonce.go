@@ -2,10 +2,6 @@ package perdure
 
 import "github.com/perdure/perdure/internal/replay"
 
-type atMostOnce struct{}
-
-func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = true }
-
 // AtMostOnce starts the code of an activity at most once in each attempt. Use it for work that must not happen twice
 // and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
 //
@@ -29,4 +25,6 @@ func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = t
 // The option is recorded with the call, so that a later change of the code does not affect calls that were already
 // made. It costs the worker one read and two writes for each activity, and one more write every 15 seconds. All workers
 // must run a release that supports AtMostOnce before orchestrations use it.
-func AtMostOnce() ActivityCallOption { return atMostOnce{} }
+func AtMostOnce() ActivityCallOption {
+	return activityCallOption(func(c *replay.ActivityCall) { c.AtMostOnce = true })
+}

@@ -2,20 +2,19 @@ package perdure
 
 import (
 	"context"
-	"fmt"
 	"time"
-	"unicode/utf8"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // ActivityCallOption is an option of an activity call.
 type ActivityCallOption interface{ applyToActivityCall(c *replay.ActivityCall) }
 
-type startToClose time.Duration
+type activityCallOption func(c *replay.ActivityCall)
 
-func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
+func (o activityCallOption) applyToActivityCall(c *replay.ActivityCall) { o(c) }
 
 // WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d
 // has elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
@@ -23,25 +22,15 @@ func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClo
 // d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
 // years.
 func WithStartToCloseTimeout(d time.Duration) ActivityCallOption {
-	return startToClose(limit(d))
+	return activityCallOption(func(c *replay.ActivityCall) { c.StartToClose = limit(d) })
 }
-
-type heartbeatTimeout time.Duration
-
-func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartbeat = time.Duration(d) }
 
 // WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
 // elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
 // returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in
 // WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
-	return heartbeatTimeout(limit(d))
-}
-
-type scheduleToClose time.Duration
-
-func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
-	c.ScheduleToClose = time.Duration(d)
+	return activityCallOption(func(c *replay.ActivityCall) { c.Heartbeat = limit(d) })
 }
 
 // WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes
@@ -50,7 +39,7 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 // worker has died, it fails up to one second late. If the next attempt would start after that time, it is not made and
 // the activity fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
 func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
-	return scheduleToClose(limit(d))
+	return activityCallOption(func(c *replay.ActivityCall) { c.ScheduleToClose = limit(d) })
 }
 
 // longestLimit caps the limits, so that adding one to a time cannot overflow.
@@ -58,13 +47,6 @@ const longestLimit = 10 * 365 * 24 * time.Hour
 
 // limit clamps a duration to 1 ms to ten years.
 func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
-
-type fairnessKey string
-
-func (k fairnessKey) applyToActivityCall(c *replay.ActivityCall) { c.FairnessKey = string(k) }
-
-// maxFairnessKey is the maximum size of a fairness key. The history stores the key with each call.
-const maxFairnessKey = 256
 
 // WithFairnessKey assigns the activity to a tenant for SQS fair queues. While the activities of one key occupy the
 // workers of a queue, SQS delivers the activities of other keys first. A key is noisy if it has more than a tenth of
@@ -74,19 +56,9 @@ const maxFairnessKey = 256
 // The key is at most 256 bytes of UTF-8, otherwise WithFairnessKey panics. An empty key is the same as no key. The
 // history stores the key; SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
-	if len(key) > maxFairnessKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: WithFairnessKey: key %.64q has %d bytes; use at most %d bytes of UTF-8",
-			key, len(key), maxFairnessKey))
-	}
-	return fairnessKey(key)
+	names.MustKey("WithFairnessKey", key, 0)
+	return activityCallOption(func(c *replay.ActivityCall) { c.FairnessKey = key })
 }
-
-type exclusiveKey string
-
-func (k exclusiveKey) applyToActivityCall(c *replay.ActivityCall) { c.ExclusiveKey = string(k) }
-
-// maxExclusiveKey is the maximum size of an exclusive key. The history stores the key with each call.
-const maxExclusiveKey = 256
 
 // Exclusive limits a key to one running attempt at a time, across all instances of the hub. It applies to the
 // activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
@@ -109,11 +81,8 @@ const maxExclusiveKey = 256
 // The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
 // digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
-	if key == "" || len(key) > maxExclusiveKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: Exclusive: key %.64q has %d bytes; use 1 to %d bytes of UTF-8",
-			key, len(key), maxExclusiveKey))
-	}
-	return exclusiveKey(key)
+	names.MustKey("Exclusive", key, 1)
+	return activityCallOption(func(c *replay.ActivityCall) { c.ExclusiveKey = key })
 }
 
 // CallActivity schedules an activity and returns the future of its result. fn identifies the activity and is not
@@ -139,7 +108,7 @@ func CallActivity[In, Out any](
 func CallActivityByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption,
 ) *Future[Out] {
-	mustName("activity", name)
+	names.Must("activity", name)
 	call := replay.ActivityCall{Name: name, Queue: DefaultQueue}
 	if a, ok := ctx.registry.Activity(name); ok {
 		call.Queue, call.Inline = a.Queue, a.Inline
@@ -150,7 +119,7 @@ func CallActivityByName[Out any](
 func callActivity[Out any](
 	ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption,
 ) *Future[Out] {
-	doc, err := ctx.encode(payload{input, activity, call.Name}, in)
+	doc, err := ctx.encode(payloadjson.Input(payloadjson.Activity, call.Name), in)
 	if err != nil {
 		return failed[Out](ctx, call.Name, err)
 	}
@@ -161,7 +130,7 @@ func callActivity[Out any](
 	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
 }
 
-// withOptions is apart, so that a call without options, as most are, stays on the stack.
+// withOptions is a separate function, so that a call without options stays on the stack.
 func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
@@ -170,7 +139,7 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	return call
 }
 
-// failed is a future of something that was never scheduled.
+// failed returns the future of work that was not scheduled.
 func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T] {
 	return &Future[T]{task: ctx.replay.Settled(name, failureOf(err)), err: err, loaded: true}
 }
@@ -182,7 +151,7 @@ func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption
 	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
 	}
-	t := ctx.replay.CreateTimer(d, timerOf(opts).name)
+	t := ctx.replay.CreateTimer(d, timerName(opts))
 	return &Future[time.Time]{task: t, value: t.FireAt()}
 }
 
@@ -191,38 +160,4 @@ func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption
 func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) error {
 	_, err := CreateTimer(ctx, d, opts...).Await(ctx)
 	return err
-}
-
-// endedError is what a task failed with that was cancelled by itself, or whose end was waited for.
-func endedError(t *replay.Task, f *history.Failure) error {
-	e := &CancelledError{
-		Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome),
-	}
-	if c := t.EndedWith(); c != nil {
-		e.scope = cancelledError(c)
-	}
-	return e
-}
-
-// errorOf is what a task failed with, as its awaiter sees it; nil when it did not fail.
-func errorOf(t *replay.Task) error {
-	f := t.Failure()
-	switch {
-	case f == nil:
-		return nil
-	case t.Cancellation() != nil:
-		return cancelledError(t.Cancellation())
-	case t.IsCancelled():
-		return endedError(t, f)
-	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
-		return newSubOrchestrationError(t.Name(), t.InstanceID(), t.DecodedFailure())
-	case t.Kind() == history.UpdateSent:
-		return newCallUpdateError(t, t.DecodedFailure())
-	case t.ReceiverID() != "":
-		return newRaiseEventError(t.Name(), t.ReceiverID(), f)
-	case t.Kind() == history.TimerCreated:
-		return &timerError{id: t.ID(), message: f.Message}
-	default:
-		return newActivityError(t.Name(), t.ID(), t.DecodedFailure())
-	}
 }

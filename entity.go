@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/replay/panics"
 )
 
 const (
-	// entityOperations and entityBytes are how many operations, and how much of inputs, outputs and states, an
-	// execution of an entity has in its history before it continues as new. A query replays as much.
-	entityOperations = 1000
-	entityBytes      = 4 << 20
-	// entityHandsOn is behind how many parked inputs an entity does not continue as new yet: a commit has to hold what
-	// it hands on.
-	entityHandsOn = 500
+	// An entity continues as new after this many operations, or after this many bytes of inputs, outputs and states. A
+	// query replays all of these.
+	maxEntityOperations = 1000
+	maxEntityBytes      = 4 << 20
+	// With more parked inputs an entity does not continue as new, because one commit passes all of them on.
+	maxEntityParked = 500
 	// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
 	EntityStateQuery = "perdure.state"
 )
@@ -43,14 +43,16 @@ type OperationOption interface{ applyToOperation(o *operationOptions) }
 
 type operationOptions struct{ deletes bool }
 
-type deletesState struct{}
+type operationOption func(o *operationOptions)
 
-func (deletesState) applyToOperation(o *operationOptions) { o.deletes = true }
+func (set operationOption) applyToOperation(o *operationOptions) { set(o) }
 
 // DeleteState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
 // S, and Client.EntityState returns nothing. The instance keeps running, so that no call is lost. Use Client.Purge to
 // delete the instance.
-func DeleteState() OperationOption { return deletesState{} }
+func DeleteState() OperationOption {
+	return operationOption(func(o *operationOptions) { o.deletes = true })
+}
 
 // Operation creates an operation of an entity. fn receives the state, which it may change, and the input of the call,
 // and returns the result of the call. fn is orchestration code and follows the same rules: it may call activities,
@@ -62,8 +64,8 @@ func DeleteState() OperationOption { return deletesState{} }
 func Operation[S, In, Out any](
 	name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption,
 ) EntityOperation[S] {
-	mustName("operation", name)
-	if err := checkShort("name", name); err != nil {
+	names.Must("operation", name)
+	if err := names.CheckText("name", name); err != nil {
 		panic("perdure: operation: " + err.Error())
 	}
 	if fn == nil {
@@ -75,7 +77,7 @@ func Operation[S, In, Out any](
 	}
 	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entity[S]) error {
 		return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, bytes int) (Out, error) {
-			defer e.wear(ctx, bytes+len(e.state))
+			defer e.count(ctx, bytes+len(e.state))
 			return operate(ctx, e, name, fn, in, o.deletes)
 		}, Serialized(), WithValidator(func(In) error { return e.ending }))
 	}}
@@ -111,26 +113,26 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 	}
 	AddOrchestration(r, EntityOrchestrationName(name),
 		func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
-			return live(ctx, operations, state)
+			return runEntity(ctx, operations, state)
 		})
 }
 
-// entity is an execution of one.
+// entity is an execution of an entity's orchestration.
 type entity[S any] struct {
-	state json.RawMessage // nil: none
-	taken int             // operations
-	bytes int             // of what they have left in history
-	worn  *replay.Task    // settles when history is long enough
-	// ending is why it takes no more operations; nil while it does.
+	state      json.RawMessage // nil if there is none
+	operations int
+	bytes      int          // of the operations, in the history
+	full       *replay.Task // settles when the history is long enough
+	// ending is the error of rejected operations. It is nil while the entity accepts operations.
 	ending error
 }
 
-// errEntityEnds is why a cancelled entity takes no more: under load there is always one more, and it would never end.
+// errEntityEnds rejects operations of a cancelled entity, which otherwise would never end under load.
 var errEntityEnds = errors.New("entity is cancelled and accepts no more operations")
 
-// live is the orchestration of an entity.
-func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
-	e := &entity[S]{worn: ctx.replay.NewSignal()}
+// runEntity is the orchestration of an entity.
+func runEntity[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
+	e := &entity[S]{full: ctx.replay.NewSignal()}
 	e.set(state)
 	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.state, nil })
 	for i := range operations {
@@ -140,14 +142,14 @@ func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], sta
 		return struct{}{}, err
 	}
 
-	if c := ctx.replay.Await(e.worn); c != nil { // what was accepted is dealt with, its waits being cancelled
+	if c := ctx.replay.Await(e.full); c != nil { // accepted operations complete, but their waits are cancelled
 		e.ending = errEntityEnds
 		return struct{}{}, errors.Join(cancelledError(c), AwaitUpdateHandlers(WithoutCancel(ctx)))
 	}
 	return ContinueAsNew[struct{}](ctx, e.state)
 }
 
-// set makes a document the state.
+// set sets the state.
 func (e *entity[S]) set(doc json.RawMessage) {
 	e.state = nil
 	if len(doc) > 0 && string(doc) != "null" {
@@ -155,31 +157,34 @@ func (e *entity[S]) set(doc json.RawMessage) {
 	}
 }
 
-// operate runs an operation on a copy of the state, which takes its place when the operation has succeeded.
+// operate runs an operation on a copy of the state. If the operation succeeds, the copy becomes the state.
 func operate[S, In, Out any](
 	ctx *OrchestrationContext, e *entity[S], name string, fn func(*OrchestrationContext, *S, In) (Out, error), in In,
 	deletes bool,
 ) (out Out, err error) {
 	var state S
 	if e.state != nil {
-		if err := decode(payload{input, orchestration, ctx.name}, e.state, &state); err != nil {
+		if err := payloadjson.Decode(payloadjson.Input(payloadjson.Orchestration, ctx.name), e.state, &state); err != nil {
 			return out, err
 		}
 	}
-	if out, err = attempt(ctx, fn, &state, in); err != nil {
-		return out, err
+	// A panic is a failure of the operation only, because it has changed nothing but a copy.
+	if f := ctx.replay.Attempt(func() { out, err = fn(ctx, &state, in) }); f != nil {
+		err = &failures.Error{Failure: f}
 	}
-	// What cannot be answered has not succeeded either.
-	answer, err := ctx.encode(payload{output, update, name}, out)
 	if err != nil {
 		return out, err
 	}
-	e.bytes += len(answer)
+	response, err := ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
+	if err != nil {
+		return out, err // the operation fails, because it has no response
+	}
+	e.bytes += len(response)
 	if deletes {
 		e.set(nil)
 		return out, nil
 	}
-	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, state)
+	doc, err := ctx.encode(payloadjson.Input(payloadjson.Orchestration, ctx.name), state)
 	if err != nil {
 		return out, fmt.Errorf("entity state: %w", err)
 	}
@@ -187,32 +192,14 @@ func operate[S, In, Out any](
 	return out, nil
 }
 
-// wear counts an operation with what it was given, and has the entity continue as new when there were enough. What was
-// parked in a pause may be a hundred thousand operations: it takes these first.
-func (e *entity[S]) wear(ctx *OrchestrationContext, bytes int) {
-	e.taken++
+// count counts an operation and its bytes. After enough operations the entity continues as new, but not before it has
+// processed most of the operations that were parked during a pause.
+func (e *entity[S]) count(ctx *OrchestrationContext, bytes int) {
+	e.operations++
 	e.bytes += bytes
-	if (e.taken >= entityOperations || e.bytes >= entityBytes) && ctx.replay.ParkedBehind() <= entityHandsOn {
-		ctx.replay.Signal(e.worn)
+	if (e.operations >= maxEntityOperations || e.bytes >= maxEntityBytes) && ctx.replay.ParkedBehind() <= maxEntityParked {
+		ctx.replay.Signal(e.full)
 	}
-}
-
-// attempt calls an operation. Its panic is its failure, since it has changed nothing but a copy.
-func attempt[S, In, Out any](
-	ctx *OrchestrationContext, fn func(*OrchestrationContext, *S, In) (Out, error), state *S, in In,
-) (out Out, err error) {
-	returned := false
-	defer func() {
-		if returned || !ctx.replay.MayRecover() {
-			return
-		}
-		if r := recover(); r != nil {
-			err = failureError(panics.FailureOf(r))
-		}
-	}()
-	out, err = fn(ctx, state, in)
-	returned = true
-	return out, err
 }
 
 // CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key
@@ -227,22 +214,10 @@ func CallEntity[Out any](
 		append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
 }
 
-// mustEntity panics if an entity cannot have the name. Text after an "@" would be part of a key.
+// mustEntity panics if an entity cannot have the name. Text after "@" would be part of a key.
 func mustEntity(name string) {
-	mustName("entity", name)
+	names.Must("entity", name)
 	if registry.HasKey(name) {
 		panic(fmt.Sprintf("perdure: entity %q: name contains %q", name, registry.EntityMark))
 	}
 }
-
-// failureError is a failure as an error.
-func failureError(f *history.Failure) error { return &operationError{f} }
-
-// operationError is the panic of an operation.
-type operationError struct{ failure *history.Failure }
-
-// Error implements error.
-func (e *operationError) Error() string { return e.failure.Message }
-
-// ErrorType names the error where it travels.
-func (e *operationError) ErrorType() string { return e.failure.Type }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -46,10 +46,8 @@ type ActivityError struct {
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure
-	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
-	joined *joinedTypes
-	// details are what ErrorDetails finds; nil when there are none.
-	details *errdetails.Details
+	// carried is comparable, so that the error is.
+	carried failures.Carried
 }
 
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
@@ -57,7 +55,7 @@ func newActivityError(name string, id int64, f *history.Failure) *ActivityError 
 		Activity: name, ActivityID: id,
 		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
 		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
+		carried: failures.CarriedBy(f),
 	}
 }
 
@@ -73,17 +71,15 @@ func (e *ActivityError) Error() string {
 func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // As finds the details of the error for ErrorDetails.
-func (e *ActivityError) As(target any) bool {
-	return errdetails.As(target, e.details, e.Cause)
-}
+func (e *ActivityError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure is the error as it came.
+// failure returns the failure that the error reports.
 func (e *ActivityError) failure() *history.Failure {
 	f := &history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
-		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
+		NonRetryable: e.NonRetryable, Cause: e.Cause,
 	}
-	setDetails(f, e.details)
+	e.carried.AddTo(f)
 	return f
 }
 
@@ -105,10 +101,8 @@ type SubOrchestrationError struct {
 	NonRetryable bool
 	// Cause is the error that the orchestration's error wrapped, or nil.
 	Cause *history.Failure
-	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
-	joined *joinedTypes
-	// details are what ErrorDetails finds; nil when there are none.
-	details *errdetails.Details
+	// carried is comparable, so that the error is.
+	carried failures.Carried
 }
 
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
@@ -116,7 +110,7 @@ func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubO
 		Orchestration: name, InstanceID: instanceID,
 		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
 		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
+		carried: failures.CarriedBy(f),
 	}
 }
 
@@ -132,17 +126,15 @@ func (e *SubOrchestrationError) Error() string {
 func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // As finds the details of the error for ErrorDetails.
-func (e *SubOrchestrationError) As(target any) bool {
-	return errdetails.As(target, e.details, e.Cause)
-}
+func (e *SubOrchestrationError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure is the error as it came.
+// failure returns the failure that the error reports.
 func (e *SubOrchestrationError) failure() *history.Failure {
 	f := &history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
-		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
+		NonRetryable: e.NonRetryable, Cause: e.Cause,
 	}
-	setDetails(f, e.details)
+	e.carried.AddTo(f)
 	return f
 }
 
@@ -178,11 +170,9 @@ type PayloadTooLargeError struct {
 	Bytes, Limit int
 }
 
-const payloadTooLarge = "payload too large: %d bytes, limit %d: "
-
-// Error returns a message with the sizes. Failures store this message, and engineError parses it.
+// Error returns a message with the sizes.
 func (e *PayloadTooLargeError) Error() string {
-	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.Name
+	return failures.TooLargeMessage(e.Name, e.Bytes, e.Limit)
 }
 
 // ErrorType returns the type name that failures store for the error.
@@ -190,12 +180,3 @@ func (e *PayloadTooLargeError) ErrorType() string { return history.TypePayloadTo
 
 // NonRetryable returns true: a retry would fail again.
 func (e *PayloadTooLargeError) NonRetryable() bool { return true }
-
-// timerError is a timer that could not be set.
-type timerError struct {
-	id      int64
-	message string
-}
-
-// Error implements error.
-func (e *timerError) Error() string { return fmt.Sprintf("timer #%d: %s", e.id, e.message) }

@@ -1,9 +1,6 @@
 package perdure
 
-import (
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
-)
+import "github.com/perdure/perdure/internal/names"
 
 // WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
@@ -18,20 +15,6 @@ import (
 // The data is decoded from JSON into a T. If the decoding fails, Await returns an error and the event is consumed.
 // WaitForExternalEvent panics if name is empty or not valid UTF-8.
 func WaitForExternalEvent[T any](ctx *OrchestrationContext, name string) *Future[T] {
-	mustName("external event", name)
+	names.Must("external event", name)
 	return &Future[T]{task: ctx.replay.WaitForExternalEvent(name)}
-}
-
-// payloadOf names what a task hands out, for errors.
-func payloadOf(t *replay.Task) payload {
-	switch t.Kind() {
-	case history.ExternalEventSubscribed, history.ExternalEventSent:
-		return payload{data, externalEvent, t.Name()}
-	case history.UpdateSent:
-		return payload{output, update, t.Name()}
-	case history.SubOrchestrationScheduled:
-		return payload{result, orchestration, t.Name()}
-	default:
-		return payload{result, activity, t.Name()}
-	}
 }

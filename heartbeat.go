@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
 
 // Heartbeat reports that an activity is alive, which WithHeartbeatTimeout requires, and stores details of its progress.
@@ -22,7 +23,7 @@ func Heartbeat(ctx context.Context, details any) {
 	if !ok {
 		return
 	}
-	doc, err := encode(payload{heartbeat, activity, activityctx.InfoFrom(ctx).Name}, details)
+	doc, err := encodeWithin(payloadjson.HeartbeatDetails(activityctx.InfoFrom(ctx).Name), details, MaxPayloadBytes)
 	if string(doc) == "null" {
 		doc = nil
 	}
@@ -44,7 +45,7 @@ func HeartbeatDetails[T any](ctx context.Context) (details T, ok bool) {
 		return details, false
 	}
 	var read T
-	if decode(payload{heartbeat, activity, activityctx.InfoFrom(ctx).Name}, doc, &read) != nil {
+	if payloadjson.Decode(payloadjson.HeartbeatDetails(activityctx.InfoFrom(ctx).Name), doc, &read) != nil {
 		return details, false
 	}
 	return read, true

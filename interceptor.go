@@ -39,7 +39,7 @@ type Interceptor struct {
 	// and this call, the turn is not reported. So each task is reported at most once as scheduled and at most once as
 	// ended.
 	//
-	// Only the rest of the invocation waits for Tasks. It receives all tasks of a turn together, about 200 bytes each.
+	// Only the rest of the invocation waits for OnTasks. It receives all tasks of a turn together, about 200 bytes each.
 	// With an OnTasks interceptor, each instance in memory keeps about 200 bytes per open task.
 	//
 	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
@@ -70,7 +70,7 @@ type TurnInfo struct {
 	// Replayed is true if the orchestration was rebuilt from its history for this turn or an earlier one of the same
 	// invocation. It is false if the instance was warm.
 	Replayed bool
-	// TraceParents are the trace contexts of the messages. Awaited are the Sequences of the turns that scheduled the
+	// TraceParents are the trace contexts of the messages. ScheduledByTurns are the Sequences of the turns that scheduled the
 	// activities, timers and sub-orchestrations that the messages report; 0 is the start. Each has at most 32 entries,
 	// in the order of the messages and of the turns.
 	TraceParents     []string

@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
 
 // Errors that errors.Is finds in a *RaiseEventError.
@@ -25,25 +28,18 @@ type RaiseEventError struct {
 	Message string
 }
 
-func newRaiseEventError(event, instanceID string, f *history.Failure) *RaiseEventError {
-	return &RaiseEventError{Event: event, InstanceID: instanceID, Type: f.Type, Message: f.Message}
-}
-
 // Error returns a message with the event, the instance and the cause.
 func (e *RaiseEventError) Error() string {
 	return fmt.Sprintf("external event %q for instance %q was not delivered: %s", e.Event, e.InstanceID, e.Message)
 }
 
 // Is reports whether target is the sentinel error for e.Type.
-func (e *RaiseEventError) Is(target error) bool {
-	switch e.Type {
-	case history.TypeNotFound:
-		return target == ErrInstanceNotFound
-	case history.TypeEnded:
-		return target == ErrInstanceEnded
-	default:
-		return false
-	}
+func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, target) }
+
+// isSentinel reports whether target is the sentinel error for the type of a failure.
+func isSentinel(failureType string, target error) bool {
+	return failureType == history.TypeNotFound && target == ErrInstanceNotFound ||
+		failureType == history.TypeEnded && target == ErrInstanceEnded
 }
 
 // RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
@@ -65,8 +61,8 @@ func (e *RaiseEventError) Is(target error) bool {
 //
 // RaiseEvent panics if name is empty or not valid UTF-8.
 func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
-	mustName("external event", name)
-	doc, err := ctx.encode(payload{data, externalEvent, name}, v)
+	names.Must("external event", name)
+	doc, err := ctx.encode(payloadjson.EventData(name), v)
 	if err == nil {
 		err = checkReceiver(instanceID, name)
 	}
@@ -77,11 +73,11 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 }
 
 func checkReceiver(instanceID, name string) error {
-	if err := checkInstanceID(instanceID, history.MaxInstanceIDBytes, ""); err != nil {
+	if err := names.CheckInstanceID(instanceID); err != nil {
 		return fmt.Errorf("perdure: RaiseEvent %q: %w", name, err)
 	}
-	if err := checkShort("name", name); err != nil {
-		return fmt.Errorf("perdure: RaiseEvent %q: %w", bounded(name), err)
+	if err := names.CheckText("name", name); err != nil {
+		return fmt.Errorf("perdure: RaiseEvent %q: %w", failures.Truncate(name), err)
 	}
 	return nil
 }

@@ -1,5 +1,10 @@
 package perdure
 
+import (
+	"github.com/perdure/perdure/internal/payloadjson"
+	"github.com/perdure/perdure/internal/replay/panics"
+)
+
 // MaxCustomStatusBytes is the maximum size of a custom status, encoded as JSON: 16 KiB.
 const MaxCustomStatusBytes = 16 << 10
 
@@ -8,9 +13,9 @@ const MaxCustomStatusBytes = 16 << 10
 // panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the orchestration
 // unless it recovers.
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
-	doc, err := encodeWithin(payload{customStatus, orchestration, ctx.name}, v, MaxCustomStatusBytes)
+	doc, err := encodeWithin(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
 	if err != nil {
-		panic(&fatal{failureOf(err)})
+		panic(panics.Error(failureOf(err)))
 	}
 	ctx.replay.SetCustomStatus(doc)
 }

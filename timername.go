@@ -7,21 +7,18 @@ import (
 )
 
 // TimerOption is an option of CreateTimer, Sleep and WithTimeout.
-type TimerOption interface{ applyToTimer(t *timer) }
+type TimerOption interface{ applyToTimer(name *string) }
 
-// timer is what options say of a timer.
-type timer struct{ name string }
-
-func timerOf(opts []TimerOption) (t timer) {
+func timerName(opts []TimerOption) (name string) {
 	for _, opt := range opts {
-		opt.applyToTimer(&t)
+		opt.applyToTimer(&name)
 	}
-	return t
+	return name
 }
 
 type nameOption string
 
-func (n nameOption) applyToTimer(t *timer) { t.name = string(n) }
+func (n nameOption) applyToTimer(name *string) { *name = string(n) }
 
 // WithTimerName names a timer, for example "payment window". The name is for people: the history, lists of pending
 // tasks, the web UI and traces show it. It has no effect on the behavior. You can change or remove the name while

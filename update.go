@@ -4,28 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
-
-// maxNameBytes is the maximum size of the names of events, updates and operations, and of update IDs.
-const maxNameBytes = 256
 
 // UpdateHandlerOption is an option of SetUpdateHandler.
 type UpdateHandlerOption interface{ applyToUpdateHandler(o *updateHandlerOptions) }
 
 type updateHandlerOptions struct {
 	validators []any
-	oneAtATime bool
+	serialized bool
 }
 
-type validatorOption struct{ validate any }
+type updateHandlerOption func(o *updateHandlerOptions)
 
-func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
-	o.validators = append(o.validators, v.validate)
-}
+func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { set(o) }
 
 // WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
 // error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
@@ -36,18 +32,16 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
 // blocks the instance. Its parameter type must be that of the handler, otherwise SetUpdateHandler returns an error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
-	return validatorOption{validate}
+	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
 }
-
-type oneAtATime struct{}
-
-func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime = true }
 
 // Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
 // whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
 // 1,000 updates run or wait at a time; further updates are rejected.
-func Serialized() UpdateHandlerOption { return oneAtATime{} }
+func Serialized() UpdateHandlerOption {
+	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
+}
 
 // SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
 // CallUpdate. A later call for the same name replaces the handler. Set handlers at the start of the orchestration,
@@ -72,11 +66,10 @@ func SetUpdateHandler[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
 	opts ...UpdateHandlerOption,
 ) error {
-	switch {
-	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: SetUpdateHandler: invalid name %q; use 1 to %d bytes of UTF-8",
-			bounded(name), maxNameBytes)
-	case handler == nil:
+	if err := names.Check("name", name); err != nil {
+		return fmt.Errorf("perdure: SetUpdateHandler: %w", err)
+	}
+	if handler == nil {
 		return fmt.Errorf("perdure: SetUpdateHandler %q: handler is nil", name)
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) {
@@ -84,7 +77,7 @@ func SetUpdateHandler[In, Out any](
 	}, opts...)
 }
 
-// handleUpdate is SetUpdateHandler, whose handler gets how many bytes its input has, too.
+// handleUpdate is like SetUpdateHandler for a handler that also receives the number of bytes of its input.
 func handleUpdate[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
 	opts ...UpdateHandlerOption,
@@ -104,8 +97,8 @@ func handleUpdate[In, Out any](
 	}
 
 	ctx.replay.SetUpdateHandler(name, replay.UpdateHandler{
-		Serialized: o.oneAtATime,
-		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return judgeUpdate(name, validators, doc) },
+		Serialized: o.serialized,
+		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return validateUpdate(name, validators, doc) },
 		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
 			out, err := runUpdate(ctx, name, handler, doc)
 			if err != nil {
@@ -117,10 +110,10 @@ func handleUpdate[In, Out any](
 	return nil
 }
 
-// judgeUpdate says why an update is refused; nil where it is not.
-func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
+// validateUpdate returns why an update is rejected, or nil if it is accepted.
+func validateUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
 	var in In
-	if err := decode(payload{input, update, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
 		return &replay.UpdateRejection{Reason: history.RejectedInput, Failure: failureOf(err)}
 	}
 	for _, validate := range validators {
@@ -136,14 +129,14 @@ func runUpdate[In, Out any](
 	doc json.RawMessage,
 ) (json.RawMessage, error) {
 	var in In
-	if err := decode(payload{input, update, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
 		return nil, err
 	}
 	out, err := handler(ctx, in, len(doc))
 	if err != nil {
 		return nil, err
 	}
-	return ctx.encode(payload{output, update, name}, out)
+	return ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
 }
 
 // AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, Values returns no
+// AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, AwaitAll returns no
 // values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be cancelled.
 func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(Awaitables(fs))); c != nil {
@@ -14,7 +14,7 @@ func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	}
 	values, errs := make([]T, len(fs)), make([]error, len(fs))
 	for i, f := range fs {
-		f.load() // which WhenAll leaves to Await: a value that does not decode is an error here
+		f.load() // a value that cannot be decoded is an error
 		values[i], errs[i] = f.value, f.err
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -25,7 +25,7 @@ func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 
 // FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser,
 // like Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
-// arguments. First returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
+// arguments. FirstSuccess returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
 //
 // To wait for the first future that settles, with a value or an error, use Select or WhenAny.
 func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {
@@ -46,18 +46,9 @@ func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) 
 	case c != nil:
 		return none, cancelledError(c)
 	case winner == nil:
-		return none, joined(fs)
+		return none, joinErrors(fs)
 	}
 
 	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
 	return futures[winner].value, nil
-}
-
-// joined are the errors of futures that have all failed.
-func joined[T any](fs []*Future[T]) error {
-	errs := make([]error, len(fs))
-	for i, f := range fs {
-		_, errs[i] = f.outcome()
-	}
-	return errors.Join(errs...)
 }

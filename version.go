@@ -1,17 +1,12 @@
 package perdure
 
 import (
-	"fmt"
-	"unicode/utf8"
-
+	"github.com/perdure/perdure/internal/names"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // DefaultVersion is the result of Version in an execution that passed the call before it was added to the code.
 const DefaultVersion = replay.DefaultVersion
-
-// maxChangeBytes is the maximum size of the name of a change.
-const maxChangeBytes = 256
 
 // Version returns the version of a change that applies to this execution. Use it to change the code of running
 // instances inside a function:
@@ -37,9 +32,8 @@ const maxChangeBytes = 256
 //
 // Version panics if change is empty, longer than 256 bytes or not valid UTF-8.
 func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
-	if change == "" || len(change) > maxChangeBytes || !utf8.ValidString(change) {
-		panic(fmt.Sprintf("perdure: Version: invalid change %q; use 1 to %d bytes of UTF-8",
-			bounded(change), maxChangeBytes))
+	if err := names.Check("change", change); err != nil {
+		panic("perdure: Version: " + err.Error())
 	}
 	return ctx.replay.Version(change, minVersion, maxVersion)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
@@ -60,23 +61,14 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		}
 		ev.Input = inline(a.Input)
 		ev.Retry = c.x.tasks.Options().RetryPolicy(a.Retry)
-		ev.StartToCloseMs = Milliseconds(a.StartToClose)
-		ev.HeartbeatMs = Milliseconds(a.Heartbeat)
-		ev.ScheduleToCloseMs = Milliseconds(a.ScheduleToClose)
+		ev.StartToCloseMs = retry.Milliseconds(a.StartToClose)
+		ev.HeartbeatMs = retry.Milliseconds(a.Heartbeat)
+		ev.ScheduleToCloseMs = retry.Milliseconds(a.ScheduleToClose)
 		tasks.RecordWait(ev, a.WaitCancel)
 		ev.AtMostOnce = a.AtMostOnce
 		ev.Inline = a.Inline
 	}
 	return c.x.tasks.Schedule(c.scope, ev)
-}
-
-// Milliseconds converts a duration to the milliseconds that the history records, rounded up. 0 and negative durations,
-// which mean no limit, become 0.
-func Milliseconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Millisecond) + 1 // no duration overflows this
 }
 
 // inline returns a document as the payload of an event.

@@ -52,12 +52,6 @@ func (i Info) Rand() *rand.Rand { return i.x.identity.Rand() }
 // NewUUID returns a UUID that is the same in each replay of an execution.
 func (i Info) NewUUID() string { return i.x.identity.NewUUID() }
 
-// MayRecover reports whether code may recover a panic. It may not if the engine is ending its coroutine.
-func (i Info) MayRecover() bool {
-	gate := i.x.scheduler.Gate()
-	return !gate.Is(coroutine.Unwinding) && !gate.Is(coroutine.Abandoned)
-}
-
 // ParkedBehind returns the number of parked inputs that the running turn has left to later turns. It is the same in
 // each replay.
 func (i Info) ParkedBehind() int {

@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/perdure/perdure/history"
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
+	"github.com/perdure/perdure/internal/replay/panics"
+)
 
 // Unscoped contains the calls of an orchestration's code that have the same effect in every scope.
 type Unscoped struct{ Info }
@@ -24,6 +28,24 @@ func (u Unscoped) Go(code func()) *Task {
 		})
 	})
 	return t
+}
+
+// Attempt runs code and returns the failure of its panic, or nil. If the engine is ending the coroutine, it does not
+// recover.
+func (u Unscoped) Attempt(code func()) (f *history.Failure) {
+	returned := false
+	defer func() {
+		gate := u.x.scheduler.Gate()
+		if returned || gate.Is(coroutine.Unwinding) || gate.Is(coroutine.Abandoned) {
+			return
+		}
+		if r := recover(); r != nil {
+			f = panics.FailureOf(r)
+		}
+	}()
+	code()
+	returned = true
+	return nil
 }
 
 // Refuse fails the turn with an UnregisteredError, because the code called something that the registry cannot name. It
