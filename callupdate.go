@@ -139,15 +139,14 @@ func CallUpdate[Out any](
 
 // complete checks the call and adds its inputs.
 func (c *updateCall) complete(ctx *OrchestrationContext, in any) error {
-	err := names.CheckInstanceID(c.InstanceID)
-	if err == nil {
-		err = names.CheckText("name", c.Name)
-	}
+	err := names.CheckReceiver("CallUpdate", c.InstanceID, c.Name)
 	if err == nil && c.hasID {
-		err = names.CheckText("update ID", c.ID)
+		if err = names.CheckText("update ID", c.ID); err != nil {
+			err = fmt.Errorf("perdure: CallUpdate %q: %w", c.Name, err)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("perdure: CallUpdate %q: %w", failures.Truncate(c.Name), err)
+		return err
 	}
 	c.Data, err = ctx.encode(payloadjson.Input(payloadjson.Update, c.Name), in)
 	if err == nil && c.starts {

@@ -5,37 +5,28 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/entities"
 	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/names"
 	"github.com/perdure/perdure/internal/payloadjson"
-	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/replay"
 )
 
-const (
-	// An entity continues as new after this many operations, or after this many bytes of inputs, outputs and states. A
-	// query replays all of these.
-	maxEntityOperations = 1000
-	maxEntityBytes      = 4 << 20
-	// With more parked inputs an entity does not continue as new, because one commit passes all of them on.
-	maxEntityParked = 500
-	// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
-	EntityStateQuery = "perdure.state"
-)
+// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
+const EntityStateQuery = "perdure.state"
 
 // EntityOrchestrationName returns the name of the orchestration that an entity's instances run: "@" and the entity's
 // name.
-func EntityOrchestrationName(entity string) string { return registry.EntityMark + entity }
+func EntityOrchestrationName(entity string) string { return entities.Mark + entity }
 
 // EntityInstanceID returns the instance ID of an entity's key: "@", the entity's name, "@" and the key.
 func EntityInstanceID(entity, key string) string {
-	return registry.EntityMark + entity + registry.EntityMark + key
+	return entities.Mark + entity + entities.Mark + key
 }
 
 // EntityOperation is an operation of an entity with a state of type S. Create it with Operation.
 type EntityOperation[S any] struct {
 	name   string
-	handle func(ctx *OrchestrationContext, e *entity[S]) error
+	handle func(ctx *OrchestrationContext, e *entities.Execution) error
 }
 
 // OperationOption is an option of Operation.
@@ -75,11 +66,11 @@ func Operation[S, In, Out any](
 	for _, opt := range opts {
 		opt.applyToOperation(&o)
 	}
-	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entity[S]) error {
+	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entities.Execution) error {
 		return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, bytes int) (Out, error) {
-			defer e.count(ctx, bytes+len(e.state))
+			defer e.EndOperation(ctx.replay, bytes+len(e.State()))
 			return operate(ctx, e, name, fn, in, o.deletes)
-		}, Serialized(), WithValidator(func(In) error { return e.ending }))
+		}, Serialized(), WithValidator(func(In) error { return e.Rejection() }))
 	}}
 }
 
@@ -100,7 +91,7 @@ func Operation[S, In, Out any](
 // AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
 // operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
-	mustEntity(name)
+	entities.MustName(name)
 	if len(operations) == 0 {
 		panic(fmt.Sprintf("perdure: entity %q: no operations", name))
 	}
@@ -117,24 +108,12 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 		})
 }
 
-// entity is an execution of an entity's orchestration.
-type entity[S any] struct {
-	state      json.RawMessage // nil if there is none
-	operations int
-	bytes      int          // of the operations, in the history
-	full       *replay.Task // settles when the history is long enough
-	// ending is the error of rejected operations. It is nil while the entity accepts operations.
-	ending error
-}
-
-// errEntityEnds rejects operations of a cancelled entity, which otherwise would never end under load.
-var errEntityEnds = errors.New("entity is cancelled and accepts no more operations")
-
 // runEntity is the orchestration of an entity.
-func runEntity[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
-	e := &entity[S]{full: ctx.replay.NewSignal()}
-	e.set(state)
-	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.state, nil })
+func runEntity[S any](
+	ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage,
+) (struct{}, error) {
+	e := entities.Start(ctx.replay, state)
+	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.State(), nil })
 	for i := range operations {
 		err = errors.Join(err, operations[i].handle(ctx, e))
 	}
@@ -142,31 +121,21 @@ func runEntity[S any](ctx *OrchestrationContext, operations []EntityOperation[S]
 		return struct{}{}, err
 	}
 
-	if c := ctx.replay.Await(e.full); c != nil { // accepted operations complete, but their waits are cancelled
-		e.ending = errEntityEnds
+	if c := e.AwaitFull(ctx.replay); c != nil { // accepted operations complete, but their waits are cancelled
 		return struct{}{}, errors.Join(cancelledError(c), AwaitUpdateHandlers(WithoutCancel(ctx)))
 	}
-	return ContinueAsNew[struct{}](ctx, e.state)
-}
-
-// set sets the state.
-func (e *entity[S]) set(doc json.RawMessage) {
-	e.state = nil
-	if len(doc) > 0 && string(doc) != "null" {
-		e.state = doc
-	}
+	return ContinueAsNew[struct{}](ctx, e.State())
 }
 
 // operate runs an operation on a copy of the state. If the operation succeeds, the copy becomes the state.
 func operate[S, In, Out any](
-	ctx *OrchestrationContext, e *entity[S], name string, fn func(*OrchestrationContext, *S, In) (Out, error), in In,
-	deletes bool,
+	ctx *OrchestrationContext, e *entities.Execution, name string,
+	fn func(*OrchestrationContext, *S, In) (Out, error), in In, deletes bool,
 ) (out Out, err error) {
 	var state S
-	if e.state != nil {
-		if err := payloadjson.Decode(payloadjson.Input(payloadjson.Orchestration, ctx.name), e.state, &state); err != nil {
-			return out, err
-		}
+	of := payloadjson.Input(payloadjson.Orchestration, ctx.name)
+	if err := payloadjson.Decode(of, e.State(), &state); err != nil {
+		return out, err
 	}
 	// A panic is a failure of the operation only, because it has changed nothing but a copy.
 	if f := ctx.replay.Attempt(func() { out, err = fn(ctx, &state, in) }); f != nil {
@@ -179,27 +148,15 @@ func operate[S, In, Out any](
 	if err != nil {
 		return out, err // the operation fails, because it has no response
 	}
-	e.bytes += len(response)
-	if deletes {
-		e.set(nil)
-		return out, nil
+	e.AddBytes(len(response))
+	var doc json.RawMessage
+	if !deletes {
+		if doc, err = ctx.encode(of, state); err != nil {
+			return out, fmt.Errorf("entity state: %w", err)
+		}
 	}
-	doc, err := ctx.encode(payloadjson.Input(payloadjson.Orchestration, ctx.name), state)
-	if err != nil {
-		return out, fmt.Errorf("entity state: %w", err)
-	}
-	e.set(doc)
+	e.SetState(doc)
 	return out, nil
-}
-
-// count counts an operation and its bytes. After enough operations the entity continues as new, but not before it has
-// processed most of the operations that were parked during a pause.
-func (e *entity[S]) count(ctx *OrchestrationContext, bytes int) {
-	e.operations++
-	e.bytes += bytes
-	if (e.operations >= maxEntityOperations || e.bytes >= maxEntityBytes) && ctx.replay.ParkedBehind() <= maxEntityParked {
-		ctx.replay.Signal(e.full)
-	}
 }
 
 // CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key
@@ -209,15 +166,7 @@ func (e *entity[S]) count(ctx *OrchestrationContext, bytes int) {
 func CallEntity[Out any](
 	ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {
-	mustEntity(entity)
+	entities.MustName(entity)
 	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in,
 		append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
-}
-
-// mustEntity panics if an entity cannot have the name. Text after "@" would be part of a key.
-func mustEntity(name string) {
-	names.Must("entity", name)
-	if registry.HasKey(name) {
-		panic(fmt.Sprintf("perdure: entity %q: name contains %q", name, registry.EntityMark))
-	}
 }

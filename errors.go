@@ -61,10 +61,7 @@ func newActivityError(name string, id int64, f *history.Failure) *ActivityError 
 
 // Error returns a message with the activity, its ID, the type and the message.
 func (e *ActivityError) Error() string {
-	if e.Type == history.TypeError {
-		return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, e.Message)
-	}
-	return fmt.Sprintf("activity %q (#%d): %s: %s", e.Activity, e.ActivityID, e.Type, e.Message)
+	return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, failures.Text(e.Type, e.Message))
 }
 
 // Unwrap returns the engine error that the activity failed with, such as a *TimeoutError, or nil.
@@ -116,10 +113,8 @@ func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubO
 
 // Error returns a message with the orchestration, the instance, the type and the message.
 func (e *SubOrchestrationError) Error() string {
-	if e.Type == history.TypeError {
-		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Message)
-	}
-	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Type, e.Message)
+	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID,
+		failures.Text(e.Type, e.Message))
 }
 
 // Unwrap returns the engine error that the orchestration failed with, such as a *TimeoutError, or nil.

@@ -1,6 +1,75 @@
 package perdure
 
-import "github.com/perdure/perdure/internal/names"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
+)
+
+// Errors that errors.Is finds in a *RaiseEventError.
+var (
+	// ErrInstanceNotFound means that no instance has the ID.
+	ErrInstanceNotFound = errors.New("perdure: instance not found")
+	// ErrInstanceEnded means that the instance has ended.
+	ErrInstanceEnded = errors.New("perdure: instance has ended")
+)
+
+// RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
+// ErrInstanceNotFound or ErrInstanceEnded in it. If it finds neither, the event could not be sent.
+type RaiseEventError struct {
+	// Event is the name of the event, and InstanceID the instance that it was sent to.
+	Event, InstanceID string
+	// Type is the type name of the error, as in ActivityError.
+	Type    string
+	Message string
+}
+
+// Error returns a message with the event, the instance and the cause.
+func (e *RaiseEventError) Error() string {
+	return fmt.Sprintf("external event %q for instance %q was not delivered: %s", e.Event, e.InstanceID, e.Message)
+}
+
+// Is reports whether target is the sentinel error for e.Type.
+func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, target) }
+
+// isSentinel reports whether target is the sentinel error for the type of a failure.
+func isSentinel(failureType string, target error) bool {
+	return failureType == history.TypeNotFound && target == ErrInstanceNotFound ||
+		failureType == history.TypeEnded && target == ErrInstanceEnded
+}
+
+// RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
+// The event is delivered exactly once. Events and updates that one execution sends to one instance arrive in order. If
+// the execution started that instance before, the instance exists when they arrive.
+//
+// The future settles when the event is in the history of the receiving instance, even if that instance does not wait
+// for it or is blocked. The future fails with a *RaiseEventError if the instance does not exist or has ended. It also
+// fails, and nothing is sent, if
+//
+//   - instanceID is not valid for WithInstanceID,
+//   - name is longer than 256 bytes or has control characters,
+//   - the data cannot be encoded or is larger than MaxPayloadBytes, or
+//   - the scope of ctx is cancelled. Use a context of WithoutCancel to send an event then.
+//
+// The event is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later. You
+// need not await the future. Cancelling the future does not stop the event. About 100 events a second can be sent to
+// one instance, so combine small events.
+//
+// RaiseEvent panics if name is empty or not valid UTF-8.
+func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
+	names.Must("external event", name)
+	doc, err := ctx.encode(payloadjson.EventData(name), v)
+	if err == nil {
+		err = names.CheckReceiver("RaiseEvent", instanceID, name)
+	}
+	if err != nil {
+		return failed[struct{}](ctx, name, err)
+	}
+	return &Future[struct{}]{task: ctx.replay.RaiseEvent(instanceID, name, doc)}
+}
 
 // WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the

@@ -20,7 +20,15 @@ func Truncate(s string) string {
 	return strings.ToValidUTF8(s[:maxMessageBytes], "") + "…"
 }
 
-// Recover recovers a panic. It replaces doc by nil and f by the failure of the panic, with its stack. Defer it directly.
+// Text returns the type, if it is not history.TypeError, and the message of a failure.
+func Text(failureType, message string) string {
+	if failureType == history.TypeError {
+		return message
+	}
+	return failureType + ": " + message
+}
+
+// Recover recovers a panic. It sets doc to nil and f to the failure of the panic, with its stack. Defer it directly.
 func Recover(doc *json.RawMessage, f **history.Failure) {
 	if r := recover(); r != nil {
 		*doc, *f = nil, &history.Failure{

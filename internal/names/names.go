@@ -56,6 +56,18 @@ func CheckText(what, s string) error {
 	return nil
 }
 
+// CheckReceiver returns an error if a call cannot send an event or an update of that name to an instance.
+func CheckReceiver(call, instanceID, name string) error {
+	err := CheckInstanceID(instanceID)
+	if err == nil {
+		err = CheckText("name", name)
+	}
+	if err != nil {
+		return fmt.Errorf("perdure: %s %q: %w", call, failures.Truncate(name), err)
+	}
+	return nil
+}
+
 // CheckInstanceID returns an error if an instance cannot have the ID.
 func CheckInstanceID(id string) error { return checkInstanceID(id, history.MaxInstanceIDBytes, "") }
 
