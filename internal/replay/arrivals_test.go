@@ -82,7 +82,7 @@ func (s *session) replays(o replay.Orchestration) {
 	}
 }
 
-func TestAnOutcomeThatArrivesIsSeenByTheNextTurn(t *testing.T) {
+func TestArrive_outcome_nextTurnStartsWithIt(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	o := body(func(c *replay.Context) {
@@ -112,7 +112,7 @@ func TestAnOutcomeThatArrivesIsSeenByTheNextTurn(t *testing.T) {
 
 // Both of a race have ended when the code learns of the first: the other is not cancelled, since its outcome is
 // history.
-func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
+func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	var winner int
 	var loser *replay.Task
@@ -145,7 +145,7 @@ func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
 }
 
 // What has arrived comes before parked inputs and messages, and in parts if need be.
-func TestWhatArrivesIsTakenInParts(t *testing.T) {
+func TestArrive_limitedTurn_takesPartOfTheOutcomes(t *testing.T) {
 	t.Parallel()
 	var order []int64
 	o := body(func(c *replay.Context) {
@@ -175,7 +175,7 @@ func TestWhatArrivesIsTakenInParts(t *testing.T) {
 
 // What has arrived stays through a pause, and through a build that cannot take it; an end without code finds it
 // settled.
-func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
+func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	o := body(func(c *replay.Context) {
@@ -215,7 +215,7 @@ func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
 }
 
 // An outcome where the code would not go on any more is a history of other code.
-func TestAnOutcomeOfNothingThatWaitsDiverges(t *testing.T) {
+func TestArrive_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	o := body(func(c *replay.Context) { _ = c.Await(inline(c, "step")) })
 	s := newSession(t, o)
@@ -231,7 +231,7 @@ func TestAnOutcomeOfNothingThatWaitsDiverges(t *testing.T) {
 }
 
 // A coroutine goes on when one of those that race is done, and the last of those that are awaited together.
-func TestWhichOutcomesWakeTheCode(t *testing.T) {
+func TestWakes_settledTasks(t *testing.T) {
 	t.Parallel()
 	of := func(ids ...int64) func(int64) bool { return func(id int64) bool { return slices.Contains(ids, id) } }
 	two := func(await func(*replay.Context, []*replay.Task)) *replay.Instance {

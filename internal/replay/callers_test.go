@@ -11,7 +11,7 @@ import (
 
 // A turn takes that an update is awaited, and not the update behind it, and the code continues as new: the next
 // execution has both.
-func TestWhoWaitsForAnUpdateThatIsParkedGoesToTheNextExecution(t *testing.T) {
+func TestContinuation_parkedUpdateWithCaller_passesBoth(t *testing.T) {
 	t.Parallel()
 	o := replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
 		_ = c.Await(inline(c, "step"))

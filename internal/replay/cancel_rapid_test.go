@@ -131,7 +131,7 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 
 // Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left
 // open.
-func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
+func TestCancel_anyOrder_replaysAndSettlesAll(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := drawProgram(t).orchestration()

@@ -92,7 +92,7 @@ func mixed(c *replay.Context) *replay.Cancellation {
 	return c.Await(first)
 }
 
-func TestCancelRequestedIsDecidedInPackedEvents(t *testing.T) {
+func TestCancel_severalActivities_shareOneEvent(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		defer activity(c.WithoutCancel(), "undo")
@@ -112,7 +112,7 @@ func TestCancelRequestedIsDecidedInPackedEvents(t *testing.T) {
 		"OrchestrationCancelled #18 (requested): no need")
 }
 
-func TestParentCancelRecordsChildCancel(t *testing.T) {
+func TestCancel_parent_cancelsChild(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		return c.Await(c.ScheduleSubOrchestration(call("child", "k")))
@@ -126,7 +126,7 @@ func TestParentCancelRecordsChildCancel(t *testing.T) {
 	}
 }
 
-func TestFirstCancelRequestWins(t *testing.T) {
+func TestCancelRequested_twice_firstReasonStays(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		why := c.Await(activity(c, "a"))
@@ -179,7 +179,7 @@ func TestCancelHistorySurvivesReload(t *testing.T) {
 	}
 }
 
-func TestDroppedActivityWritesCancelRequested(t *testing.T) {
+func TestEnd_scopeWithActivity_requestsItsCancel(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		s := c.WithCancel()
@@ -218,7 +218,7 @@ func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	reload(t, code, log)
 }
 
-func TestDroppedChildWritesCancelRequested(t *testing.T) {
+func TestEnd_scopeWithChild_requestsItsCancel(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		s := c.WithCancel()
@@ -233,7 +233,7 @@ func TestDroppedChildWritesCancelRequested(t *testing.T) {
 	reload(t, code, log)
 }
 
-func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
+func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		a, k := activity(c, "a"), c.ScheduleSubOrchestration(call("child", "k"))
@@ -259,7 +259,7 @@ func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
 }
 
 // In a race that two activities lose, code of another release must cancel the same.
-func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
+func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	loses := func(c *replay.Context, then func(all []*replay.Task)) {
 		all := []*replay.Task{activity(c, "a"), activity(c, "b"), activity(c, "c"), activity(c, "d")}
@@ -308,7 +308,7 @@ func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
 }
 
 // What the engine cancels must match history, too.
-func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
+func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		why := mixed(c)
@@ -377,7 +377,7 @@ func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 }
 
 // The diagnosis of a mass cancel shows where the two sides differ, and fits into a failure.
-func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
+func TestNondeterminismError_manyCancels_isShort(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	code := func(last int) replay.Orchestration {
@@ -400,7 +400,7 @@ func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
 	}
 }
 
-func TestEndCancelsWhatIsOutstanding(t *testing.T) {
+func TestEnd_outstandingTasks_areCancelled(t *testing.T) {
 	t.Parallel()
 	outstanding := func(c *replay.Context) {
 		a := activity(c, "a")
@@ -455,7 +455,7 @@ func TestEndCancelsWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-func TestEndWithNothingOutstandingIsAsEver(t *testing.T) {
+func TestEnd_nothingOutstanding_recordsOnlyTheEnd(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		c.StartDetached(call("detached", "d"))
@@ -468,7 +468,7 @@ func TestEndWithNothingOutstandingIsAsEver(t *testing.T) {
 	wantKinds(t, log[8:], "TurnStarted #9", "ActivityCompleted #10 of #7", "OrchestrationCompleted #11")
 }
 
-func TestTerminationThatDiffersIsNondeterminism(t *testing.T) {
+func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(mixed)
 	log := record(t, code, message(history.Event{Kind: history.OrchestrationTerminated}))
@@ -513,7 +513,7 @@ func clientCancels(id int64) history.Event {
 	}
 }
 
-func TestClientCancelsOneActivity(t *testing.T) {
+func TestActivityCancelRequested_runningActivity_isCancelled(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		a, b := activity(c, "a"), activity(c, "b")
@@ -535,7 +535,7 @@ func TestClientCancelsOneActivity(t *testing.T) {
 	wantKinds(t, turn(t, y, done(4)), "TurnStarted #9", "ActivityCompleted #10 of #4", "OrchestrationCompleted #11")
 }
 
-func TestClientCancelOfNothingDoesNotApply(t *testing.T) {
+func TestActivityCancelRequested_noOpenActivity_doesNotApply(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
@@ -575,7 +575,7 @@ func TestCancelOfADelayedStartNeverRunsTheCode(t *testing.T) {
 	}
 }
 
-func TestReasonStringsOfTheEngineAreStable(t *testing.T) {
+func TestReasons_strings_areStable(t *testing.T) {
 	t.Parallel()
 	x := instance(t, unwinds(func(c *replay.Context) *replay.Cancellation {
 		s := c.WithTimeout(time.Second, "")

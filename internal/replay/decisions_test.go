@@ -22,8 +22,8 @@ func call(name, id string) replay.SubOrchestrationCall {
 	return replay.SubOrchestrationCall{Name: name, InstanceID: id, Input: json.RawMessage("1")}
 }
 
-// TestDifferentDecisionOfEachKind replays code that differs from the history of other code in a single decision.
-func TestDifferentDecisionOfEachKind(t *testing.T) {
+// TestReplay_otherDecisionOfEachKind_isNondeterminism replays code that differs from the history of other code in a single decision.
+func TestReplay_otherDecisionOfEachKind_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -133,7 +133,7 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 	}
 }
 
-func TestDiagnosisTellsAllThatIsWaitedFor(t *testing.T) {
+func TestNondeterminismError_waitingCode_listsAwaitedTasks(t *testing.T) {
 	t.Parallel()
 	code := func(more bool) replay.Orchestration {
 		return body(func(c *replay.Context) {
@@ -151,7 +151,7 @@ func TestDiagnosisTellsAllThatIsWaitedFor(t *testing.T) {
 		`nothing more: it waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
 }
 
-func TestCancelOfAnotherInstanceIsNondeterminism(t *testing.T) {
+func TestReplay_cancelOfOtherInstance_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")).Cancel("requested", "") })
 	log := record(t, code)
@@ -211,7 +211,7 @@ func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesEventsThatLieElsewhere(t *testing.T) {
+func TestReplay_eventNotFetched_isError(t *testing.T) {
 	t.Parallel()
 	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	code := body(func(c *replay.Context) { sideEffect(c); c.Await(c.WaitForExternalEvent("e")) })

@@ -74,7 +74,7 @@ func with(s *store) replay.Options {
 }
 
 // Only documents that a task waits for are fetched, in a turn and on replay.
-func TestDocumentsAreFetchedWhenSomebodyWaitsForThem(t *testing.T) {
+func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(5)
 	var last string
@@ -97,7 +97,7 @@ func TestDocumentsAreFetchedWhenSomebodyWaitsForThem(t *testing.T) {
 
 // An event that is carried on keeps its reference. One that came in this execution gets a reference, unless it is
 // small.
-func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
+func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)
 	x := replay.New(replay.Orchestration{
@@ -138,7 +138,7 @@ func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
 
 // The turn that takes parked events refers to where they lie, and its code gets the documents that are in memory
 // anyway.
-func TestParkedEventsAreReferredTo(t *testing.T) {
+func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	var last string
@@ -166,7 +166,7 @@ func TestParkedEventsAreReferredTo(t *testing.T) {
 }
 
 // The documents of parked inputs bound a turn.
-func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
+func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}
 	start := started
@@ -197,7 +197,7 @@ func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
 }
 
 // A slow store does not make the code look blocked. Code that blocks afterwards is noticed nevertheless.
-func TestTheTimeOfAFetchIsNotTheCodes(t *testing.T) {
+func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestTheTimeOfAFetchIsNotTheCodes(t *testing.T) {
 }
 
 // A failed fetch is an error of its own, which names the document.
-func TestAFailedFetchVoidsTheTurnAlone(t *testing.T) {
+func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(1)
 	s.fail = errors.New("the store is away")
@@ -248,7 +248,7 @@ func TestAFailedFetchVoidsTheTurnAlone(t *testing.T) {
 }
 
 // Beyond a bound, documents of events that wait are referred to: a warm instance keeps only some in memory.
-func TestAWarmInstanceDoesNotKeepWhatNobodyWaitsFor(t *testing.T) {
+func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}
 	var last string

@@ -68,7 +68,7 @@ func TestReplayPassesOverAPause(t *testing.T) {
 
 // An instance is terminated while it is paused, or blocked behind a pause, or before its code began: no code took part
 // in that end.
-func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
+func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		activity(c, "a")
@@ -112,7 +112,7 @@ func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
 }
 
 // Code that decides more than history has before a pause differs from it.
-func TestAPauseHidesNoDifference(t *testing.T) {
+func TestReplay_differenceBeforeAPause_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := then(record(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) })), suspended("1"))
 	more := body(func(c *replay.Context) {

@@ -41,7 +41,7 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 }
 
 // A query is answered from where each replay has brought the code to, also once it has ended.
-func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
+func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))
 	for want, until := range []history.Kind{
@@ -58,7 +58,7 @@ func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
 	}
 }
 
-func TestAQueryWithoutAnAnswer(t *testing.T) {
+func TestQuery_noResponse_isError(t *testing.T) {
 	t.Parallel()
 	_, err := queried(t, []history.Event{started}).Query("done", nil)
 	as[*replay.NotBegunError](t, err)

@@ -13,7 +13,7 @@ func nap(name string) replay.Orchestration {
 }
 
 // The name of a timer is no part of what a replay compares, and a diagnosis shows it on either side.
-func TestADiagnosisShowsTheNameOfATimer(t *testing.T) {
+func TestNondeterminismError_namedTimer_showsName(t *testing.T) {
 	t.Parallel()
 	log := record(t, nap("payment window"))
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))

@@ -22,7 +22,7 @@ import (
 // The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind
 // unnoticed.
 
-func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
+func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
@@ -47,7 +47,7 @@ func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
 }
 
 // Every call that decides or waits ends the coroutine again, in whatever deferred call it is.
-func TestUnwindingCodeGetsPastNothing(t *testing.T) {
+func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
 		"schedule":          func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
@@ -85,7 +85,7 @@ func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 	}
 }
 
-func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
+func TestClose_panicInDeferredCall_isLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -109,7 +109,7 @@ func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
 	})
 }
 
-func TestCloseWhileSuspendedInADeferredCallOfAPanic(t *testing.T) {
+func TestClose_suspendedInDeferredCallOfPanic_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var recovered any = "nothing"
@@ -125,7 +125,7 @@ func TestCloseWhileSuspendedInADeferredCallOfAPanic(t *testing.T) {
 	})
 }
 
-func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
+func TestPanic_deferredCallsAwait_thenContinues(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		defer func() { c.Await(activity(c, "compensation")) }()
@@ -140,7 +140,7 @@ func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
 	}
 }
 
-func TestCloseGivesUpOnADeferredCallThatBlocks(t *testing.T) {
+func TestClose_blockingDeferredCall_returnsFalse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -160,7 +160,7 @@ func TestCloseGivesUpOnADeferredCallThatBlocks(t *testing.T) {
 	})
 }
 
-func TestCloseOfAnInstanceThatNeverRan(t *testing.T) {
+func TestClose_neverRan_returnsTrue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if !instance(t, body(func(*replay.Context) { t.Error("the body ran") })).Close() {
@@ -169,7 +169,7 @@ func TestCloseOfAnInstanceThatNeverRan(t *testing.T) {
 	})
 }
 
-func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
+func TestGoexit_inTheBody_failsTheOrchestration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		code := body(func(c *replay.Context) {
@@ -194,7 +194,7 @@ func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
 	})
 }
 
-func TestPanicCarriesItsStack(t *testing.T) {
+func TestPanic_failure_hasStack(t *testing.T) {
 	t.Parallel()
 	code := body(func(*replay.Context) { explode() })
 	log := record(t, code)
@@ -210,7 +210,7 @@ func TestPanicCarriesItsStack(t *testing.T) {
 
 func explode() { panic("boom") }
 
-func TestVoidTurnCannotBeRecoveredFrom(t *testing.T) {
+func TestTurn_failed_codeCannotRecover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		swallowed := false
@@ -232,7 +232,7 @@ func TestVoidTurnCannotBeRecoveredFrom(t *testing.T) {
 	})
 }
 
-func TestCoroutineOfTheUsersOwnMayAwait(t *testing.T) {
+func TestGo_coroutine_mayAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		code := body(func(c *replay.Context) {
@@ -260,7 +260,7 @@ func TestCoroutineOfTheUsersOwnMayAwait(t *testing.T) {
 	})
 }
 
-func TestForeignGoroutineIsExpelled(t *testing.T) {
+func TestForeignGoroutine_call_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
 		"schedule": func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
@@ -281,14 +281,14 @@ func TestForeignGoroutineIsExpelled(t *testing.T) {
 			}))
 			_, err := x.Turn(replay.Turn{Now: epoch})
 			e := as[*replay.ForeignGoroutineError](t, err)
-			if past || !strings.Contains(e.Stack, "TestForeignGoroutineIsExpelled") {
+			if past || !strings.Contains(e.Stack, "TestForeignGoroutine_call_failsTheTurn") {
 				t.Errorf("past %v: %v", past, e)
 			}
 		})
 	}
 }
 
-func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
+func TestForeignGoroutine_callWhileSuspended_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	var context *replay.Context
 	x := instance(t, body(func(c *replay.Context) {
@@ -307,7 +307,7 @@ func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
 	as[*replay.ForeignGoroutineError](t, err)
 }
 
-func TestBodyThatWaitsForAForeignGoroutineIsToldSo(t *testing.T) {
+func TestForeignGoroutine_bodyWaitsForIt_isReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -326,7 +326,7 @@ func TestBodyThatWaitsForAForeignGoroutineIsToldSo(t *testing.T) {
 	})
 }
 
-func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
+func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -360,7 +360,7 @@ func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
 }
 
 // A panic after the turn was given up must not end the process, which runs other instances.
-func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
+func TestTurnLimit_abandonedBodyPanics_isIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -381,7 +381,7 @@ func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
 func waitOutside(c chan struct{}) { <-c }
 
 // A coroutine that is parked does not block the turn, so its stack is not in the error.
-func TestStackOfABlockedBodyLeavesOutParkedCoroutines(t *testing.T) {
+func TestTurnLimit_parkedCoroutines_areNotInTheStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -409,7 +409,7 @@ func TestStackOfABlockedBodyLeavesOutParkedCoroutines(t *testing.T) {
 //go:noinline
 func waitParked(c *replay.Context) { c.Await(activity(c, "a")) }
 
-func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
+func TestTurnLimit_default_isTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -423,7 +423,7 @@ func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
 	})
 }
 
-func TestFutureOfAnotherInstanceIsRefused(t *testing.T) {
+func TestAwait_taskOfOtherInstance_panics(t *testing.T) {
 	t.Parallel()
 	var other *replay.Task
 	turn(t, instance(t, body(func(c *replay.Context) { other = activity(c, "a") })))
@@ -433,7 +433,7 @@ func TestFutureOfAnotherInstanceIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailedBodyEndsFailed(t *testing.T) {
+func TestEnd_bodyFails_recordsFailure(t *testing.T) {
 	t.Parallel()
 	want := &history.Failure{Type: "DeclinedError", Message: "no"}
 	log := record(t, replay.Orchestration{Name: "o", Body: func(*replay.Context, json.RawMessage) replay.Ending {
@@ -446,7 +446,7 @@ func TestFailedBodyEndsFailed(t *testing.T) {
 
 // A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing
 // is committed. If its call comes too late for that, it is logged. It is never silent.
-func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
+func TestForeignGoroutine_callAfterTheBody_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	const turns = 200
 	voided := 0
@@ -477,7 +477,7 @@ func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 }
 
 // One that calls later, when the turn is committed and the instance closed, is logged: what it asked for is lost.
-func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
+func TestForeignGoroutine_callAfterTheTurn_isLogged(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"before the instance is dropped": false, "after it": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -503,7 +503,7 @@ func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
 			x.Close()
 			for _, want := range []string{
 				"level=ERROR", "instance=order-17", "execution=01JEXECUTION",
-				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutineThatCallsTooLateIsTold",
+				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutine_callAfterTheTurn_isLogged",
 			} {
 				if past || !strings.Contains(log.String(), want) {
 					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())

@@ -44,7 +44,7 @@ func marks(events []history.Event) []history.Event {
 
 // An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded,
 // also of later code.
-func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
+func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	t.Parallel()
 	var live []int
 	log := record(t, body(versioned(replay.DefaultVersion, 1, &live)), message(done(3)), message(done(7)))
@@ -66,7 +66,7 @@ func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
 
 // A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on:
 // replay after replay.
-func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
+func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
 	for n := range log {
@@ -106,7 +106,7 @@ func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
 }
 
 // What the code cannot go by blocks the instance, and says which code is missing.
-func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
+func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	t.Parallel()
 	var ignored []int
 	before := record(t, body(unversioned), message(done(3)))
@@ -151,7 +151,7 @@ func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
 
 // Code without the call does not go on with an execution that goes by the change, which may be of the build beside it;
 // nor does code in which the call has moved over a decision, or a coroutine asks in another order. The change is named.
-func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
+func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
@@ -205,7 +205,7 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 }
 
 // Coroutines and scopes, also cancelled ones, go by the one answer.
-func TestCoroutinesAndScopesGoByOneVersion(t *testing.T) {
+func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	t.Parallel()
 	var got []int
 	code := func(c *replay.Context) {

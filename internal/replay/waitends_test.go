@@ -111,7 +111,7 @@ func TestAWaitEndsOnce(t *testing.T) {
 }
 
 // Nobody asks: nothing is noted.
-func TestWaitEndsAreNotedForWhoAsks(t *testing.T) {
+func TestWaitEnds_notRequested_returnsNone(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) { c.WaitForExternalEvent("a") }))
 	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b"})

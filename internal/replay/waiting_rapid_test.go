@@ -172,7 +172,7 @@ func text(events []history.Event) string {
 
 // Whatever is waited for, cancelled and ended, in any order, an instance that is replayed before any turn decides the
 // same in it, and a whole history can be replayed.
-func TestWhatIsWaitedForReplaysAtEveryCut(t *testing.T) {
+func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := drawSagas(t).orchestration()

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
-func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
+func TestAwait_repeatedRaces_keepNoWaiters(t *testing.T) {
 	t.Parallel()
 	const races = 100
 	var slow *tasks.Task
@@ -39,7 +39,7 @@ func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
 }
 
 // A scope that lives long keeps nothing of tasks and waits that are over.
-func TestScopeForgetsWhatIsOver(t *testing.T) {
+func TestScope_endedTasksAndWaits_areReleased(t *testing.T) {
 	t.Parallel()
 	const rounds = 100
 	var member *tasks.Task

@@ -10,7 +10,7 @@ import (
 )
 
 // A child that has settled is not tried again, and a warm instance does not keep its input.
-func TestSettledChildForgetsItsInput(t *testing.T) {
+func TestChild_settled_releasesInput(t *testing.T) {
 	t.Parallel()
 	var set Set
 	var scopes Scopes
