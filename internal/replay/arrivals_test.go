@@ -110,8 +110,8 @@ func TestArrive_outcome_nextTurnStartsWithIt(t *testing.T) {
 	s.replays(o)
 }
 
-// Both of a race have ended when the code learns of the first: the other is not cancelled, since its outcome is
-// history.
+// Both activities of a race have ended when the code observes the first one. The other one is not cancelled, because
+// its outcome is in the history.
 func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	var winner int
@@ -144,7 +144,7 @@ func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 	}
 }
 
-// What has arrived comes before parked inputs and messages, and in parts if need be.
+// Outcomes that have arrived are applied before parked inputs and messages. A limited turn applies only some of them.
 func TestArrive_limitedTurn_takesPartOfTheOutcomes(t *testing.T) {
 	t.Parallel()
 	var order []int64
@@ -173,8 +173,8 @@ func TestArrive_limitedTurn_takesPartOfTheOutcomes(t *testing.T) {
 	s.replays(o)
 }
 
-// What has arrived stays through a pause, and through a build that cannot take it; an end without code finds it
-// settled.
+// Outcomes that have arrived remain during a pause, and while a build cannot process them. If the execution ends
+// without its code, their tasks are settled.
 func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -214,7 +214,7 @@ func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	s.replays(o)
 }
 
-// An outcome where the code would not go on any more is a history of other code.
+// An outcome that no task waits for is not in a history of this code.
 func TestArrive_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	o := body(func(c *replay.Context) { _ = c.Await(inline(c, "step")) })
@@ -230,7 +230,7 @@ func TestArrive_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	}
 }
 
-// A coroutine goes on when one of those that race is done, and the last of those that are awaited together.
+// A coroutine continues after one of the tasks that it races, or after the last task that it awaits together.
 func TestWakes_settledTasks(t *testing.T) {
 	t.Parallel()
 	of := func(ids ...int64) func(int64) bool { return func(id int64) bool { return slices.Contains(ids, id) } }

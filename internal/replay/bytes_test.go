@@ -48,7 +48,7 @@ func TestBytes_unreadResults_areCounted(t *testing.T) {
 	}
 }
 
-// An event that comes back to the mailbox is counted once.
+// An event that returns to the mailbox is counted once.
 func TestBytes_returnedEvent_isCountedOnce(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10

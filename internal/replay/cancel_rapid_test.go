@@ -129,8 +129,8 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 	}
 }
 
-// Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left
-// open.
+// In whatever order code cancels tasks, a cold instance makes the same decisions, each task settles once, and no task
+// stays open.
 func TestCancel_anyOrder_replaysAndSettlesAll(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -145,7 +145,7 @@ func TestCancelRequested_twice_firstReasonStays(t *testing.T) {
 		"OrchestrationCancelled #10 (requested): first")
 }
 
-// A cancel is decided again on replay, turn by turn.
+// On replay, the code decides each cancellation again, turn by turn.
 func TestCancelHistorySurvivesReload(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
@@ -258,7 +258,7 @@ func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 		"OrchestrationCancelled #15 (requested)")
 }
 
-// In a race that two activities lose, code of another release must cancel the same.
+// If two activities lose a race, the code of another release must cancel both.
 func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	loses := func(c *replay.Context, then func(all []*replay.Task)) {
@@ -307,7 +307,7 @@ func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 	})
 }
 
-// What the engine cancels must match history, too.
+// The cancellations of the engine must match the history too.
 func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
@@ -376,7 +376,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	}
 }
 
-// The diagnosis of a mass cancel shows where the two sides differ, and fits into a failure.
+// The diagnosis of many cancellations shows the first difference, and fits into a failure.
 func TestNondeterminismError_manyCancels_isShort(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

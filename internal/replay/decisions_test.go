@@ -22,7 +22,7 @@ func call(name, id string) replay.SubOrchestrationCall {
 	return replay.SubOrchestrationCall{Name: name, InstanceID: id, Input: json.RawMessage("1")}
 }
 
-// TestReplay_otherDecisionOfEachKind_isNondeterminism replays code that differs from the history of other code in a single decision.
+// Each case replays code that differs from the history in one decision.
 func TestReplay_otherDecisionOfEachKind_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -164,7 +164,7 @@ func failedChild(id int64) history.Event {
 	return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: id, Error: &history.Failure{Type: "E"}}
 }
 
-// What the engine decides by itself must match history, too.
+// The decisions of the engine must match the history too.
 func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {

@@ -66,7 +66,7 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 	}
 }
 
-// The input that another build passed stays, and the difference is reported.
+// The recorded input of another build applies, and the difference is reported.
 func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	t.Parallel()
 	log := record(t, gives("1", "2", "3"))
@@ -85,7 +85,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	}
 }
 
-// Each turn is compared under the build that took it.
+// Each turn is compared with the build that ran it.
 func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 	t.Parallel()
 	chain := func(inputs ...string) replay.Orchestration {

@@ -95,8 +95,8 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 	}
 }
 
-// An event that is carried on keeps its reference. One that came in this execution gets a reference, unless it is
-// small.
+// An event that is passed on again keeps its reference. An event that arrived in this execution gets a reference,
+// unless it is small.
 func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)
@@ -136,8 +136,7 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	}
 }
 
-// The turn that takes parked events refers to where they lie, and its code gets the documents that are in memory
-// anyway.
+// The turn that takes parked events records references to them, and its code reads the documents that are in memory.
 func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{}
@@ -165,7 +164,7 @@ func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	}
 }
 
-// The documents of parked inputs bound a turn.
+// A turn takes only as many parked inputs as it can hold documents.
 func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}
@@ -196,7 +195,7 @@ func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 	}
 }
 
-// A slow store does not make the code look blocked. Code that blocks afterwards is noticed nevertheless.
+// A slow store does not count as blocked code. Code that blocks after the fetch is still reported.
 func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []bool{false, true} {
@@ -227,7 +226,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 	}
 }
 
-// A failed fetch is an error of its own, which names the document.
+// A failed fetch is a separate error that names the document.
 func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(1)
@@ -247,7 +246,7 @@ func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	}
 }
 
-// Beyond a bound, documents of events that wait are referred to: a warm instance keeps only some in memory.
+// A warm instance keeps only some documents of buffered events in memory. The others are references.
 func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}

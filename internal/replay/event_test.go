@@ -92,8 +92,8 @@ func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	}
 }
 
-// An order to terminate ends an instance as terminated, even if a cancel came a moment before: in the same batch,
-// before the code began, or before its start time.
+// A termination ends the instance as terminated even if a cancel arrived just before it: in the same batch, before the
+// code started, or before the start time.
 func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 	t.Parallel()
 	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {

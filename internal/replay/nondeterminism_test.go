@@ -44,7 +44,7 @@ func TestReplay_sameCodeInParts_matches(t *testing.T) {
 	}
 }
 
-// TestReplay_otherDecision_isNondeterminism has every way in which code and history may differ.
+// The cases are all ways in which code and history can differ.
 func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -172,7 +172,7 @@ func TestReplay_cancelOfOtherTask_isNondeterminism(t *testing.T) {
 		"ActivityCancelRequested of #4 (select_loser)")
 }
 
-// A client's request is an input: it does not count as a decision of the code.
+// The request of a client is an input, not a decision of the code.
 func TestReplay_cancelByClient_isNoDecision(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
-// counted waits for activities, one after the other, and answers how many are done.
+// counted waits for activities, one after the other. A query returns how many are done.
 func counted() replay.Orchestration {
 	return body(func(c *replay.Context) {
 		done := 0
@@ -40,7 +40,7 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 	return x
 }
 
-// A query is answered from where each replay has brought the code to, also once it has ended.
+// A query reads the state that each replay has reached, also after the end of the execution.
 func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))

@@ -66,7 +66,7 @@ func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 	}
 }
 
-// What the turn has not come to, and concerns the instance, is for the next execution.
+// The next execution inherits the inputs that the turn has not applied and that concern the instance.
 func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 2} {

@@ -29,7 +29,7 @@ func TestCoroutines_ended_releaseMemory(t *testing.T) {
 	}
 }
 
-// Bytes bounds the cache, so it must be about what a suspended instance takes. Not parallel: the test reads the heap.
+// Bytes limits the cache, so it must match the memory of a suspended instance. Not parallel: the test reads the heap.
 func TestBytes_suspendedInstance_matchesHeap(t *testing.T) {
 	const n = 1000
 	code := Orchestration{Name: "o", Body: func(c *Context, _ json.RawMessage) Ending {

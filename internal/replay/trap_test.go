@@ -19,8 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind
-// unnoticed.
+// The bubble of synctest.Test fails the test if a goroutine remains, so no test here can leave a coroutine running.
 
 func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	t.Parallel()
@@ -46,7 +45,7 @@ func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	})
 }
 
-// Every call that decides or waits ends the coroutine again, in whatever deferred call it is.
+// In every deferred call, a call that decides or waits ends the coroutine again.
 func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
@@ -359,7 +358,7 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 	})
 }
 
-// A panic after the turn was given up must not end the process, which runs other instances.
+// A panic after the turn was abandoned must not end the process, which runs other instances.
 func TestTurnLimit_abandonedBodyPanics_isIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,7 +379,7 @@ func TestTurnLimit_abandonedBodyPanics_isIgnored(t *testing.T) {
 
 func waitOutside(c chan struct{}) { <-c }
 
-// A coroutine that is parked does not block the turn, so its stack is not in the error.
+// A suspended coroutine does not block the turn, so its stack is not in the error.
 func TestTurnLimit_parkedCoroutines_areNotInTheStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -444,8 +443,8 @@ func TestEnd_bodyFails_recordsFailure(t *testing.T) {
 	}
 }
 
-// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing
-// is committed. If its call comes too late for that, it is logged. It is never silent.
+// If a goroutine that the body started makes a call immediately, the turn fails although the body has ended, and
+// nothing is committed. A later call is logged.
 func TestForeignGoroutine_callAfterTheBody_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	const turns = 200
@@ -476,7 +475,7 @@ func TestForeignGoroutine_callAfterTheBody_failsTheTurn(t *testing.T) {
 	}
 }
 
-// One that calls later, when the turn is committed and the instance closed, is logged: what it asked for is lost.
+// A call after the turn was committed and the instance closed has no effect and is logged.
 func TestForeignGoroutine_callAfterTheTurn_isLogged(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"before the instance is dropped": false, "after it": true} {

@@ -80,7 +80,7 @@ func TestRand_dependsOnTheExecution(t *testing.T) {
 	}
 }
 
-// Running instances have drawn these strings: they may never change.
+// Running instances have used these values, so they must never change.
 func TestRand_isStableBetweenReleases(t *testing.T) {
 	t.Parallel()
 	var uuid string
@@ -158,7 +158,7 @@ func TestReplay_suspendedInstance_releasesHistory(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// A replay that is not linear shows in its allocations, which need no clock.
+// The test compares allocations, which need no clock, to find a replay that is not linear.
 func TestReplay_longHistory_isLinear(t *testing.T) {
 	code := func(n int) replay.Orchestration {
 		return body(func(c *replay.Context) {
@@ -182,7 +182,7 @@ func TestReplay_longHistory_isLinear(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	cost(10) // what is made once
+	cost(10) // allocations that are made once
 	if small, large := cost(1_000), cost(10_000); large > 11*small {
 		t.Errorf("10,000 activities: %.0f bytes, 1,000: %.0f", large, small)
 	}

@@ -42,8 +42,8 @@ func marks(events []history.Event) []history.Event {
 	})
 }
 
-// An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded,
-// also of later code.
+// An execution that reaches a change uses the highest version and records it once. A replay uses the recorded version,
+// also with later code.
 func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	t.Parallel()
 	var live []int
@@ -64,8 +64,8 @@ func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	}
 }
 
-// A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on:
-// replay after replay.
+// A history without the change uses the code before the change, in every replay, whichever part is replayed and
+// wherever the code continues.
 func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
@@ -105,7 +105,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	}
 }
 
-// What the code cannot go by blocks the instance, and says which code is missing.
+// A version that the code does not support blocks the instance, and the error names the missing code.
 func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	t.Parallel()
 	var ignored []int
@@ -149,8 +149,8 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	}
 }
 
-// Code without the call does not go on with an execution that goes by the change, which may be of the build beside it;
-// nor does code in which the call has moved over a decision, or a coroutine asks in another order. The change is named.
+// Code without the call does not continue an execution that uses the change, for example of a newer build. Neither does
+// code whose call has moved past a decision, or whose coroutines call in another order. The error names the change.
 func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
@@ -204,7 +204,7 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	}
 }
 
-// Coroutines and scopes, also cancelled ones, go by the one answer.
+// All coroutines and scopes, also cancelled ones, get the same version.
 func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	t.Parallel()
 	var got []int

@@ -13,12 +13,11 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// sagas is a body made of drawn instructions: coroutines that ask for what is waited for, cancel it, wait for the ends
-// and undo.
+// sagas is a body of random instructions: its coroutines schedule tasks, cancel them, wait for their ends and compensate.
 type sagas []saga
 
 type saga struct {
-	scope int // which of: the root, one with a cancel, one with a timeout, the one that no cancel reaches
+	scope int // the root, with a cancel, with a timeout, or never cancelled
 	steps []instruction
 	fails bool // it compensates
 }
@@ -170,8 +169,8 @@ func text(events []history.Event) string {
 	return string(b)
 }
 
-// Whatever is waited for, cancelled and ended, in any order, an instance that is replayed before any turn decides the
-// same in it, and a whole history can be replayed.
+// In whatever order code waits, cancels and ends, an instance that is replayed before any turn makes the same decisions
+// in it, and the whole history can be replayed.
 func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An abandoned execution, and one that unwinds, never runs again.
+// An execution that is abandoned or unwinds never runs again.
 func TestGate_abandonedOrUnwinding_isFinal(t *testing.T) {
 	t.Parallel()
 	for mode, enter := range map[Mode]func(*Gate){Abandoned: (*Gate).Abandon, Unwinding: (*Gate).unwind} {
@@ -44,7 +44,7 @@ func TestGate_endTurn_endsTurnAndReplay(t *testing.T) {
 	}
 }
 
-// The first error says why an execution is void, unless a foreign goroutine caused it.
+// The first error is the error of the execution, unless a foreign goroutine caused it.
 func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	t.Parallel()
 	first, second := errors.New("first"), errors.New("second")

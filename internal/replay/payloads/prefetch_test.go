@@ -12,8 +12,7 @@ type availableResult struct{}
 
 func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
 
-// TestPrefetch_takenResults_areRemoved: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to
-// look through for the next.
+// Code that reads each of 100,000 results when it arrives, in any order, leaves nothing to search for the next one.
 func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 	t.Parallel()
 	var p prefetch
@@ -28,8 +27,7 @@ func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 	}
 }
 
-// TestPrefetch_nextResults_areFetchedInOrder: in whatever order results have come, those behind the one that is taken come next,
-// and more each time.
+// In whatever order results have arrived, the results after the one that is read are fetched next, more each time.
 func TestPrefetch_nextResults_areFetchedInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 1000

@@ -20,8 +20,8 @@ func TestWhere_profileWithTabs_findsUserCode(t *testing.T) {
 	}
 }
 
-// Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the
-// engine's, nor of what that calls.
+// User code includes tests, examples and functions in this module. It excludes the packages of the engine and the code
+// that they call.
 func TestFrame_ownerByPackage(t *testing.T) {
 	t.Parallel()
 	dump := func(function, file string) string {
