@@ -67,10 +67,8 @@ const (
 func AddActivity[In, Out any](
 	r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption,
 ) {
+	names.MustDefine("activity", name, fn != nil)
 	a := newActivity(name, opts)
-	if fn == nil {
-		panic(fmt.Sprintf("perdure: activity %q: function is nil", name))
-	}
 	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
 		return runActivity(ctx, name, fn, input)

@@ -64,19 +64,17 @@ func WithFairnessKey(key string) ActivityCallOption {
 // activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
 // A retry goes to the end of the line. SQS accepts 300 activities a second for one key.
 //
-// Exclusive depends on the lock of the worker on its message. A worker that hangs for longer than its lock (30 seconds)
-// loses it, and the next attempt can start while the first one still runs. If a service must reject writes of the
-// earlier attempt, pass it the IDs of ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the
-// function's timeout if the activity had run for less than 3 seconds.
+// A worker that hangs for longer than its lock on the message (30 seconds) loses the key, and the next attempt can
+// start while the first one still runs. If a service must reject writes of the earlier attempt, pass it the IDs of
+// ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
+// had run for less than 3 seconds.
 //
 // Limits:
 //
 //   - The hub needs a FIFO queue next to the work queue: set Exclusive in WorkQueueProps of the CDK construct. Without
 //     it the activity fails with an *ActivityError of type ExclusiveQueueError.
-//   - The activity cannot use asynchronous completion. If it returns ErrPending, it fails with type
-//     ExclusivePendingError.
-//   - A fairness key has no effect on the activity.
-//   - The activity never runs inline.
+//   - An activity that returns ErrPending fails with type ExclusivePendingError.
+//   - The activity never runs inline, and a fairness key has no effect on it.
 //
 // The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
 // digest. See docs/guides/exclusive-keys.md.
@@ -147,11 +145,10 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 // AtMostOnce starts the code of an activity at most once in each attempt. Use it for work that must not happen twice
 // and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
 //
-// If the engine does not know how far an attempt came, the attempt fails with an *[InterruptedError]. This happens when
-// the worker dies or stops, when it loses its lock on the message, or when a start could not be recorded reliably. The
-// work may then be done, half done or not done. With [WithRetry], the failed attempt is followed by another one. To
-// handle the error in the orchestration instead, use no retry policy, or add "interrupted" to
-// [RetryPolicy.NonRetryableErrorTypes].
+// If the worker dies or stops, loses its lock on the message, or cannot record the start reliably, the attempt fails
+// with an *[InterruptedError], and the work may be done, half done or not done. With [WithRetry], the failed attempt is
+// followed by another one. To handle the error in the orchestration instead, use no retry policy, or add "interrupted"
+// to [RetryPolicy.NonRetryableErrorTypes].
 //
 // The failure is reported when the message is redelivered: 30 seconds after the worker's death by default, or after the
 // function's timeout if the worker died in the first 3 seconds of the activity.
@@ -160,13 +157,12 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 //
 //   - The activity must finish within one invocation. A heartbeat does not continue an attempt in another invocation.
 //   - The activity never runs inline.
-//   - A restart from an event ([client.FromEvent]) starts the activities that were running at that event again.
-//   - After a restore of the hub's table, activities that started after the restored second start again.
+//   - A restart from an event ([client.FromEvent]) starts the activities that were running at that event again. After a
+//     restore of the hub's table, activities that started after the restored second start again.
 //   - Workers in other languages ignore the option and run the activity at least once.
 //
-// The option is recorded with the call, so that a later change of the code does not affect calls that were already
-// made. It costs the worker one read and two writes for each activity, and one more write every 15 seconds. All workers
-// must run a release that supports AtMostOnce before orchestrations use it.
+// The option is recorded with the call. It costs the worker one read and two writes for each activity, and one more
+// write every 15 seconds. All workers must run a release that supports AtMostOnce before orchestrations use it.
 func AtMostOnce() ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.AtMostOnce = true })
 }

@@ -105,8 +105,8 @@ func WithStart(orchestration string, input any) CallUpdateOption {
 }
 
 // CallUpdate sends an update to another instance, which handles it with SetUpdateHandler, and returns the future of the
-// handler's result. The update is delivered exactly once. Updates and external events that one execution sends to one
-// instance arrive in order. If the execution started that instance before, the instance exists when they arrive.
+// handler's result. The update is delivered exactly once, and in order with other updates and external events that this
+// execution sends to the instance. If the execution started that instance before, the instance exists when it arrives.
 //
 // The future settles when the handler returns. A paused or blocked instance handles the update when it continues. The
 // future fails with a *CallUpdateError if the instance does not exist, has ended, was purged, or ends before the
@@ -118,11 +118,9 @@ func WithStart(orchestration string, input any) CallUpdateOption {
 //   - the scope of ctx is cancelled.
 //
 // The update is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later.
-// You need not await the future. Cancelling the future does not cancel the update; it only stops waiting for the
-// result. To limit the wait, use Select with a timer. About 100 updates a second can be sent to one instance. An
-// orchestration that calls itself waits for its own handler, which runs concurrently.
-//
-// CallUpdate panics if name is empty or not valid UTF-8.
+// You need not await the future. Cancelling it only stops waiting for the result. To limit the wait, use Select with a
+// timer. About 100 updates a second can be sent to one instance. An orchestration that calls itself waits for its own
+// handler, which runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
 func CallUpdate[Out any](
 	ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {

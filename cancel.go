@@ -119,8 +119,7 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 //	_, err = perdure.CallActivity(ctx, charge, order, perdure.WaitForCancellation()).Await(ctx)
 //
 // A wait through a cancelled scope still returns the scope's error immediately. To wait for the end, use a context of
-// [WithoutCancel]. [Compensate] does this for the calls of its scope. When the orchestration ends, it does not wait for
-// outstanding work.
+// [WithoutCancel]. [Compensate] does this for the calls of its scope. When the orchestration ends, it does not wait.
 //
 // The end of an activity is reported late in these cases:
 //
@@ -129,8 +128,7 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 //   - No worker receives the activity: never, unless the call has [WithScheduleToCloseTimeout] (OutcomeTimedOut).
 //   - The sub-orchestration is blocked: when it has ended.
 //
-// The option is recorded with the call, so that a later change of the code does not affect it. It prevents two copies
-// of a message from running concurrently. It costs the worker one read and two writes for each activity, one more write
-// every 15 seconds, and one write for a cancel. All workers must run a release that supports it. [StartOrchestration]
-// ignores the option.
+// The option is recorded with the call. It prevents two copies of a message from running concurrently. It costs the
+// worker one read and two writes for each activity, one more write every 15 seconds, and one write for a cancel. All
+// workers must run a release that supports it. [StartOrchestration] ignores the option.
 func WaitForCancellation() CallOption { return waitForCancellation{} }

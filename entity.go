@@ -78,11 +78,11 @@ func Operation[S, In, Out any](
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
 // S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
 //
-// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. Lists, the web
-// UI, queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
-// inputs, outputs and states, without losing calls. Purging it deletes the state, and the next call creates it again.
-// Calls of an entity that was cancelled or terminated fail with ErrInstanceEnded until it is purged. A cancelled entity
-// first completes the operations that it accepted before, and rejects new ones.
+// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. It continues as
+// new after 1,000 operations or 4 MiB of inputs, outputs and states, without losing calls. Purging it deletes the
+// state, and the next call creates it again. Calls of an entity that was cancelled or terminated fail with
+// ErrInstanceEnded until it is purged. A cancelled entity first completes the operations that it accepted before, and
+// rejects new ones.
 //
 // One key handles a few hundred operations a second, and up to 1,000 calls can wait. Further calls are rejected with
 // history.RejectedLimit. You may add an operation while instances run. Do not remove an operation while a call of it

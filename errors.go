@@ -72,12 +72,10 @@ func (e *ActivityError) As(target any) bool { return e.carried.As(target, e.Caus
 
 // failure returns the failure that the error reports.
 func (e *ActivityError) failure() *history.Failure {
-	f := &history.Failure{
+	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
 		NonRetryable: e.NonRetryable, Cause: e.Cause,
-	}
-	e.carried.AddTo(f)
-	return f
+	})
 }
 
 // SubOrchestrationError is the failure of a sub-orchestration, as its caller receives it. errors.As finds a
@@ -125,12 +123,10 @@ func (e *SubOrchestrationError) As(target any) bool { return e.carried.As(target
 
 // failure returns the failure that the error reports.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	f := &history.Failure{
+	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
 		NonRetryable: e.NonRetryable, Cause: e.Cause,
-	}
-	e.carried.AddTo(f)
-	return f
+	})
 }
 
 // TimeoutError means that an attempt or an activity exceeded one of its timeouts. Message names the timeout. errors.Is

@@ -42,8 +42,8 @@ func isSentinel(failureType string, target error) bool {
 }
 
 // RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
-// The event is delivered exactly once. Events and updates that one execution sends to one instance arrive in order. If
-// the execution started that instance before, the instance exists when they arrive.
+// The event is delivered exactly once, and in order with other events and updates that this execution sends to the
+// instance. If the execution started that instance before, the instance exists when it arrives.
 //
 // The future settles when the event is in the history of the receiving instance, even if that instance does not wait
 // for it or is blocked. The future fails with a *RaiseEventError if the instance does not exist or has ended. It also
@@ -55,10 +55,8 @@ func isSentinel(failureType string, target error) bool {
 //   - the scope of ctx is cancelled. Use a context of WithoutCancel to send an event then.
 //
 // The event is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later. You
-// need not await the future. Cancelling the future does not stop the event. About 100 events a second can be sent to
-// one instance, so combine small events.
-//
-// RaiseEvent panics if name is empty or not valid UTF-8.
+// need not await the future, and cancelling it does not stop the event. About 100 events a second can be sent to one
+// instance. RaiseEvent panics if name is empty or not valid UTF-8.
 func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
 	names.Must("external event", name)
 	doc, err := ctx.encode(payloadjson.EventData(name), v)

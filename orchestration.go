@@ -50,10 +50,7 @@ func WithVersion(version string) VersionOption {
 func AddOrchestration[In, Out any](
 	r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption,
 ) {
-	names.Must("orchestration", name)
-	if fn == nil {
-		panic(fmt.Sprintf("perdure: orchestration %q: function is nil", name))
-	}
+	names.MustDefine("orchestration", name, fn != nil)
 	o := replay.Orchestration{Name: name, Version: defaultVersion}
 	for _, opt := range opts {
 		opt.applyToOrchestration(&o)

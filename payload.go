@@ -28,10 +28,9 @@ const MaxLargePayloadBytes = 32 << 20
 // Set a codec with lambdahandler.WithCodec, client.WithCodec, perduretest.WithCodec, or the options of package
 // dispatch. Every program of a hub that reads payloads needs the codec.
 //
-// The methods are called concurrently. They must decode everything that was ever encoded with their ID. To change the
-// encoding, use a new ID and pass the old codec to WithCodec as well, for decoding. The methods may call services, such
-// as a key service. They must cache the responses, because a turn waits for them and a replay decodes every payload
-// that the code awaits.
+// The methods are called concurrently, and must decode everything that was ever encoded with their ID. To change the
+// encoding, use a new ID and pass the old codec to WithCodec as well, for decoding. A method that calls a service must
+// cache the responses, because a turn waits for it and a replay decodes every payload that the code awaits.
 //
 // If a method returns an error, the turn or the attempt of the activity is retried. If the error is marked with
 // NonRetryable, the instance is blocked or the activity fails. See docs/guides/large-payloads-and-codecs.md.

@@ -51,10 +51,8 @@ func Serialized() UpdateHandlerOption {
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
 // error of handler is only a response; a panic fails the orchestration. When the scope of ctx is cancelled, handler
-// continues and its waits end. handler cannot return ContinueAsNew.
-//
-// When the orchestration ends or continues as new, running handlers are abandoned and their senders get an error. Use
-// AwaitUpdateHandlers to wait for them.
+// continues and its waits end. handler cannot return ContinueAsNew. When the orchestration ends or continues as new,
+// running handlers are abandoned and their senders get an error; wait for them with AwaitUpdateHandlers.
 //
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.

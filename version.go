@@ -24,13 +24,12 @@ const DefaultVersion = replay.DefaultVersion
 //   - DefaultVersion, if the execution passed this place before the call was added.
 //
 // All calls for the same change return the same version until the execution ends, also in other coroutines and scopes.
-// After a ContinueAsNew the next execution starts without recorded versions. Sub-orchestrations have their own.
+// The next execution after a ContinueAsNew, and sub-orchestrations, have their own versions.
 //
 // If the version is not between minVersion and maxVersion, the instance is blocked, and its diagnosis names the code to
 // deploy. To remove old code, raise minVersion when no running instance uses the old version. Keep the call until no
-// running instance has passed it, and do not reuse the name of the change. See docs/guides/versioning.md.
-//
-// Version panics if change is empty, longer than 256 bytes or not valid UTF-8.
+// running instance has passed it, and do not reuse the name of the change. See docs/guides/versioning.md. Version
+// panics if change is empty, longer than 256 bytes or not valid UTF-8.
 func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
 	if err := names.Check("change", change); err != nil {
 		panic("perdure: Version: " + err.Error())

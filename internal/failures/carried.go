@@ -20,12 +20,13 @@ func CarriedBy(f *history.Failure) Carried {
 	return c
 }
 
-// AddTo adds the parts to a failure.
-func (c Carried) AddTo(f *history.Failure) {
+// AddTo adds the parts to a failure and returns the failure.
+func (c Carried) AddTo(f *history.Failure) *history.Failure {
 	if c.joined != nil {
 		f.Joined = *c.joined
 	}
 	c.details.AddTo(f)
+	return f
 }
 
 // As implements the method As of an error. It finds the details of the failure, or else those of its cause.

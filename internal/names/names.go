@@ -26,6 +26,15 @@ func Must(kind, name string) {
 	}
 }
 
+// MustDefine panics if a function cannot be registered under a name: the name is invalid, as in Must, or the function
+// is nil.
+func MustDefine(kind, name string, hasFunction bool) {
+	Must(kind, name)
+	if !hasFunction {
+		panic(fmt.Sprintf("perdure: %s %q: function is nil", kind, name))
+	}
+}
+
 // MustKey panics if a key that an option sets is not valid UTF-8 or has fewer than least or more than 256 bytes.
 func MustKey(option, key string, least int) {
 	if len(key) >= least && len(key) <= maxBytes && utf8.ValidString(key) {

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// sagas is a body of random instructions: its coroutines schedule tasks, cancel them, wait for their ends and compensate.
+// sagas is a body of random instructions. Its coroutines schedule and cancel tasks, wait for their ends and compensate.
 type sagas []saga
 
 type saga struct {
