@@ -2,7 +2,6 @@ package perdure
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/names"
@@ -27,11 +26,8 @@ const MaxQueryResultBytes = 1 << 20
 // SetQueryHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, or if handler is nil. It
 // makes no decision, so you can add it to code of running instances.
 func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(In) (Out, error)) error {
-	if err := names.Check("name", name); err != nil {
-		return fmt.Errorf("perdure: SetQueryHandler: %w", err)
-	}
-	if handler == nil {
-		return fmt.Errorf("perdure: SetQueryHandler %q: handler is nil", name)
+	if err := names.CheckHandler("SetQueryHandler", name, handler != nil); err != nil {
+		return err
 	}
 	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
 		return answerQuery(name, handler, doc)

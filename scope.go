@@ -73,6 +73,7 @@ func (ctx *OrchestrationContext) isOwnCancel(err error) bool {
 	c := ctx.replay.Cancellation()
 	return c != nil && errtree.Every(err, func(err error) bool {
 		e, ok := err.(*CancelledError) //nolint:errorlint // one layer at a time
-		return err == cancelledError(c) || ok && e.scope == cancelledError(c)
+		scopeErr := cancelledError(c)
+		return err == scopeErr || ok && e.scope == scopeErr //nolint:errorlint // the same error, not an equal one
 	})
 }

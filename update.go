@@ -64,11 +64,8 @@ func SetUpdateHandler[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
 	opts ...UpdateHandlerOption,
 ) error {
-	if err := names.Check("name", name); err != nil {
-		return fmt.Errorf("perdure: SetUpdateHandler: %w", err)
-	}
-	if handler == nil {
-		return fmt.Errorf("perdure: SetUpdateHandler %q: handler is nil", name)
+	if err := names.CheckHandler("SetUpdateHandler", name, handler != nil); err != nil {
+		return err
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) {
 		return handler(ctx, in)

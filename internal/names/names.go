@@ -55,6 +55,18 @@ func Check(what, name string) error {
 	return nil
 }
 
+// CheckHandler returns an error if a call cannot set a handler of that name: the name is invalid, as in Check, or the
+// handler is nil.
+func CheckHandler(call, name string, hasHandler bool) error {
+	if err := Check("name", name); err != nil {
+		return fmt.Errorf("perdure: %s: %w", call, err)
+	}
+	if !hasHandler {
+		return fmt.Errorf("perdure: %s %q: handler is nil", call, name)
+	}
+	return nil
+}
+
 // CheckText returns an error if a text, which what describes, is not 1 to 256 bytes of UTF-8 without control
 // characters. These are the rules for the texts of clients.
 func CheckText(what, s string) error {
