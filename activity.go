@@ -10,6 +10,9 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 )
@@ -20,24 +23,18 @@ const DefaultQueue = "default"
 // ActivityOption is an option of AddActivity and DefineActivity.
 type ActivityOption interface{ applyToActivity(a *registry.Activity) }
 
-type queueOption string
+type activityOption func(a *registry.Activity)
 
-func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q) }
+func (o activityOption) applyToActivity(a *registry.Activity) { o(a) }
 
 // OnQueue assigns an activity to the work queue of that name instead of DefaultQueue. OnQueue panics if name is empty,
 // is not valid UTF-8, or ends with ".fifo". The suffix ".fifo" is reserved for the queues of Exclusive.
 func OnQueue(name string) ActivityOption {
-	mustName("OnQueue", name)
+	names.Must("OnQueue", name)
 	if _, exclusive := history.BaseQueue(name); exclusive {
 		panic(fmt.Sprintf("perdure: OnQueue: name %q has a suffix reserved for perdure.Exclusive; remove it", name))
 	}
-	return queueOption(name)
-}
-
-type cancelPollOption time.Duration
-
-func (d cancelPollOption) applyToActivity(a *registry.Activity) {
-	a.CancelPollInterval = time.Duration(d)
+	return activityOption(func(a *registry.Activity) { a.Queue = name })
 }
 
 // WithCancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
@@ -52,7 +49,7 @@ func WithCancelPollInterval(d time.Duration) ActivityOption {
 		panic(fmt.Sprintf("perdure: WithCancelPollInterval: %v is out of range; use %v to %v",
 			d, minCancelPoll, maxCancelPoll))
 	}
-	return cancelPollOption(d)
+	return activityOption(func(a *registry.Activity) { a.CancelPollInterval = d })
 }
 
 // WithCancelPollInterval accepts values in this range. The maximum is the longest visibility timeout of SQS.
@@ -70,10 +67,8 @@ const (
 func AddActivity[In, Out any](
 	r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption,
 ) {
+	names.MustDefine("activity", name, fn != nil)
 	a := newActivity(name, opts)
-	if fn == nil {
-		panic(fmt.Sprintf("perdure: activity %q: function is nil", name))
-	}
 	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
 		return runActivity(ctx, name, fn, input)
@@ -82,7 +77,7 @@ func AddActivity[In, Out any](
 }
 
 func newActivity(name string, opts []ActivityOption) registry.Activity {
-	mustName("activity", name)
+	names.Must("activity", name)
 	a := registry.Activity{Name: name, Queue: DefaultQueue}
 	for _, opt := range opts {
 		opt.applyToActivity(&a)
@@ -90,16 +85,13 @@ func newActivity(name string, opts []ActivityOption) registry.Activity {
 	return a
 }
 
+// runActivity runs the code of an activity. Package perduretest finds its name in stacks.
 func runActivity[In, Out any](
 	ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage,
 ) (out json.RawMessage, f *history.Failure) {
-	defer func() {
-		if r := recover(); r != nil {
-			out, f = nil, panicFailure(r)
-		}
-	}()
+	defer failures.Recover(&out, &f)
 	var in In
-	if err := decode(payload{input, activity, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Activity, name), doc, &in); err != nil {
 		return nil, failureOf(err)
 	}
 	v, err := fn(ctx, in)
@@ -109,7 +101,8 @@ func runActivity[In, Out any](
 	if err != nil {
 		return nil, failureOf(err)
 	}
-	out, err = encodeWithin(payload{result, activity, name}, v, payloadLimit(activityctx.TakesLargePayloads(ctx)))
+	of := payloadjson.Result(payloadjson.Activity, name)
+	out, err = encodeWithin(of, v, payloadLimit(activityctx.TakesLargePayloads(ctx)))
 	if err != nil {
 		return nil, failureOf(err)
 	}
@@ -133,16 +126,14 @@ func DefineActivity[In, Out any](name string, opts ...ActivityOption) ActivityRe
 
 // Register registers fn with the name and options of the reference. It panics like AddActivity.
 func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In) (Out, error)) {
-	mustName("activity", a.name)
-	opts := []ActivityOption{OnQueue(a.queue), cancelPollOption(a.cancelPoll)}
-	if a.inline {
-		opts = append(opts, Inline())
-	}
-	AddActivity(r, a.name, fn, opts...)
+	names.Must("activity", a.name)
+	AddActivity(r, a.name, fn, activityOption(func(registered *registry.Activity) {
+		registered.Queue, registered.CancelPollInterval, registered.Inline = a.queue, a.cancelPoll, a.inline
+	}))
 }
 
 // Call schedules the activity like CallActivity, with the name and options of the reference.
 func (a ActivityRef[In, Out]) Call(ctx *OrchestrationContext, in In, opts ...ActivityCallOption) *Future[Out] {
-	mustName("activity", a.name)
+	names.Must("activity", a.name)
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.name, Queue: a.queue, Inline: a.inline}, in, opts)
 }

@@ -2,20 +2,19 @@ package perdure
 
 import (
 	"context"
-	"fmt"
 	"time"
-	"unicode/utf8"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // ActivityCallOption is an option of an activity call.
 type ActivityCallOption interface{ applyToActivityCall(c *replay.ActivityCall) }
 
-type startToClose time.Duration
+type activityCallOption func(c *replay.ActivityCall)
 
-func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
+func (o activityCallOption) applyToActivityCall(c *replay.ActivityCall) { o(c) }
 
 // WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d
 // has elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
@@ -23,25 +22,15 @@ func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClo
 // d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
 // years.
 func WithStartToCloseTimeout(d time.Duration) ActivityCallOption {
-	return startToClose(limit(d))
+	return activityCallOption(func(c *replay.ActivityCall) { c.StartToClose = limit(d) })
 }
-
-type heartbeatTimeout time.Duration
-
-func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartbeat = time.Duration(d) }
 
 // WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
 // elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
 // returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in
 // WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
-	return heartbeatTimeout(limit(d))
-}
-
-type scheduleToClose time.Duration
-
-func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
-	c.ScheduleToClose = time.Duration(d)
+	return activityCallOption(func(c *replay.ActivityCall) { c.Heartbeat = limit(d) })
 }
 
 // WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes
@@ -50,7 +39,7 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 // worker has died, it fails up to one second late. If the next attempt would start after that time, it is not made and
 // the activity fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
 func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
-	return scheduleToClose(limit(d))
+	return activityCallOption(func(c *replay.ActivityCall) { c.ScheduleToClose = limit(d) })
 }
 
 // longestLimit caps the limits, so that adding one to a time cannot overflow.
@@ -58,13 +47,6 @@ const longestLimit = 10 * 365 * 24 * time.Hour
 
 // limit clamps a duration to 1 ms to ten years.
 func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
-
-type fairnessKey string
-
-func (k fairnessKey) applyToActivityCall(c *replay.ActivityCall) { c.FairnessKey = string(k) }
-
-// maxFairnessKey is the maximum size of a fairness key. The history stores the key with each call.
-const maxFairnessKey = 256
 
 // WithFairnessKey assigns the activity to a tenant for SQS fair queues. While the activities of one key occupy the
 // workers of a queue, SQS delivers the activities of other keys first. A key is noisy if it has more than a tenth of
@@ -74,46 +56,31 @@ const maxFairnessKey = 256
 // The key is at most 256 bytes of UTF-8, otherwise WithFairnessKey panics. An empty key is the same as no key. The
 // history stores the key; SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
-	if len(key) > maxFairnessKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: WithFairnessKey: key %.64q has %d bytes; use at most %d bytes of UTF-8",
-			key, len(key), maxFairnessKey))
-	}
-	return fairnessKey(key)
+	names.MustKey("WithFairnessKey", key, 0)
+	return activityCallOption(func(c *replay.ActivityCall) { c.FairnessKey = key })
 }
-
-type exclusiveKey string
-
-func (k exclusiveKey) applyToActivityCall(c *replay.ActivityCall) { c.ExclusiveKey = string(k) }
-
-// maxExclusiveKey is the maximum size of an exclusive key. The history stores the key with each call.
-const maxExclusiveKey = 256
 
 // Exclusive limits a key to one running attempt at a time, across all instances of the hub. It applies to the
 // activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
 // A retry goes to the end of the line. SQS accepts 300 activities a second for one key.
 //
-// Exclusive depends on the lock of the worker on its message. A worker that hangs for longer than its lock (30 seconds)
-// loses it, and the next attempt can start while the first one still runs. If a service must reject writes of the
-// earlier attempt, pass it the IDs of ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the
-// function's timeout if the activity had run for less than 3 seconds.
+// A worker that hangs for longer than its lock on the message (30 seconds) loses the key, and the next attempt can
+// start while the first one still runs. If a service must reject writes of the earlier attempt, pass it the IDs of
+// ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
+// had run for less than 3 seconds.
 //
 // Limits:
 //
 //   - The hub needs a FIFO queue next to the work queue: set Exclusive in WorkQueueProps of the CDK construct. Without
 //     it the activity fails with an *ActivityError of type ExclusiveQueueError.
-//   - The activity cannot use asynchronous completion. If it returns ErrPending, it fails with type
-//     ExclusivePendingError.
-//   - A fairness key has no effect on the activity.
-//   - The activity never runs inline.
+//   - An activity that returns ErrPending fails with type ExclusivePendingError.
+//   - The activity never runs inline, and a fairness key has no effect on it.
 //
 // The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
 // digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
-	if key == "" || len(key) > maxExclusiveKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: Exclusive: key %.64q has %d bytes; use 1 to %d bytes of UTF-8",
-			key, len(key), maxExclusiveKey))
-	}
-	return exclusiveKey(key)
+	names.MustKey("Exclusive", key, 1)
+	return activityCallOption(func(c *replay.ActivityCall) { c.ExclusiveKey = key })
 }
 
 // CallActivity schedules an activity and returns the future of its result. fn identifies the activity and is not
@@ -139,7 +106,7 @@ func CallActivity[In, Out any](
 func CallActivityByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption,
 ) *Future[Out] {
-	mustName("activity", name)
+	names.Must("activity", name)
 	call := replay.ActivityCall{Name: name, Queue: DefaultQueue}
 	if a, ok := ctx.registry.Activity(name); ok {
 		call.Queue, call.Inline = a.Queue, a.Inline
@@ -150,7 +117,7 @@ func CallActivityByName[Out any](
 func callActivity[Out any](
 	ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption,
 ) *Future[Out] {
-	doc, err := ctx.encode(payload{input, activity, call.Name}, in)
+	doc, err := ctx.encode(payloadjson.Input(payloadjson.Activity, call.Name), in)
 	if err != nil {
 		return failed[Out](ctx, call.Name, err)
 	}
@@ -161,7 +128,7 @@ func callActivity[Out any](
 	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
 }
 
-// withOptions is apart, so that a call without options, as most are, stays on the stack.
+// withOptions is a separate function, so that a call without options stays on the stack.
 func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
@@ -170,59 +137,32 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	return call
 }
 
-// failed is a future of something that was never scheduled.
+// failed returns the future of work that was not scheduled.
 func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T] {
 	return &Future[T]{task: ctx.replay.Settled(name, failureOf(err)), err: err, loaded: true}
 }
 
-// CreateTimer returns a future that settles with the due time once d has elapsed since ctx.Now. If d is 0 or less, the
-// future settles immediately and nothing is recorded. d can be years. A timer never fires early, and fires about one
-// second late. WithTimerName names the timer.
-func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) *Future[time.Time] {
-	if d <= 0 && ctx.replay.Cancellation() == nil {
-		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
-	}
-	t := replay.CreateNamedTimer(ctx.replay, d, timerOf(opts).name)
-	return &Future[time.Time]{task: t, value: t.FireAt()}
-}
-
-// Sleep waits until d has elapsed. It returns immediately if d is 0 or less. Sleep returns an error only if the wait is
-// cancelled.
-func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) error {
-	_, err := CreateTimer(ctx, d, opts...).Await(ctx)
-	return err
-}
-
-// endedError is what a task failed with that was cancelled by itself, or whose end was waited for.
-func endedError(t *replay.Task, f *history.Failure) error {
-	e := &CancelledError{
-		Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome),
-	}
-	if c := t.EndedWith(); c != nil {
-		e.scope = cancelledError(c)
-	}
-	return e
-}
-
-// errorOf is what a task failed with, as its awaiter sees it; nil when it did not fail.
-func errorOf(t *replay.Task) error {
-	f := t.Failure()
-	switch {
-	case f == nil:
-		return nil
-	case t.Cancellation() != nil:
-		return cancelledError(t.Cancellation())
-	case t.IsCancelled():
-		return endedError(t, f)
-	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
-		return newSubOrchestrationError(t.Name(), t.InstanceID(), t.DecodedFailure())
-	case t.Kind() == history.UpdateSent:
-		return newCallUpdateError(t, t.DecodedFailure())
-	case t.ReceiverID() != "":
-		return newRaiseEventError(t.Name(), t.ReceiverID(), f)
-	case t.Kind() == history.TimerCreated:
-		return &timerError{id: t.ID(), message: f.Message}
-	default:
-		return newActivityError(t.Name(), t.ID(), t.DecodedFailure())
-	}
+// AtMostOnce starts the code of an activity at most once in each attempt. Use it for work that must not happen twice
+// and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
+//
+// If the worker dies or stops, loses its lock on the message, or cannot record the start reliably, the attempt fails
+// with an *[InterruptedError], and the work may be done, half done or not done. With [WithRetry], the failed attempt is
+// followed by another one. To handle the error in the orchestration instead, use no retry policy, or add "interrupted"
+// to [RetryPolicy.NonRetryableErrorTypes].
+//
+// The failure is reported when the message is redelivered: 30 seconds after the worker's death by default, or after the
+// function's timeout if the worker died in the first 3 seconds of the activity.
+//
+// Limits:
+//
+//   - The activity must finish within one invocation. A heartbeat does not continue an attempt in another invocation.
+//   - The activity never runs inline.
+//   - A restart from an event ([client.FromEvent]) starts the activities that were running at that event again. After a
+//     restore of the hub's table, activities that started after the restored second start again.
+//   - Workers in other languages ignore the option and run the activity at least once.
+//
+// The option is recorded with the call. It costs the worker one read and two writes for each activity, and one more
+// write every 15 seconds. All workers must run a release that supports AtMostOnce before orchestrations use it.
+func AtMostOnce() ActivityCallOption {
+	return activityCallOption(func(c *replay.ActivityCall) { c.AtMostOnce = true })
 }

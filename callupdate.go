@@ -3,12 +3,11 @@ package perdure
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -57,10 +56,6 @@ func (e *CallUpdateError) Error() string {
 // Is reports whether target is the sentinel error for e.Type.
 func (e *CallUpdateError) Is(target error) bool {
 	switch e.Type {
-	case history.TypeNotFound:
-		return target == ErrInstanceNotFound
-	case history.TypeEnded:
-		return target == ErrInstanceEnded
 	case history.TypeUpdatePurged:
 		return target == ErrInstancePurged
 	case history.TypeUpdateRejected:
@@ -68,20 +63,15 @@ func (e *CallUpdateError) Is(target error) bool {
 	case history.TypeUpdateAborted:
 		return target == ErrUpdateAborted
 	default:
-		return false
+		return isSentinel(e.Type, target)
 	}
 }
 
 // As finds the details of the handler's error for ErrorDetails.
-func (e *CallUpdateError) As(target any) bool { return errdetails.As(target, nil, e.Cause) }
+func (e *CallUpdateError) As(target any) bool { return failures.Carried{}.As(target, e.Cause) }
 
 // Unwrap returns the engine error that the handler failed with, such as a *TimeoutError, or nil.
-func (e *CallUpdateError) Unwrap() error {
-	if e.Cause == nil {
-		return nil
-	}
-	return engineErrorIn(e.Cause)
-}
+func (e *CallUpdateError) Unwrap() error { return engineErrorIn(e.Cause) }
 
 // CallUpdateOption is an option of CallUpdate and CallEntity.
 type CallUpdateOption interface{ applyToCallUpdate(c *updateCall) }
@@ -90,26 +80,19 @@ type CallUpdateOption interface{ applyToCallUpdate(c *updateCall) }
 type updateCall struct {
 	replay.UpdateCall
 	hasID, starts bool
-	input         any
+	input         any // of the orchestration to start
 }
 
-type updateIDOption string
+type callUpdateOption func(c *updateCall)
 
-func (id updateIDOption) applyToCallUpdate(c *updateCall) { c.ID, c.hasID = string(id), true }
+func (o callUpdateOption) applyToCallUpdate(c *updateCall) { o(c) }
 
 // WithUpdateID sets the ID of the update. Without it, the ID is derived from the caller's execution. Updates with the
 // same ID to the same instance, from orchestrations and clients, are handled once, with the first input, and all
 // senders get the same result. The instance remembers the ID for 30 days. The ID is 1 to 256 bytes of UTF-8 without
 // control characters.
-func WithUpdateID(id string) CallUpdateOption { return updateIDOption(id) }
-
-type startingWith struct {
-	orchestration string
-	input         any
-}
-
-func (s startingWith) applyToCallUpdate(c *updateCall) {
-	c.starts, c.Orchestration, c.input = true, s.orchestration, s.input
+func WithUpdateID(id string) CallUpdateOption {
+	return callUpdateOption(func(c *updateCall) { c.ID, c.hasID = id, true })
 }
 
 // WithStart starts an orchestration with input if no instance has the ID, not even one that has ended. The new
@@ -117,13 +100,13 @@ func (s startingWith) applyToCallUpdate(c *updateCall) {
 // exists, input is not used, even if it is an instance of another orchestration. If the instance is being purged, the
 // update waits until the purge has finished. WithStart panics if the name is empty or not valid UTF-8.
 func WithStart(orchestration string, input any) CallUpdateOption {
-	mustName("orchestration", orchestration)
-	return startingWith{orchestration, input}
+	names.Must("orchestration", orchestration)
+	return callUpdateOption(func(c *updateCall) { c.starts, c.Orchestration, c.input = true, orchestration, input })
 }
 
 // CallUpdate sends an update to another instance, which handles it with SetUpdateHandler, and returns the future of the
-// handler's result. The update is delivered exactly once. Updates and external events that one execution sends to one
-// instance arrive in order. If the execution started that instance before, the instance exists when they arrive.
+// handler's result. The update is delivered exactly once, and in order with other updates and external events that this
+// execution sends to the instance. If the execution started that instance before, the instance exists when it arrives.
 //
 // The future settles when the handler returns. A paused or blocked instance handles the update when it continues. The
 // future fails with a *CallUpdateError if the instance does not exist, has ended, was purged, or ends before the
@@ -135,15 +118,13 @@ func WithStart(orchestration string, input any) CallUpdateOption {
 //   - the scope of ctx is cancelled.
 //
 // The update is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later.
-// You need not await the future. Cancelling the future does not cancel the update; it only stops waiting for the
-// result. To limit the wait, use Select with a timer. About 100 updates a second can be sent to one instance. An
-// orchestration that calls itself waits for its own handler, which runs concurrently.
-//
-// CallUpdate panics if name is empty or not valid UTF-8.
+// You need not await the future. Cancelling it only stops waiting for the result. To limit the wait, use Select with a
+// timer. About 100 updates a second can be sent to one instance. An orchestration that calls itself waits for its own
+// handler, which runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
 func CallUpdate[Out any](
 	ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {
-	mustName("update", name)
+	names.Must("update", name)
 	c := updateCall{UpdateCall: replay.UpdateCall{InstanceID: instanceID, Name: name}}
 	for _, opt := range opts {
 		opt.applyToCallUpdate(&c)
@@ -151,36 +132,23 @@ func CallUpdate[Out any](
 	if err := c.complete(ctx, in); err != nil {
 		return failed[Out](ctx, name, err)
 	}
-	return &Future[Out]{task: replay.CallUpdate(ctx.replay, c.UpdateCall)}
+	return &Future[Out]{task: ctx.replay.CallUpdate(c.UpdateCall)}
 }
 
-// complete adds the inputs, if all is well.
-func (c *updateCall) complete(ctx *OrchestrationContext, in any) (err error) {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("perdure: CallUpdate %q: %w", bounded(c.Name), err)
+// complete checks the call and adds its inputs.
+func (c *updateCall) complete(ctx *OrchestrationContext, in any) error {
+	err := names.CheckReceiver("CallUpdate", c.InstanceID, c.Name)
+	if err == nil && c.hasID {
+		if err = names.CheckText("update ID", c.ID); err != nil {
+			err = fmt.Errorf("perdure: CallUpdate %q: %w", c.Name, err)
+		}
 	}
-	if c.Data, err = ctx.encode(payload{input, update, c.Name}, in); err != nil || !c.starts {
+	if err != nil {
 		return err
 	}
-	c.Input, err = ctx.encode(payload{input, orchestration, c.Orchestration}, c.input)
+	c.Data, err = ctx.encode(payloadjson.Input(payloadjson.Update, c.Name), in)
+	if err == nil && c.starts {
+		c.Input, err = ctx.encode(payloadjson.Input(payloadjson.Orchestration, c.Orchestration), c.input)
+	}
 	return err
-}
-
-func (c *updateCall) check() error {
-	if err := checkInstanceID(c.InstanceID, history.MaxInstanceIDBytes, ""); err != nil {
-		return err
-	}
-	if err := checkShort("name", c.Name); err != nil || !c.hasID {
-		return err
-	}
-	return checkShort("update ID", c.ID)
-}
-
-// checkShort holds a text against the rule that clients' are held against.
-func checkShort(what, s string) error {
-	if s == "" || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return fmt.Errorf("%s has %d bytes; use 1 to %d bytes of UTF-8 without control characters",
-			what, len(s), maxNameBytes)
-	}
-	return nil
 }

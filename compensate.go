@@ -2,9 +2,9 @@ package perdure
 
 import (
 	"errors"
-	"slices"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errtree"
+	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/replay/panics"
 )
 
@@ -47,14 +47,14 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	case undo == nil:
 		panic("perdure: Compensate: undo is nil")
 	case ctx.replay.IsUnwinding():
-		return // not the code's own end: it is only dropped from memory
+		return // the instance is only removed from memory
 	}
 	if r := recover(); r != nil {
-		f := panics.FailureOf(r) // while its stack is there
+		f := panics.FailureOf(r) // while its stack exists
 		if failed := ctx.undo(undo); failed != nil {
-			f.Message = bounded(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
+			f.Message = failures.Truncate(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}
-		panic(&compensatedPanic{f})
+		panic(panics.Again(f))
 	}
 	if *err == nil || ctx.continuesOn(*err) {
 		return
@@ -64,20 +64,11 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	}
 }
 
-// undo waits for the ends of the calls of the scope that asked for it, and then undoes.
+// undo waits for the calls of the scope with WaitForCancellation, and runs an undo function.
 func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
 	ctx.replay.AwaitEnds(string(ReasonScopeEnded))
 	return undo(WithoutCancel(ctx))
 }
-
-// compensatedPanic is a panic that goes on after something was undone, with the stack of where it began.
-type compensatedPanic struct{ failure *history.Failure }
-
-// Failure is what the orchestration fails with.
-func (p *compensatedPanic) Failure() *history.Failure { return p.failure }
-
-// String is for code that recovers it.
-func (p *compensatedPanic) String() string { return p.failure.Message }
 
 // IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps nothing else. It is false for nil. Use it
 // in your own deferred functions to skip compensation when the orchestration continues as new. Check
@@ -86,11 +77,10 @@ func IsContinueAsNew(err error) bool {
 	if err == nil {
 		return false
 	}
-	if _, ok := err.(*continueAsNewError); ok { //nolint:errorlint // one layer at a time
-		return true
-	}
-	causes := unwrap(err)
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(cause error) bool { return !IsContinueAsNew(cause) })
+	return errtree.Every(err, func(err error) bool {
+		_, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time
+		return ok
+	})
 }
 
 // continuesOn reports whether the instance continues as new when the orchestration returns err.

@@ -1,14 +1,10 @@
 package perdure
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
@@ -34,43 +30,6 @@ type PollPolicy struct {
 	// no jitter. The random choice depends only on the execution and the number of the check. In perduretest there is
 	// no jitter unless the test enables it.
 	Jitter float64
-}
-
-// defaultPollInterval is the default of PollPolicy.InitialInterval.
-const defaultPollInterval = 5 * time.Second
-
-// wrong describes the first invalid field. It is empty if the policy is valid.
-func (p *PollPolicy) wrong() string {
-	switch {
-	case p.MaxAttempts < 0:
-		return fmt.Sprintf("MaxAttempts %d is negative", p.MaxAttempts)
-	case p.Timeout < 0:
-		return fmt.Sprintf("Timeout %v is negative", p.Timeout)
-	case p.InitialInterval < 0:
-		return fmt.Sprintf("InitialInterval %v is negative", p.InitialInterval)
-	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
-		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
-	case p.MaxInterval < 0:
-		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
-	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.InitialInterval, defaultPollInterval):
-		return fmt.Sprintf("MaxInterval %v is less than InitialInterval %v",
-			p.MaxInterval, cmp.Or(p.InitialInterval, defaultPollInterval))
-	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
-	default:
-		return ""
-	}
-}
-
-// intervals are those of the policy, in the form in which those between attempts are.
-func (p *PollPolicy) intervals() *history.RetryPolicy {
-	interval := cmp.Or(p.InitialInterval, defaultPollInterval)
-	return &history.RetryPolicy{
-		InitialIntervalMs:  replay.Milliseconds(interval),
-		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(retry.DefaultMaxInterval, interval))),
-		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, 1),
-		Jitter:             max(p.Jitter, 0),
-	}
 }
 
 // ConditionNotMetError is returned by WaitForCondition if the policy allows no further check. errors.Is finds
@@ -123,14 +82,15 @@ func WaitForCondition[S any](
 	ctx *OrchestrationContext, initial S, check func(ctx *OrchestrationContext, state S) (S, error),
 	until func(state S) bool, p PollPolicy,
 ) (S, error) {
-	if wrong := p.wrong(); wrong != "" {
-		panic("perdure: WaitForCondition: " + wrong)
+	policy := retry.PollPolicy(p)
+	if problem := policy.Problem(); problem != "" {
+		panic("perdure: WaitForCondition: " + problem)
 	}
 	var named []TimerOption
 	if p.Name != "" {
 		named = []TimerOption{WithTimerName(p.Name)}
 	}
-	intervals, began, state := p.intervals(), ctx.Now(), initial
+	intervals, began, state := policy.Intervals(), ctx.Now(), initial
 	for attempt := 1; ; attempt++ {
 		if err := ctx.Err(); err != nil {
 			return state, err
@@ -143,13 +103,10 @@ func WaitForCondition[S any](
 			return state, nil
 		}
 
-		delay, waited := replay.PollDelay(ctx.replay, intervals, attempt), ctx.Now().Sub(began)
-		timedOut := p.Timeout > 0 && waited >= p.Timeout
-		if timedOut || p.MaxAttempts > 0 && attempt >= p.MaxAttempts {
+		waited := ctx.Now().Sub(began)
+		delay, last, timedOut := policy.After(attempt, waited, ctx.replay.PollDelay(intervals, attempt))
+		if last {
 			return state, &ConditionNotMetError{Attempts: attempt, Waited: waited, TimedOut: timedOut, State: state}
-		}
-		if p.Timeout > 0 {
-			delay = min(delay, p.Timeout-waited)
 		}
 		if err := Sleep(ctx, delay, named...); err != nil {
 			return state, err

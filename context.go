@@ -5,9 +5,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/panics"
 )
+
+// MaxCustomStatusBytes is the maximum size of a custom status, encoded as JSON: 16 KiB.
+const MaxCustomStatusBytes = 16 << 10
 
 // OrchestrationContext is the context of an orchestration. It identifies the instance, and all calls of the
 // orchestration use it. It is not a context.Context, because an orchestration may wait only for futures. It must not be
@@ -52,3 +57,15 @@ func (ctx *OrchestrationContext) Rand() *rand.Rand { return ctx.replay.Rand() }
 // Logger returns a logger that adds the instance ID and execution ID to each line. It discards lines while IsReplaying
 // is true, so that each line is written once.
 func (ctx *OrchestrationContext) Logger() *slog.Logger { return ctx.replay.Logger() }
+
+// SetCustomStatus sets the custom status of the instance, a value of any type that clients can read. It remains until
+// the next call, and after the instance has ended. If the value does not change, nothing is recorded. SetCustomStatus
+// panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the orchestration
+// unless it recovers.
+func (ctx *OrchestrationContext) SetCustomStatus(v any) {
+	doc, err := encodeWithin(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
+	if err != nil {
+		panic(panics.Error(failureOf(err)))
+	}
+	ctx.replay.SetCustomStatus(doc)
+}

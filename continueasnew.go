@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errtree"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -29,14 +31,14 @@ import (
 // If the input cannot be encoded or is larger than MaxPayloadBytes, ContinueAsNew returns that error instead.
 func ContinueAsNew[Out, In any](ctx *OrchestrationContext, in In) (Out, error) {
 	var none Out
-	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, in)
+	doc, err := ctx.encode(payloadjson.Input(payloadjson.Orchestration, ctx.name), in)
 	if err != nil {
 		return none, err
 	}
 	return none, &continueAsNewError{execution: ctx.replay, input: doc}
 }
 
-// continueAsNewError is the order to continue as new, on its way through the code's returns.
+// continueAsNewError is the error of ContinueAsNew.
 type continueAsNewError struct {
 	execution *replay.Context
 	input     json.RawMessage
@@ -48,20 +50,20 @@ func (e *continueAsNewError) Error() string {
 		e.execution.ExecutionID(), e.execution.InstanceID())
 }
 
-// ErrorType names the error where it travels, which it does only by mistake.
+// ErrorType returns the type name that failures store if the instance does not continue as new.
 func (e *continueAsNewError) ErrorType() string { return history.TypeError }
 
-// ending is what the return of a body comes to.
+// ending converts the results of an orchestration's function to the end of the execution.
 func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.Ending {
 	if err == nil {
 		return replay.Ending{Kind: history.OrchestrationCompleted, Output: out}
 	}
 	orders, rest := ctx.split(err)
 	switch {
-	case ctx.Err() != nil && !slices.ContainsFunc(rest, func(err error) bool { return !ctx.unwound(err) }):
-		return replay.Ending{Kind: history.OrchestrationCancelled} // an order to continue is refused
+	case ctx.Err() != nil && !slices.ContainsFunc(rest, func(err error) bool { return !ctx.isOwnCancel(err) }):
+		return replay.Ending{Kind: history.OrchestrationCancelled} // also instead of continuing as new
 	case len(orders) == 0:
-		// A failure, as most are.
+		// an ordinary failure
 	case len(rest) > 0:
 		err = fmt.Errorf("perdure: ContinueAsNew: returned together with another error: %w", errors.Join(rest...))
 	case ofSeveralCalls(orders):
@@ -72,23 +74,15 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
 }
 
-// ofSeveralCalls reports whether orders to continue as new are not all the same one.
+// ofSeveralCalls reports whether errors of ContinueAsNew are not all the same error.
 func ofSeveralCalls(orders []*continueAsNewError) bool {
 	return slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] })
 }
 
-// split takes an error apart: into this execution's orders to continue as new, and the largest parts that hold none.
+// split returns the errors of ContinueAsNew for this execution, and the largest parts of err without such an error.
 func (ctx *OrchestrationContext) split(err error) (orders []*continueAsNewError, rest []error) {
-	e, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time
-	if ok && e.execution.SameExecution(ctx.replay) {
-		return []*continueAsNewError{e}, nil
-	}
-	for _, cause := range unwrap(err) {
-		o, r := ctx.split(cause)
-		orders, rest = append(orders, o...), append(rest, r...)
-	}
-	if len(orders) == 0 {
-		return nil, []error{err}
-	}
-	return orders, rest
+	return errtree.Split(err, func(err error) (*continueAsNewError, bool) {
+		e, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time
+		return e, ok && e.execution.SameExecution(ctx.replay)
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/failures"
 )
 
 // MaxErrorDetailsBytes is the maximum size of the details of an error, encoded as JSON: 4 KiB.
@@ -25,22 +26,8 @@ func WithErrorDetails(err error, details any) error {
 	if err == nil || details == nil {
 		return err
 	}
-	return &detailedError{err, errdetails.Encode(details)}
+	return failures.WithDetails(err, details)
 }
-
-type detailedError struct {
-	cause   error
-	details *errdetails.Details
-}
-
-// Error implements error.
-func (e *detailedError) Error() string { return e.cause.Error() }
-
-// Unwrap returns the error that has the details.
-func (e *detailedError) Unwrap() error { return e.cause }
-
-// As finds the details.
-func (e *detailedError) As(target any) bool { return errdetails.As(target, e.details, nil) }
 
 // ErrNoDetails is returned by ErrorDetails for an error without details.
 var ErrNoDetails = errors.New("perdure: error has no details")
@@ -82,11 +69,4 @@ func ErrorDetails[T any](err error) (T, error) {
 		return *new(T), &DetailsError{Problem: fmt.Sprintf("decode into %T: %v", details, err), Err: err}
 	}
 	return details, nil
-}
-
-// setDetails notes details in a failure.
-func setDetails(f *history.Failure, d *errdetails.Details) {
-	if d != nil {
-		f.Details, f.DetailsOmitted = history.NewInlinePayload(d.Doc), d.Omitted
-	}
 }

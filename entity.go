@@ -5,37 +5,28 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/replay/panics"
+	"github.com/perdure/perdure/internal/entities"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
 
-const (
-	// entityOperations and entityBytes are how many operations, and how much of inputs, outputs and states, an
-	// execution of an entity has in its history before it continues as new. A query replays as much.
-	entityOperations = 1000
-	entityBytes      = 4 << 20
-	// entityHandsOn is behind how many parked inputs an entity does not continue as new yet: a commit has to hold what
-	// it hands on.
-	entityHandsOn = 500
-	// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
-	EntityStateQuery = "perdure.state"
-)
+// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
+const EntityStateQuery = "perdure.state"
 
 // EntityOrchestrationName returns the name of the orchestration that an entity's instances run: "@" and the entity's
 // name.
-func EntityOrchestrationName(entity string) string { return registry.EntityMark + entity }
+func EntityOrchestrationName(entity string) string { return entities.Mark + entity }
 
 // EntityInstanceID returns the instance ID of an entity's key: "@", the entity's name, "@" and the key.
 func EntityInstanceID(entity, key string) string {
-	return registry.EntityMark + entity + registry.EntityMark + key
+	return entities.Mark + entity + entities.Mark + key
 }
 
 // EntityOperation is an operation of an entity with a state of type S. Create it with Operation.
 type EntityOperation[S any] struct {
 	name   string
-	handle func(ctx *OrchestrationContext, e *entity[S]) error
+	handle func(ctx *OrchestrationContext, e *entities.Execution) error
 }
 
 // OperationOption is an option of Operation.
@@ -43,14 +34,16 @@ type OperationOption interface{ applyToOperation(o *operationOptions) }
 
 type operationOptions struct{ deletes bool }
 
-type deletesState struct{}
+type operationOption func(o *operationOptions)
 
-func (deletesState) applyToOperation(o *operationOptions) { o.deletes = true }
+func (set operationOption) applyToOperation(o *operationOptions) { set(o) }
 
 // DeleteState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
 // S, and Client.EntityState returns nothing. The instance keeps running, so that no call is lost. Use Client.Purge to
 // delete the instance.
-func DeleteState() OperationOption { return deletesState{} }
+func DeleteState() OperationOption {
+	return operationOption(func(o *operationOptions) { o.deletes = true })
+}
 
 // Operation creates an operation of an entity. fn receives the state, which it may change, and the input of the call,
 // and returns the result of the call. fn is orchestration code and follows the same rules: it may call activities,
@@ -62,8 +55,8 @@ func DeleteState() OperationOption { return deletesState{} }
 func Operation[S, In, Out any](
 	name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption,
 ) EntityOperation[S] {
-	mustName("operation", name)
-	if err := checkShort("name", name); err != nil {
+	names.Must("operation", name)
+	if err := names.CheckText("name", name); err != nil {
 		panic("perdure: operation: " + err.Error())
 	}
 	if fn == nil {
@@ -73,11 +66,11 @@ func Operation[S, In, Out any](
 	for _, opt := range opts {
 		opt.applyToOperation(&o)
 	}
-	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entity[S]) error {
+	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entities.Execution) error {
 		return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, bytes int) (Out, error) {
-			defer e.wear(ctx, bytes+len(e.state))
+			defer e.EndOperation(ctx.replay, bytes+len(e.State()))
 			return operate(ctx, e, name, fn, in, o.deletes)
-		}, Serialized(), WithValidator(func(In) error { return e.ending }))
+		}, Serialized(), WithValidator(func(In) error { return e.Rejection() }))
 	}}
 }
 
@@ -85,11 +78,11 @@ func Operation[S, In, Out any](
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
 // S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
 //
-// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. Lists, the web
-// UI, queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
-// inputs, outputs and states, without losing calls. Purging it deletes the state, and the next call creates it again.
-// Calls of an entity that was cancelled or terminated fail with ErrInstanceEnded until it is purged. A cancelled entity
-// first completes the operations that it accepted before, and rejects new ones.
+// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. It continues as
+// new after 1,000 operations or 4 MiB of inputs, outputs and states, without losing calls. Purging it deletes the
+// state, and the next call creates it again. Calls of an entity that was cancelled or terminated fail with
+// ErrInstanceEnded until it is purged. A cancelled entity first completes the operations that it accepted before, and
+// rejects new ones.
 //
 // One key handles a few hundred operations a second, and up to 1,000 calls can wait. Further calls are rejected with
 // history.RejectedLimit. You may add an operation while instances run. Do not remove an operation while a call of it
@@ -98,7 +91,7 @@ func Operation[S, In, Out any](
 // AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
 // operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
-	mustEntity(name)
+	entities.MustName(name)
 	if len(operations) == 0 {
 		panic(fmt.Sprintf("perdure: entity %q: no operations", name))
 	}
@@ -111,28 +104,16 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 	}
 	AddOrchestration(r, EntityOrchestrationName(name),
 		func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
-			return live(ctx, operations, state)
+			return runEntity(ctx, operations, state)
 		})
 }
 
-// entity is an execution of one.
-type entity[S any] struct {
-	state json.RawMessage // nil: none
-	taken int             // operations
-	bytes int             // of what they have left in history
-	worn  *replay.Task    // settles when history is long enough
-	// ending is why it takes no more operations; nil while it does.
-	ending error
-}
-
-// errEntityEnds is why a cancelled entity takes no more: under load there is always one more, and it would never end.
-var errEntityEnds = errors.New("entity is cancelled and accepts no more operations")
-
-// live is the orchestration of an entity.
-func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
-	e := &entity[S]{worn: replay.NewSignal(ctx.replay)}
-	e.set(state)
-	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.state, nil })
+// runEntity is the orchestration of an entity.
+func runEntity[S any](
+	ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage,
+) (struct{}, error) {
+	e := entities.Start(ctx.replay, state)
+	err := SetQueryHandler(ctx, EntityStateQuery, func(struct{}) (json.RawMessage, error) { return e.State(), nil })
 	for i := range operations {
 		err = errors.Join(err, operations[i].handle(ctx, e))
 	}
@@ -140,79 +121,42 @@ func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], sta
 		return struct{}{}, err
 	}
 
-	if c := ctx.replay.Await(e.worn); c != nil { // what was accepted is dealt with, its waits being cancelled
-		e.ending = errEntityEnds
+	if c := e.AwaitFull(ctx.replay); c != nil { // accepted operations complete, but their waits are cancelled
 		return struct{}{}, errors.Join(cancelledError(c), AwaitUpdateHandlers(WithoutCancel(ctx)))
 	}
-	return ContinueAsNew[struct{}](ctx, e.state)
+	return ContinueAsNew[struct{}](ctx, e.State())
 }
 
-// set makes a document the state.
-func (e *entity[S]) set(doc json.RawMessage) {
-	e.state = nil
-	if len(doc) > 0 && string(doc) != "null" {
-		e.state = doc
-	}
-}
-
-// operate runs an operation on a copy of the state, which takes its place when the operation has succeeded.
+// operate runs an operation on a copy of the state. If the operation succeeds, the copy becomes the state.
 func operate[S, In, Out any](
-	ctx *OrchestrationContext, e *entity[S], name string, fn func(*OrchestrationContext, *S, In) (Out, error), in In,
-	deletes bool,
+	ctx *OrchestrationContext, e *entities.Execution, name string,
+	fn func(*OrchestrationContext, *S, In) (Out, error), in In, deletes bool,
 ) (out Out, err error) {
 	var state S
-	if e.state != nil {
-		if err := decode(payload{input, orchestration, ctx.name}, e.state, &state); err != nil {
-			return out, err
+	of := payloadjson.Input(payloadjson.Orchestration, ctx.name)
+	if err := payloadjson.Decode(of, e.State(), &state); err != nil {
+		return out, err
+	}
+	// A panic is a failure of the operation only, because it has changed nothing but a copy.
+	if f := ctx.replay.Attempt(func() { out, err = fn(ctx, &state, in) }); f != nil {
+		err = &failures.Error{Failure: f}
+	}
+	if err != nil {
+		return out, err
+	}
+	response, err := ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
+	if err != nil {
+		return out, err // the operation fails, because it has no response
+	}
+	e.AddBytes(len(response))
+	var doc json.RawMessage
+	if !deletes {
+		if doc, err = ctx.encode(of, state); err != nil {
+			return out, fmt.Errorf("entity state: %w", err)
 		}
 	}
-	if out, err = attempt(ctx, fn, &state, in); err != nil {
-		return out, err
-	}
-	// What cannot be answered has not succeeded either.
-	answer, err := ctx.encode(payload{output, update, name}, out)
-	if err != nil {
-		return out, err
-	}
-	e.bytes += len(answer)
-	if deletes {
-		e.set(nil)
-		return out, nil
-	}
-	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, state)
-	if err != nil {
-		return out, fmt.Errorf("entity state: %w", err)
-	}
-	e.set(doc)
+	e.SetState(doc)
 	return out, nil
-}
-
-// wear counts an operation with what it was given, and has the entity continue as new when there were enough. What was
-// parked in a pause may be a hundred thousand operations: it takes these first.
-func (e *entity[S]) wear(ctx *OrchestrationContext, bytes int) {
-	e.taken++
-	e.bytes += bytes
-	if (e.taken >= entityOperations || e.bytes >= entityBytes) && replay.ParkedBehind(ctx.replay) <= entityHandsOn {
-		replay.Signal(ctx.replay, e.worn)
-	}
-}
-
-// attempt calls an operation. Its panic is its failure, since it has changed nothing but a copy.
-func attempt[S, In, Out any](
-	ctx *OrchestrationContext, fn func(*OrchestrationContext, *S, In) (Out, error), state *S, in In,
-) (out Out, err error) {
-	returned := false
-	defer func() {
-		if returned || !replay.MayRecover(ctx.replay) {
-			return
-		}
-		if r := recover(); r != nil {
-			err = failureError(panics.FailureOf(r))
-		}
-	}()
-	out, err = fn(ctx, state, in)
-	returned = true
-	return out, err
 }
 
 // CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key
@@ -222,27 +166,7 @@ func attempt[S, In, Out any](
 func CallEntity[Out any](
 	ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {
-	mustEntity(entity)
+	entities.MustName(entity)
 	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in,
 		append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
 }
-
-// mustEntity panics if an entity cannot have the name. Text after an "@" would be part of a key.
-func mustEntity(name string) {
-	mustName("entity", name)
-	if registry.HasKey(name) {
-		panic(fmt.Sprintf("perdure: entity %q: name contains %q", name, registry.EntityMark))
-	}
-}
-
-// failureError is a failure as an error.
-func failureError(f *history.Failure) error { return &operationError{f} }
-
-// operationError is the panic of an operation.
-type operationError struct{ failure *history.Failure }
-
-// Error implements error.
-func (e *operationError) Error() string { return e.failure.Message }
-
-// ErrorType names the error where it travels.
-func (e *operationError) ErrorType() string { return e.failure.Type }

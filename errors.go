@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -46,10 +46,8 @@ type ActivityError struct {
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure
-	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
-	joined *joinedTypes
-	// details are what ErrorDetails finds; nil when there are none.
-	details *errdetails.Details
+	// carried is comparable, so that the error is.
+	carried failures.Carried
 }
 
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
@@ -57,34 +55,27 @@ func newActivityError(name string, id int64, f *history.Failure) *ActivityError 
 		Activity: name, ActivityID: id,
 		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
 		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
+		carried: failures.CarriedBy(f),
 	}
 }
 
 // Error returns a message with the activity, its ID, the type and the message.
 func (e *ActivityError) Error() string {
-	if e.Type == history.TypeError {
-		return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, e.Message)
-	}
-	return fmt.Sprintf("activity %q (#%d): %s: %s", e.Activity, e.ActivityID, e.Type, e.Message)
+	return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, failures.Text(e.Type, e.Message))
 }
 
 // Unwrap returns the engine error that the activity failed with, such as a *TimeoutError, or nil.
 func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // As finds the details of the error for ErrorDetails.
-func (e *ActivityError) As(target any) bool {
-	return errdetails.As(target, e.details, e.Cause)
-}
+func (e *ActivityError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure is the error as it came.
+// failure returns the failure that the error reports.
 func (e *ActivityError) failure() *history.Failure {
-	f := &history.Failure{
+	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
-		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
-	}
-	setDetails(f, e.details)
-	return f
+		NonRetryable: e.NonRetryable, Cause: e.Cause,
+	})
 }
 
 // SubOrchestrationError is the failure of a sub-orchestration, as its caller receives it. errors.As finds a
@@ -105,10 +96,8 @@ type SubOrchestrationError struct {
 	NonRetryable bool
 	// Cause is the error that the orchestration's error wrapped, or nil.
 	Cause *history.Failure
-	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
-	joined *joinedTypes
-	// details are what ErrorDetails finds; nil when there are none.
-	details *errdetails.Details
+	// carried is comparable, so that the error is.
+	carried failures.Carried
 }
 
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
@@ -116,34 +105,28 @@ func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubO
 		Orchestration: name, InstanceID: instanceID,
 		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason),
 		CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
+		carried: failures.CarriedBy(f),
 	}
 }
 
 // Error returns a message with the orchestration, the instance, the type and the message.
 func (e *SubOrchestrationError) Error() string {
-	if e.Type == history.TypeError {
-		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Message)
-	}
-	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Type, e.Message)
+	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID,
+		failures.Text(e.Type, e.Message))
 }
 
 // Unwrap returns the engine error that the orchestration failed with, such as a *TimeoutError, or nil.
 func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // As finds the details of the error for ErrorDetails.
-func (e *SubOrchestrationError) As(target any) bool {
-	return errdetails.As(target, e.details, e.Cause)
-}
+func (e *SubOrchestrationError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure is the error as it came.
+// failure returns the failure that the error reports.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	f := &history.Failure{
+	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
-		NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names(),
-	}
-	setDetails(f, e.details)
-	return f
+		NonRetryable: e.NonRetryable, Cause: e.Cause,
+	})
 }
 
 // TimeoutError means that an attempt or an activity exceeded one of its timeouts. Message names the timeout. errors.Is
@@ -178,11 +161,9 @@ type PayloadTooLargeError struct {
 	Bytes, Limit int
 }
 
-const payloadTooLarge = "payload too large: %d bytes, limit %d: "
-
-// Error returns a message with the sizes. Failures store this message, and engineError parses it.
+// Error returns a message with the sizes.
 func (e *PayloadTooLargeError) Error() string {
-	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.Name
+	return failures.TooLargeMessage(e.Name, e.Bytes, e.Limit)
 }
 
 // ErrorType returns the type name that failures store for the error.
@@ -190,12 +171,3 @@ func (e *PayloadTooLargeError) ErrorType() string { return history.TypePayloadTo
 
 // NonRetryable returns true: a retry would fail again.
 func (e *PayloadTooLargeError) NonRetryable() bool { return true }
-
-// timerError is a timer that could not be set.
-type timerError struct {
-	id      int64
-	message string
-}
-
-// Error implements error.
-func (e *timerError) Error() string { return fmt.Sprintf("timer #%d: %s", e.id, e.message) }

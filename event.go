@@ -1,9 +1,73 @@
 package perdure
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
+
+// Errors that errors.Is finds in a *RaiseEventError.
+var (
+	// ErrInstanceNotFound means that no instance has the ID.
+	ErrInstanceNotFound = errors.New("perdure: instance not found")
+	// ErrInstanceEnded means that the instance has ended.
+	ErrInstanceEnded = errors.New("perdure: instance has ended")
+)
+
+// RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
+// ErrInstanceNotFound or ErrInstanceEnded in it. If it finds neither, the event could not be sent.
+type RaiseEventError struct {
+	// Event is the name of the event, and InstanceID the instance that it was sent to.
+	Event, InstanceID string
+	// Type is the type name of the error, as in ActivityError.
+	Type    string
+	Message string
+}
+
+// Error returns a message with the event, the instance and the cause.
+func (e *RaiseEventError) Error() string {
+	return fmt.Sprintf("external event %q for instance %q was not delivered: %s", e.Event, e.InstanceID, e.Message)
+}
+
+// Is reports whether target is the sentinel error for e.Type.
+func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, target) }
+
+// isSentinel reports whether target is the sentinel error for the type of a failure.
+func isSentinel(failureType string, target error) bool {
+	return failureType == history.TypeNotFound && target == ErrInstanceNotFound ||
+		failureType == history.TypeEnded && target == ErrInstanceEnded
+}
+
+// RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
+// The event is delivered exactly once, and in order with other events and updates that this execution sends to the
+// instance. If the execution started that instance before, the instance exists when it arrives.
+//
+// The future settles when the event is in the history of the receiving instance, even if that instance does not wait
+// for it or is blocked. The future fails with a *RaiseEventError if the instance does not exist or has ended. It also
+// fails, and nothing is sent, if
+//
+//   - instanceID is not valid for WithInstanceID,
+//   - name is longer than 256 bytes or has control characters,
+//   - the data cannot be encoded or is larger than MaxPayloadBytes, or
+//   - the scope of ctx is cancelled. Use a context of WithoutCancel to send an event then.
+//
+// The event is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later. You
+// need not await the future, and cancelling it does not stop the event. About 100 events a second can be sent to one
+// instance. RaiseEvent panics if name is empty or not valid UTF-8.
+func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
+	names.Must("external event", name)
+	doc, err := ctx.encode(payloadjson.EventData(name), v)
+	if err == nil {
+		err = names.CheckReceiver("RaiseEvent", instanceID, name)
+	}
+	if err != nil {
+		return failed[struct{}](ctx, name, err)
+	}
+	return &Future[struct{}]{task: ctx.replay.RaiseEvent(instanceID, name, doc)}
+}
 
 // WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
@@ -18,20 +82,6 @@ import (
 // The data is decoded from JSON into a T. If the decoding fails, Await returns an error and the event is consumed.
 // WaitForExternalEvent panics if name is empty or not valid UTF-8.
 func WaitForExternalEvent[T any](ctx *OrchestrationContext, name string) *Future[T] {
-	mustName("external event", name)
+	names.Must("external event", name)
 	return &Future[T]{task: ctx.replay.WaitForExternalEvent(name)}
-}
-
-// payloadOf names what a task hands out, for errors.
-func payloadOf(t *replay.Task) payload {
-	switch t.Kind() {
-	case history.ExternalEventSubscribed, history.ExternalEventSent:
-		return payload{data, externalEvent, t.Name()}
-	case history.UpdateSent:
-		return payload{output, update, t.Name()}
-	case history.SubOrchestrationScheduled:
-		return payload{result, orchestration, t.Name()}
-	default:
-		return payload{result, activity, t.Name()}
-	}
 }

@@ -1,6 +1,10 @@
 package perdure
 
-import "github.com/perdure/perdure/internal/replay"
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloadjson"
+	"github.com/perdure/perdure/internal/replay"
+)
 
 // Future is the result of a call that may not have arrived yet. It settles once, with a value or an error. You need not
 // await a future. A future belongs to one orchestration and must not be used on other goroutines.
@@ -8,7 +12,7 @@ type Future[T any] struct {
 	task   *replay.Task
 	value  T
 	err    error
-	loaded bool // value or err has been taken out of the task
+	loaded bool // value or err has been read from the task
 }
 
 // Awaitable is a *Future of any type.
@@ -51,18 +55,18 @@ func (f *Future[T]) Await(ctx *OrchestrationContext) (T, error) {
 	return f.value, nil
 }
 
-// load takes the outcome out of the task, once.
+// load reads the outcome of the task, once.
 func (f *Future[T]) load() {
 	if f.loaded {
 		return
 	}
 	f.loaded = true
 	if f.err = errorOf(f.task); f.err == nil {
-		f.err = decode(payloadOf(f.task), f.task.TakeResult(), &f.value)
+		f.err = payloadjson.Decode(resultOf(f.task), f.task.TakeResult(), &f.value)
 	}
 }
 
-// outcome is the untyped half of the future: its task, and the error once that is done.
+// outcome returns the task of the future, and its error if it has failed.
 func (f *Future[T]) outcome() (*replay.Task, error) {
 	if !f.loaded && f.task.Failure() != nil {
 		f.load()
@@ -77,4 +81,18 @@ func Awaitables[T any](fs []*Future[T]) []Awaitable {
 		as[i] = f
 	}
 	return as
+}
+
+// resultOf names the result of a task in errors.
+func resultOf(t *replay.Task) payloadjson.Name {
+	switch t.Kind() {
+	case history.ExternalEventSubscribed, history.ExternalEventSent:
+		return payloadjson.EventData(t.Name())
+	case history.UpdateSent:
+		return payloadjson.Output(payloadjson.Update, t.Name())
+	case history.SubOrchestrationScheduled:
+		return payloadjson.Result(payloadjson.Orchestration, t.Name())
+	default:
+		return payloadjson.Result(payloadjson.Activity, t.Name())
+	}
 }

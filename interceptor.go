@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"context"
+	"time"
 
 	"github.com/perdure/perdure/history"
 )
@@ -39,8 +40,8 @@ type Interceptor struct {
 	// and this call, the turn is not reported. So each task is reported at most once as scheduled and at most once as
 	// ended.
 	//
-	// Only the rest of the invocation waits for Tasks. It receives all tasks of a turn together, about 200 bytes each.
-	// With an OnTasks interceptor, each instance in memory keeps about 200 bytes per open task.
+	// Only the rest of the invocation waits for OnTasks. It receives all tasks of a turn together, about 200 bytes
+	// each. Each instance in memory then keeps about 200 bytes per open task.
 	//
 	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
 	// instance is terminated.
@@ -70,9 +71,9 @@ type TurnInfo struct {
 	// Replayed is true if the orchestration was rebuilt from its history for this turn or an earlier one of the same
 	// invocation. It is false if the instance was warm.
 	Replayed bool
-	// TraceParents are the trace contexts of the messages. Awaited are the Sequences of the turns that scheduled the
-	// activities, timers and sub-orchestrations that the messages report; 0 is the start. Each has at most 32 entries,
-	// in the order of the messages and of the turns.
+	// TraceParents are the trace contexts of the messages. ScheduledByTurns are the Sequences of the turns that
+	// scheduled the activities, timers and sub-orchestrations that the messages report; 0 is the start. Each has at
+	// most 32 entries, in the order of the messages and of the turns.
 	TraceParents     []string
 	ScheduledByTurns []int64
 }
@@ -111,3 +112,84 @@ type ClientCall struct {
 	// Name is the name of the orchestration to start, the event to raise or the update to send. Otherwise it is empty.
 	Name string
 }
+
+// TurnTasks are the tasks that a turn scheduled and ended. The interceptor owns the slices and their contents.
+type TurnTasks struct {
+	InstanceID, ExecutionID string
+	// Name is the name of the orchestration.
+	Name string
+	// Sequence is the number of the turn in its execution, from 1.
+	Sequence int64
+	// Scheduled are the tasks that the turn scheduled, in the order of the calls.
+	Scheduled []TaskInfo
+	// Ended are the tasks that ended in the turn, including tasks that it scheduled. Tasks whose end is an event of the
+	// history come first, in the order of the history.
+	Ended []TaskInfo
+}
+
+// TaskInfo describes a task: an activity, a timer, an orchestration, an external event, a sent event or update, or the
+// handler of an update. Scopes, coroutines, items of Map and side effects are not tasks.
+type TaskInfo struct {
+	// ID is the ID of the event that scheduled the task. It is unique in its execution.
+	ID   int64
+	Kind TaskKind
+	// Name is the name of the activity, orchestration, event, update or timer.
+	Name string
+	// InstanceID is the instance of the other orchestration, or the receiver of an event or update.
+	InstanceID string
+	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn its Sequence. ScheduledInTurn is
+	// 0 if a restart from an event copied the task.
+	ScheduledAt     time.Time
+	ScheduledInTurn int64
+	// TraceParent is the trace context of the turn that scheduled the task, in the form of TraceParentFrom. It is empty
+	// if the turn was not traced.
+	TraceParent string
+	// DueAt is when a timer fires.
+	DueAt time.Time
+
+	// Outcome is how the task ended. It is empty in TurnTasks.Scheduled. EndedAt is the time of the turn that processed
+	// the end, or for an inline activity the time of its outcome.
+	Outcome TaskOutcome
+	EndedAt time.Time
+	// Attempt is the number of attempts that an activity had. For another orchestration that is scheduled, it is the
+	// number of the attempt.
+	Attempt int
+	// Failure is the failure of the task, or nil. Its details can be encoded by a codec.
+	Failure *history.Failure
+	// Reason is why the task was cancelled: a CancelReason, including the reasons for the end of the execution
+	// ("orchestration_terminal_…").
+	Reason string
+}
+
+// TaskKind is the kind of a task.
+type TaskKind string
+
+// The kinds of tasks. client.PendingItem uses the same values.
+const (
+	TaskActivity         TaskKind = "activity"
+	TaskTimer            TaskKind = "timer"
+	TaskSubOrchestration TaskKind = "sub_orchestration"
+	// TaskDetachedOrchestration is an orchestration that was started with StartOrchestration. Its end is never
+	// reported.
+	TaskDetachedOrchestration TaskKind = "detached_orchestration"
+	TaskExternalEvent         TaskKind = "external_event"
+	// TaskSentEvent is an event that was sent to another instance, and TaskSentUpdate an update. They end with the
+	// response of that instance, even if the code has cancelled the future.
+	TaskSentEvent  TaskKind = "sent_event"
+	TaskSentUpdate TaskKind = "sent_update"
+	// TaskUpdate is the handler of an update, from the acceptance of the update.
+	TaskUpdate TaskKind = "update"
+)
+
+// TaskOutcome is how a task ended.
+type TaskOutcome string
+
+// The ends of tasks.
+const (
+	// TaskCompleted means that the task has a result, the timer fired, or the external event arrived.
+	TaskCompleted TaskOutcome = "completed"
+	TaskFailed    TaskOutcome = "failed"
+	// TaskCancelled means that the code, a client or the end of the execution cancelled the task. With
+	// WaitForCancellation, it applies regardless of the result.
+	TaskCancelled TaskOutcome = "cancelled"
+)

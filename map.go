@@ -1,36 +1,29 @@
 package perdure
 
-import (
-	"cmp"
-	"errors"
-	"slices"
-)
+import "github.com/perdure/perdure/internal/tally"
 
 // MapOption is an option of Map.
-type MapOption interface{ applyToMap(p *mapPolicy) }
+type MapOption interface{ applyToMap(p *tally.Policy) }
 
-// mapPolicy says how Map works, 0 being no limit.
-type mapPolicy struct{ concurrent, enough, tooMany int }
+type mapOption func(p *tally.Policy)
 
-type mapOption func(p *mapPolicy)
-
-func (o mapOption) applyToMap(p *mapPolicy) { o(p) }
+func (set mapOption) applyToMap(p *tally.Policy) { set(p) }
 
 // MaxConcurrency limits how many items a Map processes at a time. The default is all. Values below 1 count as 1.
 func MaxConcurrency(n int) MapOption {
-	return mapOption(func(p *mapPolicy) { p.concurrent = max(n, 1) })
+	return mapOption(func(p *tally.Policy) { p.Concurrency = max(n, 1) })
 }
 
 // MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are
 // no longer possible. Values below 1 count as 1, and values above the number of items as that number.
 func MinSuccessful(n int) MapOption {
-	return mapOption(func(p *mapPolicy) { p.enough = max(n, 1) })
+	return mapOption(func(p *tally.Policy) { p.MinSuccessful = max(n, 1) })
 }
 
 // ToleratedFailures ends a Map with an error as soon as more than n items have failed. Up to n failures are not an
 // error of the Map. With 0, the first failure ends the Map. Values below 0 count as 0.
 func ToleratedFailures(n int) MapOption {
-	return mapOption(func(p *mapPolicy) { p.tooMany = max(n, 0) + 1 })
+	return mapOption(func(p *tally.Policy) { p.FatalFailures = max(n, 0) + 1 })
 }
 
 // MapResult is the result of one item of a Map: a value or an error.
@@ -69,8 +62,15 @@ func (rs MapResults[T]) Values() []T {
 func Map[In, Out any](
 	ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts ...MapOption,
 ) (MapResults[Out], error) {
-	m := newMapping(ctx, items, fn, opts)
-	workers := make([]Awaitable, min(m.policy.concurrent, len(items)))
+	policy := tally.Policy{Concurrency: len(items)}
+	for _, opt := range opts {
+		opt.applyToMap(&policy)
+	}
+	m := &mapping[In, Out]{
+		tally: tally.New(policy, len(items)), scope: ctx.with(ctx.replay.WithCancel()),
+		items: items, fn: fn, results: make(MapResults[Out], len(items)),
+	}
+	workers := make([]Awaitable, min(policy.Concurrency, len(items)))
 	for i := range workers {
 		workers[i] = Go(ctx, m.work)
 	}
@@ -79,102 +79,43 @@ func Map[In, Out any](
 		return m.results, err
 	}
 
-	m.giveUpTheRest()
+	m.failUnstarted()
 	if err := ctx.Err(); err != nil {
 		return m.results, err
 	}
-	return m.results, m.verdict()
+	return m.results, m.tally.Err()
 }
 
-// mapping is one Map under way.
+// mapping is a running Map.
 type mapping[In, Out any] struct {
-	policy    mapPolicy
-	scope     *OrchestrationContext // of the items
-	items     []In
-	fn        func(*OrchestrationContext, In) (Out, error)
-	results   MapResults[Out]
-	begun     int
-	succeeded int
-	failures  []itemFailure // before the rest was cancelled
+	tally   tally.Tally           // without the items that ended after the scope
+	scope   *OrchestrationContext // of the items
+	items   []In
+	fn      func(*OrchestrationContext, In) (Out, error)
+	results MapResults[Out]
 }
 
-type itemFailure struct {
-	item int
-	err  error
-}
-
-func newMapping[In, Out any](
-	ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts []MapOption,
-) *mapping[In, Out] {
-	m := &mapping[In, Out]{items: items, fn: fn, results: make(MapResults[Out], len(items))}
-	m.policy.concurrent = len(items)
-	for _, opt := range opts {
-		opt.applyToMap(&m.policy)
-	}
-	m.policy.enough = min(m.policy.enough, len(items))
-	m.scope = ctx.with(ctx.replay.WithCancel())
-	return m
-}
-
-// work takes one item after the other until none is left, or wanted.
+// work processes one item after the other.
 func (m *mapping[In, Out]) work(*OrchestrationContext) {
-	for m.begun < len(m.items) && m.scope.Err() == nil {
-		item := m.begun
-		m.begun++
+	for m.scope.Err() == nil {
+		item, ok := m.tally.Start()
+		if !ok {
+			return
+		}
 		own := m.scope.with(m.scope.replay.WithCancel())
 		value, err := m.fn(own, m.items[item])
 		own.replay.End(string(ReasonScopeEnded))
-		m.settle(item, value, err)
+		m.results[item] = MapResult[Out]{value, err}
+		if m.scope.Err() == nil && m.tally.Add(item, err) {
+			m.scope.replay.End(string(ReasonSelectLoser))
+		}
 	}
 }
 
-// settle notes what became of an item, and cancels the others if that decides the Map.
-func (m *mapping[In, Out]) settle(item int, value Out, err error) {
-	m.results[item] = MapResult[Out]{value, err}
-	if m.scope.Err() != nil {
-		return
-	}
-
-	if err == nil {
-		m.succeeded++
-	} else {
-		m.failures = append(m.failures, itemFailure{item, err})
-	}
-	if m.decided() {
-		m.scope.replay.End(string(ReasonSelectLoser))
-	}
-}
-
-// decided reports whether nothing that the other items come to can change the verdict.
-func (m *mapping[In, Out]) decided() bool {
-	p := m.policy
-	return p.enough > 0 && (m.succeeded >= p.enough || len(m.failures) > len(m.items)-p.enough) ||
-		p.tooMany > 0 && len(m.failures) >= p.tooMany
-}
-
-// giveUpTheRest gives the items that were not begun the error of the scope, which has ended then.
-func (m *mapping[In, Out]) giveUpTheRest() {
-	for i := m.begun; i < len(m.items); i++ {
-		m.results[i].Err = m.scope.Err()
+// failUnstarted ends the scope. Items that were not started fail with the error of a scope that ended before.
+func (m *mapping[In, Out]) failUnstarted() {
+	for item, ok := m.tally.Start(); ok; item, ok = m.tally.Start() {
+		m.results[item].Err = m.scope.Err()
 	}
 	m.scope.replay.End(string(ReasonScopeEnded))
-}
-
-// verdict is the Map's error.
-func (m *mapping[In, Out]) verdict() error {
-	p := m.policy
-	tolerated := 0
-	if p.tooMany > 0 {
-		tolerated = p.tooMany - 1
-	}
-	if p.enough > 0 && m.succeeded >= p.enough || p.enough == 0 && len(m.failures) <= tolerated {
-		return nil
-	}
-
-	slices.SortFunc(m.failures, func(a, b itemFailure) int { return cmp.Compare(a.item, b.item) })
-	errs := make([]error, len(m.failures))
-	for i, f := range m.failures {
-		errs[i] = f.err
-	}
-	return errors.Join(errs...)
 }

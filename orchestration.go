@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -48,10 +50,7 @@ func WithVersion(version string) VersionOption {
 func AddOrchestration[In, Out any](
 	r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption,
 ) {
-	mustName("orchestration", name)
-	if fn == nil {
-		panic(fmt.Sprintf("perdure: orchestration %q: function is nil", name))
-	}
+	names.MustDefine("orchestration", name, fn != nil)
 	o := replay.Orchestration{Name: name, Version: defaultVersion}
 	for _, opt := range opts {
 		opt.applyToOrchestration(&o)
@@ -63,18 +62,19 @@ func AddOrchestration[In, Out any](
 	r.code().AddOrchestration(o, fn)
 }
 
+// runOrchestration runs the code of an orchestration. Package perduretest finds its name in stacks.
 func runOrchestration[In, Out any](
 	ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage,
 ) (json.RawMessage, error) {
 	var in In
-	if err := decode(payload{input, orchestration, ctx.name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Orchestration, ctx.name), doc, &in); err != nil {
 		return nil, err
 	}
 	out, err := fn(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return ctx.encode(payload{output, orchestration, ctx.name}, out)
+	return ctx.encode(payloadjson.Output(payloadjson.Orchestration, ctx.name), out)
 }
 
 // defaultVersion is the version of an orchestration that is registered without one. It is not empty, so that running
@@ -87,11 +87,9 @@ const RetainForever time.Duration = -1
 // minRetention is far below one day, the unit of retention.
 const minRetention = time.Hour
 
-type retentionOption time.Duration
+type orchestrationOption func(o *replay.Orchestration)
 
-func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
-	o.Retention = time.Duration(d)
-}
+func (set orchestrationOption) applyToOrchestration(o *replay.Orchestration) { set(o) }
 
 // WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
 // Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. RetainForever keeps
@@ -105,13 +103,7 @@ func WithRetention(d time.Duration) OrchestrationOption {
 	if d != RetainForever && d < minRetention {
 		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or RetainForever", d))
 	}
-	return retentionOption(d)
-}
-
-type failOnNondeterminism struct{}
-
-func (failOnNondeterminism) applyToOrchestration(o *replay.Orchestration) {
-	o.FailOnNondeterminism = true
+	return orchestrationOption(func(o *replay.Orchestration) { o.Retention = d })
 }
 
 // FailOnNondeterminism fails an instance whose code deviates from its history, with a failure of type
@@ -120,4 +112,6 @@ func (failOnNondeterminism) applyToOrchestration(o *replay.Orchestration) {
 //
 // During a rollout, a process that runs the previous build does not fail an instance whose last turn ran on the new
 // build. The instance is blocked until a process with the new build runs it.
-func FailOnNondeterminism() OrchestrationOption { return failOnNondeterminism{} }
+func FailOnNondeterminism() OrchestrationOption {
+	return orchestrationOption(func(o *replay.Orchestration) { o.FailOnNondeterminism = true })
+}

@@ -2,11 +2,23 @@ package perdure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/failures"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
+
+// MaxPayloadBytes is the maximum size of a payload, encoded as JSON: 200 KiB. If the hub has a payload store, the limit
+// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes, except for heartbeat details and for the inputs
+// and results of queries.
+const MaxPayloadBytes = 200 << 10
+
+// MaxLargePayloadBytes is the maximum size of a payload, encoded as JSON, on a hub with a payload store: 32 MiB. It
+// does not apply to custom statuses, heartbeat details, error details and queries.
+const MaxLargePayloadBytes = 32 << 20
 
 // Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. All
 // JSON values of your code pass through the codec: inputs, results, outputs, event data, inputs and results of updates,
@@ -16,10 +28,9 @@ import (
 // Set a codec with lambdahandler.WithCodec, client.WithCodec, perduretest.WithCodec, or the options of package
 // dispatch. Every program of a hub that reads payloads needs the codec.
 //
-// The methods are called concurrently. They must decode everything that was ever encoded with their ID. To change the
-// encoding, use a new ID and pass the old codec to WithCodec as well, for decoding. The methods may call services, such
-// as a key service. They must cache the responses, because a turn waits for them and a replay decodes every payload
-// that the code awaits.
+// The methods are called concurrently, and must decode everything that was ever encoded with their ID. To change the
+// encoding, use a new ID and pass the old codec to WithCodec as well, for decoding. A method that calls a service must
+// cache the responses, because a turn waits for it and a replay decodes every payload that the code awaits.
 //
 // If a method returns an error, the turn or the attempt of the activity is retried. If the error is marked with
 // NonRetryable, the instance is blocked or the activity fails. See docs/guides/large-payloads-and-codecs.md.
@@ -102,7 +113,7 @@ func (e *PayloadError) Error() string {
 	if e.Key != "" {
 		what += ", at " + e.Key
 	}
-	return what + ": " + bounded(e.Err.Error()) // a codec may say anything
+	return what + ": " + failures.Truncate(e.Err.Error())
 }
 
 // Unwrap returns the cause.
@@ -110,3 +121,24 @@ func (e *PayloadError) Unwrap() error { return e.Err }
 
 // ErrorType returns the type name that failures store for the error.
 func (e *PayloadError) ErrorType() string { return history.TypePayloadUnreadable }
+
+// encode encodes a value within the limit of the turn. A replay uses the limit that the turn had.
+func (ctx *OrchestrationContext) encode(of payloadjson.Name, v any) (json.RawMessage, error) {
+	return encodeWithin(of, v, payloadLimit(ctx.replay.TakesLargePayloads()))
+}
+
+// payloadLimit returns the limit of a payload with or without a payload store.
+func payloadLimit(store bool) int {
+	if store {
+		return MaxLargePayloadBytes
+	}
+	return MaxPayloadBytes
+}
+
+func encodeWithin(of payloadjson.Name, v any, limit int) (json.RawMessage, error) {
+	doc, err := payloadjson.Encode(of, v)
+	if err == nil && len(doc) > limit {
+		return nil, &PayloadTooLargeError{Name: of.String(), Bytes: len(doc), Limit: limit}
+	}
+	return doc, err
+}

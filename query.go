@@ -2,19 +2,16 @@ package perdure
 
 import (
 	"encoding/json"
-	"fmt"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // MaxQueryResultBytes is the maximum size of the result of a query, encoded as JSON: 1 MiB. The input of a query is at
 // most MaxPayloadBytes.
 const MaxQueryResultBytes = 1 << 20
-
-// maxQueryNameBytes is the maximum size of a query's name.
-const maxQueryNameBytes = 256
 
 // SetQueryHandler sets the handler of a query, which clients send with Client.Query. A later call for the same name
 // replaces the handler. Set handlers at the start of the orchestration, before it waits; until then the query is
@@ -29,14 +26,10 @@ const maxQueryNameBytes = 256
 // SetQueryHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, or if handler is nil. It
 // makes no decision, so you can add it to code of running instances.
 func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(In) (Out, error)) error {
-	switch {
-	case name == "" || len(name) > maxQueryNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: SetQueryHandler: invalid name %q; use 1 to %d bytes of UTF-8",
-			bounded(name), maxQueryNameBytes)
-	case handler == nil:
-		return fmt.Errorf("perdure: SetQueryHandler %q: handler is nil", name)
+	if err := names.CheckHandler("SetQueryHandler", name, handler != nil); err != nil {
+		return err
 	}
-	replay.SetQueryHandler(ctx.replay, name, func(doc json.RawMessage) replay.QueryAnswer {
+	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
 		return answerQuery(name, handler, doc)
 	})
 	return nil
@@ -45,16 +38,17 @@ func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handle
 // answerQuery calls the handler of a query.
 func answerQuery[In, Out any](name string, handler func(In) (Out, error), doc json.RawMessage) replay.QueryAnswer {
 	var in In
-	if err := decode(payload{input, query, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Query, name), doc, &in); err != nil {
 		return replay.QueryAnswer{Failure: failureOf(err), BadInput: true}
 	}
 	out, err := handler(in)
 	if err != nil {
 		return replay.QueryAnswer{Failure: failureOf(err)}
 	}
-	answer, err := encodeWithin(payload{output, query, name}, out, MaxQueryResultBytes)
+	answer, err := encodeWithin(payloadjson.Output(payloadjson.Query, name), out, MaxQueryResultBytes)
 	if err != nil {
-		return replay.QueryAnswer{Failure: failureOf(err), TooLarge: failureOf(err).Type == history.TypePayloadTooLarge}
+		f := failureOf(err)
+		return replay.QueryAnswer{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
 	}
 	return replay.QueryAnswer{Output: answer}
 }

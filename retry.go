@@ -1,10 +1,6 @@
 package perdure
 
 import (
-	"cmp"
-	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -72,39 +68,9 @@ func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Re
 // BackoffCoefficient below 1, a Jitter above 1, or an empty name in
 // NonRetryableErrorTypes.
 func WithRetry(p RetryPolicy) CallOption {
-	if wrong := p.wrong(); wrong != "" {
-		panic("perdure: WithRetry: " + wrong)
+	policy := retry.Policy(p)
+	if problem := policy.Problem(); problem != "" {
+		panic("perdure: WithRetry: " + problem)
 	}
-	initial := cmp.Or(p.InitialInterval,
-		min(retry.DefaultInitialInterval, cmp.Or(p.MaxInterval, retry.DefaultInitialInterval)))
-	return retryOption{&history.RetryPolicy{
-		MaxAttempts:        p.MaxAttempts,
-		InitialIntervalMs:  replay.Milliseconds(initial),
-		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(retry.DefaultMaxInterval, initial))),
-		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, retry.DefaultBackoffCoefficient),
-		NonRetryable:       slices.Clone(p.NonRetryableErrorTypes),
-		Jitter:             max(cmp.Or(p.Jitter, retry.DefaultJitter), 0),
-	}}
-}
-
-// wrong describes the first invalid field. It is empty if the policy is valid.
-func (p *RetryPolicy) wrong() string {
-	switch {
-	case p.MaxAttempts < 0:
-		return fmt.Sprintf("MaxAttempts %d is negative", p.MaxAttempts)
-	case p.InitialInterval < 0:
-		return fmt.Sprintf("InitialInterval %v is negative", p.InitialInterval)
-	case p.MaxInterval < 0:
-		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
-	case p.MaxInterval > 0 && p.MaxInterval < p.InitialInterval:
-		return fmt.Sprintf("MaxInterval %v is less than InitialInterval %v", p.MaxInterval, p.InitialInterval)
-	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
-		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
-	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
-	case slices.Contains(p.NonRetryableErrorTypes, ""):
-		return "NonRetryableErrorTypes contains an empty name"
-	default:
-		return ""
-	}
+	return retryOption{policy.Recorded()}
 }

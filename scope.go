@@ -3,6 +3,7 @@ package perdure
 import (
 	"time"
 
+	"github.com/perdure/perdure/internal/errtree"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -34,7 +35,7 @@ func WithCancel(ctx *OrchestrationContext) (*OrchestrationContext, CancelFunc) {
 // ReasonTimeout. errors.Is then finds context.DeadlineExceeded in its error. If d is 0 or less, the scope has already
 // ended. The timeout is recorded as a timer, which WithTimerName names and the function cancels.
 func WithTimeout(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) (*OrchestrationContext, CancelFunc) {
-	return scoped(ctx, replay.WithNamedTimeout(ctx.replay, d, timerOf(opts).name))
+	return scoped(ctx, ctx.replay.WithTimeout(d, timerName(opts)))
 }
 
 // WithoutCancel returns a context that is not cancelled when ctx or the instance is. Use it for work that must be done
@@ -54,12 +55,12 @@ func scoped(ctx *OrchestrationContext, scope *replay.Context) (*OrchestrationCon
 	return ctx.with(scope), func() { scope.End(string(ReasonScopeEnded)) }
 }
 
-// with is the same orchestration in another scope.
+// with returns the context of the same orchestration in another scope.
 func (ctx *OrchestrationContext) with(scope *replay.Context) *OrchestrationContext {
 	return &OrchestrationContext{replay: scope, registry: ctx.registry, name: ctx.name}
 }
 
-// cancelledError is the one error of a scope that is over.
+// cancelledError returns the error of a cancelled scope. It is the same in each call.
 func cancelledError(c *replay.Cancellation) error {
 	if c.Err == nil {
 		c.Err = &CancelledError{Reason: CancelReason(c.Reason), Message: c.Message}
@@ -67,25 +68,12 @@ func cancelledError(c *replay.Cancellation) error {
 	return c.Err
 }
 
-// unwound reports whether an error is nothing but the cancel of the instance: every leaf of it.
-func (ctx *OrchestrationContext) unwound(err error) bool {
+// isOwnCancel reports whether an error consists of nothing but the error of the cancelled scope.
+func (ctx *OrchestrationContext) isOwnCancel(err error) bool {
 	c := ctx.replay.Cancellation()
-	return c != nil && only(err, cancelledError(c))
-}
-
-func only(err, leaf error) bool {
-	if err == leaf { //nolint:errorlint // the very error, which may lie anywhere in a tree
-		return true
-	}
-	e, ok := err.(*CancelledError) //nolint:errorlint // as above: that of a call whose end was waited for
-	if ok && e.scope == leaf {     //nolint:errorlint // the very scope
-		return true
-	}
-	causes := unwrap(err)
-	for _, cause := range causes {
-		if !only(cause, leaf) {
-			return false
-		}
-	}
-	return len(causes) > 0
+	return c != nil && errtree.Every(err, func(err error) bool {
+		e, ok := err.(*CancelledError) //nolint:errorlint // one layer at a time
+		scopeErr := cancelledError(c)
+		return err == scopeErr || ok && e.scope == scopeErr //nolint:errorlint // the same error, not an equal one
+	})
 }

@@ -12,14 +12,8 @@ var errNoFutures = errors.New("perdure: no futures to wait for")
 // other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error if there
 // are no futures, or ctx.Err if the scope of ctx is cancelled.
 func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
-	if len(fs) == 0 {
-		return -1, errNoFutures
-	}
-	winner := ctx.replay.AwaitAny(tasks(fs))
-	if winner < 0 {
-		return -1, ctx.Err()
-	}
-	return winner, nil
+	_, winner, err := awaitAny(ctx, fs)
+	return winner, err
 }
 
 // Select is like WhenAny, and cancels the other futures with the reason ReasonSelectLoser, in the order of the
@@ -27,17 +21,22 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 // does not change, but the external event of such a loser returns to the head of its queue. If the scope of ctx is
 // cancelled, no future wins, and futures of other scopes are not affected.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
+	ts, winner, err := awaitAny(ctx, fs)
+	if err == nil { // the winner is done, so that this does not change it
+		ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
+	}
+	return winner, err
+}
+
+func awaitAny(ctx *OrchestrationContext, fs []Awaitable) (ts []*replay.Task, winner int, err error) {
 	if len(fs) == 0 {
-		return -1, errNoFutures
+		return nil, -1, errNoFutures
 	}
-	ts := tasks(fs)
-	winner := ctx.replay.AwaitAny(ts)
-	if winner < 0 {
-		return -1, ctx.Err()
+	ts = tasks(fs)
+	if winner = ctx.replay.AwaitAny(ts); winner < 0 {
+		return nil, -1, ctx.Err()
 	}
-	// the winner is done and known to the code, which no cancel changes
-	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
-	return winner, nil
+	return ts, winner, nil
 }
 
 // WhenAll waits until all futures have settled. Its error joins their errors in the order of the arguments. If the
@@ -47,6 +46,11 @@ func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return cancelledError(c)
 	}
+	return joinErrors(fs)
+}
+
+// joinErrors joins the errors of settled futures.
+func joinErrors[F Awaitable](fs []F) error {
 	errs := make([]error, len(fs))
 	for i, f := range fs {
 		_, errs[i] = f.outcome()
@@ -54,10 +58,58 @@ func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
 	return errors.Join(errs...)
 }
 
-func tasks(fs []Awaitable) []*replay.Task {
+func tasks[F Awaitable](fs []F) []*replay.Task {
 	ts := make([]*replay.Task, len(fs))
 	for i, f := range fs {
 		ts[i], _ = f.outcome()
 	}
 	return ts
+}
+
+// AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, AwaitAll returns
+// no values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be
+// cancelled.
+func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
+	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
+		return nil, cancelledError(c)
+	}
+	values := make([]T, len(fs))
+	for i, f := range fs {
+		f.load() // a value that cannot be decoded is an error
+		values[i] = f.value
+	}
+	if err := joinErrors(fs); err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser,
+// like Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
+// arguments. FirstSuccess returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
+//
+// To wait for the first future that settles, with a value or an error, use Select or WhenAny.
+func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {
+	var none T
+	if len(fs) == 0 {
+		return none, errNoFutures
+	}
+	ts, futures := tasks(fs), make(map[*replay.Task]*Future[T], len(fs))
+	for i, f := range fs {
+		futures[ts[i]] = f
+	}
+	winner, c := ctx.replay.AwaitWanted(ts, func(t *replay.Task) bool {
+		f := futures[t]
+		f.load()
+		return f.err == nil
+	})
+	switch {
+	case c != nil:
+		return none, cancelledError(c)
+	case winner == nil:
+		return none, joinErrors(fs)
+	}
+
+	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
+	return futures[winner].value, nil
 }

@@ -1,14 +1,11 @@
 package perdure
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -23,26 +20,24 @@ type subOrchestrationCall struct {
 	hasID bool
 }
 
-type instanceIDOption string
+type subOrchestrationCallOption func(c *subOrchestrationCall)
 
-func (id instanceIDOption) applyToSubOrchestrationCall(c *subOrchestrationCall) {
-	c.InstanceID, c.hasID = string(id), true
-}
+func (o subOrchestrationCallOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { o(c) }
 
 // WithInstanceID sets the ID of the new instance. Without it, the ID is derived from the caller's ID. The ID is 1 to
 // 1,024 bytes of UTF-8 without control characters, and 16 bytes less with WithRetry, for the attempt number. If the ID
 // is invalid, the call fails and nothing is scheduled. If another instance has the ID, even one that has ended, the
 // call fails and is not retried.
-func WithInstanceID(id string) SubOrchestrationCallOption { return instanceIDOption(id) }
-
-type delayOption time.Duration
-
-func (d delayOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Delay = time.Duration(d) }
+func WithInstanceID(id string) SubOrchestrationCallOption {
+	return subOrchestrationCallOption(func(c *subOrchestrationCall) { c.InstanceID, c.hasID = id, true })
+}
 
 // WithDelay delays the first turn of the new instance until d after ctx.Now, from 0 to ten years. If d is out of range,
 // the call fails and nothing is scheduled. Until the first turn the instance is Pending: it has its ID, stores external
 // events, and can be cancelled. With WithRetry, only the first attempt is delayed.
-func WithDelay(d time.Duration) SubOrchestrationCallOption { return delayOption(d) }
+func WithDelay(d time.Duration) SubOrchestrationCallOption {
+	return subOrchestrationCallOption(func(c *subOrchestrationCall) { c.Delay = d })
+}
 
 // maxDelay is the same as the maximum delay of a client's start.
 const maxDelay = 3653 * 24 * time.Hour
@@ -72,7 +67,7 @@ func CallSubOrchestration[In, Out any](
 func CallSubOrchestrationByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
 ) *Future[Out] {
-	mustName("orchestration", name)
+	names.Must("orchestration", name)
 	return callSubOrchestration[Out](ctx, name, in, opts)
 }
 
@@ -95,7 +90,7 @@ func callSubOrchestration[Out any](
 func StartOrchestration(
 	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
 ) (instanceID string, err error) {
-	mustName("orchestration", name)
+	names.Must("orchestration", name)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -119,45 +114,22 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 	return c
 }
 
-// complete adds the input, if all is well.
-func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) error {
-	if err := c.checkID(); err != nil {
+// complete checks the call and adds its input.
+func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) (err error) {
+	check := names.CheckInstanceID
+	if c.Retry != nil {
+		check = names.CheckRetriedInstanceID
+	}
+	if c.hasID {
+		err = check(c.InstanceID)
+	}
+	if err != nil {
 		return fmt.Errorf("perdure: WithInstanceID: orchestration %q: %w", c.Name, err)
 	}
 	if c.Delay < 0 || c.Delay > maxDelay {
 		return fmt.Errorf("perdure: WithDelay: orchestration %q: %v is out of range; use 0 to %v",
 			c.Name, c.Delay, maxDelay)
 	}
-	doc, err := ctx.encode(payload{input, orchestration, c.Name}, in)
-	c.Input = doc
+	c.Input, err = ctx.encode(payloadjson.Input(payloadjson.Orchestration, c.Name), in)
 	return err
-}
-
-// checkID applies the same rules as a client's start.
-func (c *subOrchestrationCall) checkID() error {
-	longest, room := history.MaxInstanceIDBytes, ""
-	if c.Retry != nil { // each attempt is an instance of its own
-		longest -= history.RetrySuffixBytes
-		room = fmt.Sprintf(" (WithRetry reserves %d bytes for the attempt number)", history.RetrySuffixBytes)
-	}
-	if !c.hasID {
-		return nil
-	}
-	return checkInstanceID(c.InstanceID, longest, room)
-}
-
-// checkInstanceID validates an instance ID of at most longest bytes. room explains a limit that is lower than usual.
-func checkInstanceID(id string, longest int, room string) error {
-	switch at := strings.IndexFunc(id, unicode.IsControl); {
-	case id == "":
-		return errors.New("instance ID is empty")
-	case len(id) > longest:
-		return fmt.Errorf("instance ID has %d bytes; use 1 to %d bytes%s", len(id), longest, room)
-	case !utf8.ValidString(id):
-		return fmt.Errorf("instance ID %q is not valid UTF-8", id)
-	case at >= 0:
-		return fmt.Errorf("instance ID %q has a control character at byte %d", id, at)
-	default:
-		return nil
-	}
 }

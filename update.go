@@ -4,28 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/names"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
-
-// maxNameBytes is the maximum size of the names of events, updates and operations, and of update IDs.
-const maxNameBytes = 256
 
 // UpdateHandlerOption is an option of SetUpdateHandler.
 type UpdateHandlerOption interface{ applyToUpdateHandler(o *updateHandlerOptions) }
 
 type updateHandlerOptions struct {
 	validators []any
-	oneAtATime bool
+	serialized bool
 }
 
-type validatorOption struct{ validate any }
+type updateHandlerOption func(o *updateHandlerOptions)
 
-func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
-	o.validators = append(o.validators, v.validate)
-}
+func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { set(o) }
 
 // WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
 // error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
@@ -36,18 +32,16 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
 // blocks the instance. Its parameter type must be that of the handler, otherwise SetUpdateHandler returns an error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
-	return validatorOption{validate}
+	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
 }
-
-type oneAtATime struct{}
-
-func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime = true }
 
 // Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
 // whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
 // 1,000 updates run or wait at a time; further updates are rejected.
-func Serialized() UpdateHandlerOption { return oneAtATime{} }
+func Serialized() UpdateHandlerOption {
+	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
+}
 
 // SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
 // CallUpdate. A later call for the same name replaces the handler. Set handlers at the start of the orchestration,
@@ -57,10 +51,8 @@ func Serialized() UpdateHandlerOption { return oneAtATime{} }
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
 // error of handler is only a response; a panic fails the orchestration. When the scope of ctx is cancelled, handler
-// continues and its waits end. handler cannot return ContinueAsNew.
-//
-// When the orchestration ends or continues as new, running handlers are abandoned and their senders get an error. Use
-// AwaitUpdateHandlers to wait for them.
+// continues and its waits end. handler cannot return ContinueAsNew. When the orchestration ends or continues as new,
+// running handlers are abandoned and their senders get an error; wait for them with AwaitUpdateHandlers.
 //
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
@@ -72,19 +64,15 @@ func SetUpdateHandler[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
 	opts ...UpdateHandlerOption,
 ) error {
-	switch {
-	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: SetUpdateHandler: invalid name %q; use 1 to %d bytes of UTF-8",
-			bounded(name), maxNameBytes)
-	case handler == nil:
-		return fmt.Errorf("perdure: SetUpdateHandler %q: handler is nil", name)
+	if err := names.CheckHandler("SetUpdateHandler", name, handler != nil); err != nil {
+		return err
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) {
 		return handler(ctx, in)
 	}, opts...)
 }
 
-// handleUpdate is SetUpdateHandler, whose handler gets how many bytes its input has, too.
+// handleUpdate is like SetUpdateHandler for a handler that also receives the number of bytes of its input.
 func handleUpdate[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
 	opts ...UpdateHandlerOption,
@@ -103,9 +91,9 @@ func handleUpdate[In, Out any](
 		validators[i] = validate
 	}
 
-	replay.SetUpdateHandler(ctx.replay, name, replay.UpdateHandler{
-		Serialized: o.oneAtATime,
-		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return judgeUpdate(name, validators, doc) },
+	ctx.replay.SetUpdateHandler(name, replay.UpdateHandler{
+		Serialized: o.serialized,
+		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return validateUpdate(name, validators, doc) },
 		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
 			out, err := runUpdate(ctx, name, handler, doc)
 			if err != nil {
@@ -117,10 +105,10 @@ func handleUpdate[In, Out any](
 	return nil
 }
 
-// judgeUpdate says why an update is refused; nil where it is not.
-func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
+// validateUpdate returns why an update is rejected, or nil if it is accepted.
+func validateUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
 	var in In
-	if err := decode(payload{input, update, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
 		return &replay.UpdateRejection{Reason: history.RejectedInput, Failure: failureOf(err)}
 	}
 	for _, validate := range validators {
@@ -136,14 +124,14 @@ func runUpdate[In, Out any](
 	doc json.RawMessage,
 ) (json.RawMessage, error) {
 	var in In
-	if err := decode(payload{input, update, name}, doc, &in); err != nil {
+	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
 		return nil, err
 	}
 	out, err := handler(ctx, in, len(doc))
 	if err != nil {
 		return nil, err
 	}
-	return ctx.encode(payload{output, update, name}, out)
+	return ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
 }
 
 // AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as
@@ -151,7 +139,7 @@ func runUpdate[In, Out any](
 // a cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
 func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
-	cancelled, own := replay.AwaitUpdates(ctx.replay)
+	cancelled, own := ctx.replay.AwaitUpdates()
 	switch {
 	case own:
 		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler, which it would wait for")

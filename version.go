@@ -1,17 +1,12 @@
 package perdure
 
 import (
-	"fmt"
-	"unicode/utf8"
-
+	"github.com/perdure/perdure/internal/names"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // DefaultVersion is the result of Version in an execution that passed the call before it was added to the code.
 const DefaultVersion = replay.DefaultVersion
-
-// maxChangeBytes is the maximum size of the name of a change.
-const maxChangeBytes = 256
 
 // Version returns the version of a change that applies to this execution. Use it to change the code of running
 // instances inside a function:
@@ -29,17 +24,15 @@ const maxChangeBytes = 256
 //   - DefaultVersion, if the execution passed this place before the call was added.
 //
 // All calls for the same change return the same version until the execution ends, also in other coroutines and scopes.
-// After a ContinueAsNew the next execution starts without recorded versions. Sub-orchestrations have their own.
+// The next execution after a ContinueAsNew, and sub-orchestrations, have their own versions.
 //
 // If the version is not between minVersion and maxVersion, the instance is blocked, and its diagnosis names the code to
 // deploy. To remove old code, raise minVersion when no running instance uses the old version. Keep the call until no
-// running instance has passed it, and do not reuse the name of the change. See docs/guides/versioning.md.
-//
-// Version panics if change is empty, longer than 256 bytes or not valid UTF-8.
+// running instance has passed it, and do not reuse the name of the change. See docs/guides/versioning.md. Version
+// panics if change is empty, longer than 256 bytes or not valid UTF-8.
 func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
-	if change == "" || len(change) > maxChangeBytes || !utf8.ValidString(change) {
-		panic(fmt.Sprintf("perdure: Version: invalid change %q; use 1 to %d bytes of UTF-8",
-			bounded(change), maxChangeBytes))
+	if err := names.Check("change", change); err != nil {
+		panic("perdure: Version: " + err.Error())
 	}
-	return replay.Version(ctx.replay, change, minVersion, maxVersion)
+	return ctx.replay.Version(change, minVersion, maxVersion)
 }

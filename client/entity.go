@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client/internal/starting"
-	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/entities"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -43,9 +43,9 @@ func checkEntity(entity, key string) error {
 	if err := provider.CheckText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
 		return err
 	}
-	if registry.HasKey(entity) {
+	if entities.HasKey(entity) {
 		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
-			registry.EntityMark, provider.Excerpt(entity))}
+			entities.Mark, provider.Excerpt(entity))}
 	}
 	return provider.CheckText("key", key, 1, MaxInstanceIDBytes)
 }

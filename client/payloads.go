@@ -8,8 +8,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloads"
-	"github.com/perdure/perdure/internal/unwrap"
-	"github.com/perdure/perdure/provider"
 )
 
 // WithCodec sets the codec of the hub (perdure.Codec). The client encodes payloads with it before it sends them, and
@@ -23,17 +21,13 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(o *options) { o.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
-// newEncoding returns the vault with the codecs and the payload store of a backend.
+// newEncoding returns the encoding with the codecs and the payload store of a backend.
 func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
-	var store provider.PayloadStore
-	if k, ok := unwrap.As[provider.PayloadStoreProvider](h); ok {
-		store = k.Payloads()
-	}
-	v, err := payloads.New(codecs, store)
+	e, err := payloads.New(codecs, payloads.StoreOf(h))
 	if err != nil {
 		panic("client: WithCodec: " + err.Error())
 	}
-	return v
+	return e
 }
 
 // EncodedPayload describes a payload that the client cannot decode or read.

@@ -78,6 +78,13 @@ func Own(f *history.Failure) *Details {
 	return &Details{Doc: doc}
 }
 
+// AddTo adds the details to a failure. A nil Details adds nothing.
+func (d *Details) AddTo(f *history.Failure) {
+	if d != nil {
+		f.Details, f.DetailsOmitted = history.NewInlinePayload(d.Doc), d.Omitted
+	}
+}
+
 // In returns the details of a failure, or of the first of its causes that has details. It returns nil if there are
 // none.
 func In(f *history.Failure) *Details {

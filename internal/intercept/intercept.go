@@ -47,22 +47,18 @@ func (c *Chain[I, R]) Run(ctx context.Context, info I, work func(context.Context
 	}
 	at := &atomic.Int64{}
 	at.Store(inWork)
-	defer context.AfterFunc(ctx, func() { c.reportLate(ctx, int(at.Load())) })()
+	defer context.AfterFunc(ctx, func() {
+		if i := at.Load(); i != inWork {
+			report(ctx, c.log, c.what, c.calls[i])
+		}
+	})()
 	return c.from(ctx, 0, info, at, work)
 }
 
-// inWork is where a run is that is in no interceptor's own code.
+// inWork is the position of a run that is not in the code of an interceptor.
 const inWork = -1
 
-// reportLate names the interceptor in whose code a run is that is out of time: it may take its process along, which
-// then tells nothing any more.
-func (c *Chain[I, R]) reportLate(ctx context.Context, at int) {
-	if at != inWork {
-		report(ctx, c.log, c.what, c.calls[at])
-	}
-}
-
-// report names an interceptor that has not returned, where the time is over.
+// report logs the interceptor that has not returned by the deadline, because it may end the process.
 func report(ctx context.Context, log *slog.Logger, what string, f any) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		log.ErrorContext(ctx, "interceptor did not return in time", "event", logevent.InterceptorTimedOut,
@@ -75,16 +71,20 @@ func (c *Chain[I, R]) Names() (all []string) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range c.calls {
+	return namesOf(c.calls)
+}
+
+func namesOf[F any](calls []F) (all []string) {
+	for _, f := range calls {
 		all = append(all, nameOf(f))
 	}
 	return all
 }
 
-// nameOf is a function's package and name.
+// nameOf returns the package and name of a function.
 func nameOf(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
-// from does the work within the interceptors from the i-th on; at is where the run is.
+// from runs the work inside the interceptors from the i-th one on. at is the position of the run.
 func (c *Chain[I, R]) from(ctx context.Context, i int, info I, at *atomic.Int64, work func(context.Context) R) R {
 	if i == len(c.calls) {
 		at.Store(inWork)
@@ -96,19 +96,17 @@ func (c *Chain[I, R]) from(ctx context.Context, i int, info I, at *atomic.Int64,
 		return c.from(ctx, i+1, info, at, work)
 	}}
 	c.call(ctx, i, info, s)
-	return s.next(ctx) // what came of it, or the work itself where the interceptor left it undone
+	return s.next(ctx) // the work runs here if the interceptor has not called next
 }
 
-// call calls one interceptor. A panic of its own is logged; one that comes out of the work goes on as if there were no
-// interceptor.
+// call calls one interceptor. It logs a panic of the interceptor. A panic of the work continues.
 func (c *Chain[I, R]) call(ctx context.Context, i int, info I, s *step[R]) {
 	defer func() {
 		if s.broken() {
 			return
 		}
 		if r := recover(); r != nil {
-			c.log.ErrorContext(ctx, "interceptor panicked, continuing without it",
-				"event", logevent.InterceptorPanicked, "around", c.what, "panic", r, "stack", string(debug.Stack()))
+			logPanic(ctx, c.log, c.what, r)
 		}
 	}()
 	c.calls[i](ctx, info, func(within context.Context) R {
@@ -119,18 +117,24 @@ func (c *Chain[I, R]) call(ctx context.Context, i int, info I, s *step[R]) {
 	})
 }
 
-// step is the work as one interceptor has it before it.
+// logPanic logs the panic of an interceptor. Call it while recovering.
+func logPanic(ctx context.Context, log *slog.Logger, what string, r any) {
+	log.ErrorContext(ctx, "interceptor panicked, continuing without it",
+		"event", logevent.InterceptorPanicked, "around", what, "panic", r, "stack", string(debug.Stack()))
+}
+
+// step is the work that one interceptor wraps.
 type step[R any] struct {
 	rest func(context.Context) R
 
 	mu          sync.Mutex
 	began, done bool
 	result      R
-	panicked    any    // what the work has panicked with
+	panicked    any    // the value of the panic of the work
 	stack       []byte // of that panic
 }
 
-// next does the work, once. A call on another goroutine, against the rules, waits for the end of the one that does it.
+// next runs the work once. A concurrent call, which the rules forbid, waits until the work has ended.
 func (s *step[R]) next(ctx context.Context) R {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +149,7 @@ func (s *step[R]) next(ctx context.Context) R {
 	return s.result
 }
 
-// do does the work, and keeps what it panics with, since an interceptor may recover it.
+// do runs the work and records its panic, because an interceptor may recover it.
 func (s *step[R]) do(ctx context.Context) {
 	defer func() {
 		if s.done {

@@ -3,10 +3,7 @@ package intercept
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
-
-	"github.com/perdure/perdure/internal/logevent"
 )
 
 // Listeners is a list of interceptor functions that are called after an event. A nil Listeners is empty.
@@ -38,10 +35,7 @@ func (l *Listeners[I]) Names() (all []string) {
 	if l == nil {
 		return nil
 	}
-	for _, f := range l.calls {
-		all = append(all, nameOf(f))
-	}
-	return all
+	return namesOf(l.calls)
 }
 
 // Notify calls the functions one after the other. If a function panics, Notify logs the panic and calls the next
@@ -61,8 +55,7 @@ func (l *Listeners[I]) Notify(ctx context.Context, info I) {
 func (l *Listeners[I]) call(ctx context.Context, i int, info I) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.log.ErrorContext(ctx, "interceptor panicked, continuing without it",
-				"event", logevent.InterceptorPanicked, "around", l.what, "panic", r, "stack", string(debug.Stack()))
+			logPanic(ctx, l.log, l.what, r)
 		}
 	}()
 	l.calls[i](ctx, info)

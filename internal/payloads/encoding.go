@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -26,10 +27,11 @@ type Encoding struct {
 	cache  *cache
 }
 
-// StoreOf returns the payload store of a provider or of a client's hub, or nil if there is none.
-func StoreOf(hub any) provider.PayloadStore {
-	if k, ok := hub.(provider.PayloadStoreProvider); ok {
-		return k.Payloads()
+// StoreOf returns the payload store of a provider or of a client's backend, also of a wrapped one, or nil if there is
+// none.
+func StoreOf[V any](hub V) provider.PayloadStore {
+	if p, ok := unwrap.As[provider.PayloadStoreProvider](hub); ok {
+		return p.Payloads()
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (s *session) replays(o replay.Orchestration) {
 	}
 }
 
-func TestAnOutcomeThatArrivesIsSeenByTheNextTurn(t *testing.T) {
+func TestArrive_outcome_nextTurnStartsWithIt(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	o := body(func(c *replay.Context) {
@@ -110,9 +110,9 @@ func TestAnOutcomeThatArrivesIsSeenByTheNextTurn(t *testing.T) {
 	s.replays(o)
 }
 
-// Both of a race have ended when the code learns of the first: the other is not cancelled, since its outcome is
-// history.
-func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
+// Both activities of a race have ended when the code observes the first one. The other one is not cancelled, because
+// its outcome is in the history.
+func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	var winner int
 	var loser *replay.Task
@@ -144,8 +144,8 @@ func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
 	}
 }
 
-// What has arrived comes before parked inputs and messages, and in parts if need be.
-func TestWhatArrivesIsTakenInParts(t *testing.T) {
+// Outcomes that have arrived are applied before parked inputs and messages. A limited turn applies only some of them.
+func TestArrive_limitedTurn_takesPartOfTheOutcomes(t *testing.T) {
 	t.Parallel()
 	var order []int64
 	o := body(func(c *replay.Context) {
@@ -173,9 +173,9 @@ func TestWhatArrivesIsTakenInParts(t *testing.T) {
 	s.replays(o)
 }
 
-// What has arrived stays through a pause, and through a build that cannot take it; an end without code finds it
-// settled.
-func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
+// Outcomes that have arrived remain during a pause, and while a build cannot process them. If the execution ends
+// without its code, their tasks are settled.
+func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	o := body(func(c *replay.Context) {
@@ -214,8 +214,8 @@ func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
 	s.replays(o)
 }
 
-// An outcome where the code would not go on any more is a history of other code.
-func TestAnOutcomeOfNothingThatWaitsDiverges(t *testing.T) {
+// An outcome that no task waits for is not in a history of this code.
+func TestArrive_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	o := body(func(c *replay.Context) { _ = c.Await(inline(c, "step")) })
 	s := newSession(t, o)
@@ -230,8 +230,8 @@ func TestAnOutcomeOfNothingThatWaitsDiverges(t *testing.T) {
 	}
 }
 
-// A coroutine goes on when one of those that race is done, and the last of those that are awaited together.
-func TestWhichOutcomesWakeTheCode(t *testing.T) {
+// A coroutine continues after one of the tasks that it races, or after the last task that it awaits together.
+func TestWakes_settledTasks(t *testing.T) {
 	t.Parallel()
 	of := func(ids ...int64) func(int64) bool { return func(id int64) bool { return slices.Contains(ids, id) } }
 	two := func(await func(*replay.Context, []*replay.Task)) *replay.Instance {

@@ -61,18 +61,6 @@ func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *C
 	return t, nil
 }
 
-// NewSignal returns a task that the code settles with Signal. The history does not record it.
-func NewSignal(c *Context) *Task {
-	c.x.scheduler.Enter()
-	return c.x.tasks.NewSignal()
-}
-
-// Signal settles a task of NewSignal. It does nothing if the task is settled already.
-func Signal(c *Context, t *Task) {
-	c.x.scheduler.Enter()
-	c.x.tasks.Signal(t)
-}
-
 // checkOwner panics if a task belongs to another instance, because its outcome is not in this history.
 func (x *execution) checkOwner(awaited ...*Task) {
 	for _, t := range awaited {

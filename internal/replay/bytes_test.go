@@ -12,7 +12,7 @@ import (
 
 // A fan-out that waits for its last result holds all results. Bytes must count them, since it bounds the cache of warm
 // instances.
-func TestBytesCountsResultsThatWait(t *testing.T) {
+func TestBytes_unreadResults_areCounted(t *testing.T) {
 	t.Parallel()
 	const n, size = 50, 100 << 10
 	x := instance(t, body(func(c *replay.Context) {
@@ -48,8 +48,8 @@ func TestBytesCountsResultsThatWait(t *testing.T) {
 	}
 }
 
-// An event that comes back to the mailbox is counted once.
-func TestBytesOfAnEventThatCameBack(t *testing.T) {
+// An event that returns to the mailbox is counted once.
+func TestBytes_returnedEvent_isCountedOnce(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
 	x := instance(t, body(func(c *replay.Context) {

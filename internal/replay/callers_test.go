@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// A turn takes that an update is awaited, and not the update behind it, and the code continues as new: the next
-// execution has both.
-func TestWhoWaitsForAnUpdateThatIsParkedGoesToTheNextExecution(t *testing.T) {
+// A turn applies the request to wait for an update but not the update after it, and the code continues as new. The next
+// execution receives both.
+func TestContinuation_parkedUpdateWithCaller_passesBoth(t *testing.T) {
 	t.Parallel()
 	o := replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
 		_ = c.Await(inline(c, "step"))

@@ -58,7 +58,7 @@ func (m *machine) do(in instruction) {
 	case 0, 1:
 		m.tasks = append(m.tasks, activity(c, "a"))
 	case 2:
-		m.tasks = append(m.tasks, c.CreateTimer(time.Hour))
+		m.tasks = append(m.tasks, c.CreateTimer(time.Hour, ""))
 	case 3:
 		s := call("child", "")
 		s.Retry = &history.RetryPolicy{MaxAttempts: 2}
@@ -68,7 +68,7 @@ func (m *machine) do(in instruction) {
 	case 5:
 		m.add(c.WithCancel(), true)
 	case 6:
-		m.add(c.WithTimeout(time.Duration(in.task)*time.Second), true)
+		m.add(c.WithTimeout(time.Duration(in.task)*time.Second, ""), true)
 	case 7:
 		m.add(c.WithoutCancel(), false)
 	case 8:
@@ -87,7 +87,7 @@ func (m *machine) do(in instruction) {
 			m.tasks[in.task%len(m.tasks)].Cancel("requested", "")
 		}
 	case 13:
-		if i := c.AwaitAny(append(slices.Clone(m.tasks), c.CreateTimer(time.Minute))); i >= 0 {
+		if i := c.AwaitAny(append(slices.Clone(m.tasks), c.CreateTimer(time.Minute, ""))); i >= 0 {
 			c.Cancel("select_loser", "", m.tasks...)
 		}
 	}
@@ -129,9 +129,9 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 	}
 }
 
-// Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left
-// open.
-func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
+// In whatever order code cancels tasks, a cold instance makes the same decisions, each task settles once, and no task
+// stays open.
+func TestCancel_anyOrder_replaysAndSettlesAll(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := drawProgram(t).orchestration()

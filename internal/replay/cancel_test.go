@@ -84,15 +84,15 @@ func reload(tb testing.TB, o replay.Orchestration, log []history.Event) *replay.
 func mixed(c *replay.Context) *replay.Cancellation {
 	first := activity(c, "a")
 	activity(c, "b")
-	c.CreateTimer(time.Hour)
+	c.CreateTimer(time.Hour, "")
 	activity(c, "d")
 	c.ScheduleSubOrchestration(call("child", "k1"))
 	c.ScheduleSubOrchestration(call("child", "k2"))
-	c.CreateTimer(time.Hour)
+	c.CreateTimer(time.Hour, "")
 	return c.Await(first)
 }
 
-func TestCancelRequestedIsDecidedInPackedEvents(t *testing.T) {
+func TestCancel_severalActivities_shareOneEvent(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		defer activity(c.WithoutCancel(), "undo")
@@ -112,7 +112,7 @@ func TestCancelRequestedIsDecidedInPackedEvents(t *testing.T) {
 		"OrchestrationCancelled #18 (requested): no need")
 }
 
-func TestParentCancelRecordsChildCancel(t *testing.T) {
+func TestCancel_parent_cancelsChild(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		return c.Await(c.ScheduleSubOrchestration(call("child", "k")))
@@ -126,7 +126,7 @@ func TestParentCancelRecordsChildCancel(t *testing.T) {
 	}
 }
 
-func TestFirstCancelRequestWins(t *testing.T) {
+func TestCancelRequested_twice_firstReasonStays(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		why := c.Await(activity(c, "a"))
@@ -145,16 +145,16 @@ func TestFirstCancelRequestWins(t *testing.T) {
 		"OrchestrationCancelled #10 (requested): first")
 }
 
-// A cancel is decided again on replay, turn by turn.
+// On replay, the code decides each cancellation again, turn by turn.
 func TestCancelHistorySurvivesReload(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
-		s := c.WithTimeout(time.Minute)
+		s := c.WithTimeout(time.Minute, "")
 		activity(s, "in scope")
 		s.Await(activity(c, "a"))
 		s.End("dropped_future")
 		tasks := []*replay.Task{
-			activity(c, "b"), c.CreateTimer(time.Hour), c.ScheduleSubOrchestration(call("child", "k")),
+			activity(c, "b"), c.CreateTimer(time.Hour, ""), c.ScheduleSubOrchestration(call("child", "k")),
 		}
 		c.Cancel("select_loser", "", tasks[c.AwaitAny(tasks):]...)
 		why := mixed(c)
@@ -179,12 +179,12 @@ func TestCancelHistorySurvivesReload(t *testing.T) {
 	}
 }
 
-func TestDroppedActivityWritesCancelRequested(t *testing.T) {
+func TestEnd_scopeWithActivity_requestsItsCancel(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		s := c.WithCancel()
 		activity(s, "a")
-		s.CreateTimer(time.Hour)
+		s.CreateTimer(time.Hour, "")
 		activity(s, "b")
 		s.End("dropped_future")
 		s.End("dropped_future")
@@ -218,7 +218,7 @@ func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	reload(t, code, log)
 }
 
-func TestDroppedChildWritesCancelRequested(t *testing.T) {
+func TestEnd_scopeWithChild_requestsItsCancel(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		s := c.WithCancel()
@@ -233,7 +233,7 @@ func TestDroppedChildWritesCancelRequested(t *testing.T) {
 	reload(t, code, log)
 }
 
-func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
+func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		a, k := activity(c, "a"), c.ScheduleSubOrchestration(call("child", "k"))
@@ -258,8 +258,8 @@ func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
 		"OrchestrationCancelled #15 (requested)")
 }
 
-// In a race that two activities lose, code of another release must cancel the same.
-func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
+// If two activities lose a race, the code of another release must cancel both.
+func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	loses := func(c *replay.Context, then func(all []*replay.Task)) {
 		all := []*replay.Task{activity(c, "a"), activity(c, "b"), activity(c, "c"), activity(c, "d")}
@@ -307,8 +307,8 @@ func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
 	})
 }
 
-// What the engine cancels must match history, too.
-func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
+// The cancellations of the engine must match the history too.
+func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		why := mixed(c)
@@ -376,8 +376,8 @@ func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 	}
 }
 
-// The diagnosis of a mass cancel shows where the two sides differ, and fits into a failure.
-func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
+// The diagnosis of many cancellations shows the first difference, and fits into a failure.
+func TestNondeterminismError_manyCancels_isShort(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	code := func(last int) replay.Orchestration {
@@ -400,17 +400,17 @@ func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
 	}
 }
 
-func TestEndCancelsWhatIsOutstanding(t *testing.T) {
+func TestEnd_outstandingTasks_areCancelled(t *testing.T) {
 	t.Parallel()
 	outstanding := func(c *replay.Context) {
 		a := activity(c, "a")
 		activity(c, "b")
 		activity(c, "c").Cancel("requested", "")
-		c.CreateTimer(time.Hour)
-		c.CreateTimer(time.Hour).Cancel("requested", "")
+		c.CreateTimer(time.Hour, "")
+		c.CreateTimer(time.Hour, "").Cancel("requested", "")
 		c.ScheduleSubOrchestration(call("child", "k"))
 		activity(c.WithoutCancel(), "d")
-		c.WithoutCancel().WithTimeout(time.Hour)
+		c.WithoutCancel().WithTimeout(time.Hour, "")
 		c.StartDetached(call("detached", "d"))
 		c.WaitForExternalEvent("e")
 		c.Await(a)
@@ -455,7 +455,7 @@ func TestEndCancelsWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-func TestEndWithNothingOutstandingIsAsEver(t *testing.T) {
+func TestEnd_nothingOutstanding_recordsOnlyTheEnd(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		c.StartDetached(call("detached", "d"))
@@ -468,7 +468,7 @@ func TestEndWithNothingOutstandingIsAsEver(t *testing.T) {
 	wantKinds(t, log[8:], "TurnStarted #9", "ActivityCompleted #10 of #7", "OrchestrationCompleted #11")
 }
 
-func TestTerminationThatDiffersIsNondeterminism(t *testing.T) {
+func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(mixed)
 	log := record(t, code, message(history.Event{Kind: history.OrchestrationTerminated}))
@@ -513,7 +513,7 @@ func clientCancels(id int64) history.Event {
 	}
 }
 
-func TestClientCancelsOneActivity(t *testing.T) {
+func TestActivityCancelRequested_runningActivity_isCancelled(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		a, b := activity(c, "a"), activity(c, "b")
@@ -535,11 +535,11 @@ func TestClientCancelsOneActivity(t *testing.T) {
 	wantKinds(t, turn(t, y, done(4)), "TurnStarted #9", "ActivityCompleted #10 of #4", "OrchestrationCompleted #11")
 }
 
-func TestClientCancelOfNothingDoesNotApply(t *testing.T) {
+func TestActivityCancelRequested_noOpenActivity_doesNotApply(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
-		c.CreateTimer(time.Hour)
+		c.CreateTimer(time.Hour, "")
 		activity(c, "b").Cancel("requested", "")
 		c.ScheduleSubOrchestration(call("child", "k"))
 		c.Await(activity(c, "c"))
@@ -575,13 +575,13 @@ func TestCancelOfADelayedStartNeverRunsTheCode(t *testing.T) {
 	}
 }
 
-func TestReasonStringsOfTheEngineAreStable(t *testing.T) {
+func TestReasons_strings_areStable(t *testing.T) {
 	t.Parallel()
 	x := instance(t, unwinds(func(c *replay.Context) *replay.Cancellation {
-		s := c.WithTimeout(time.Second)
+		s := c.WithTimeout(time.Second, "")
 		activity(s, "a")
 		s.ScheduleSubOrchestration(call("child", "k"))
-		return c.Await(s.CreateTimer(time.Hour))
+		return c.Await(s.CreateTimer(time.Hour, ""))
 	}))
 	turn(t, x)
 	wantSources(t, turn(t, x, fired(3)), "TurnStarted #7", "TimerFired #8 of #3",

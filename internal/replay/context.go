@@ -8,18 +8,19 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/retry"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
 // Context is the view of an execution that its code has within one scope. Use it only on coroutines of the execution.
 type Context struct {
-	Info
+	Unscoped
 
 	scope *tasks.Scope
 }
 
 // in returns a context of the same execution in another scope.
-func (c *Context) in(s *tasks.Scope) *Context { return &Context{Info: c.Info, scope: s} }
+func (c *Context) in(s *tasks.Scope) *Context { return &Context{Unscoped: c.Unscoped, scope: s} }
 
 // ActivityCall describes an activity to schedule.
 type ActivityCall struct {
@@ -60,23 +61,14 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		}
 		ev.Input = inline(a.Input)
 		ev.Retry = c.x.tasks.Options().RetryPolicy(a.Retry)
-		ev.StartToCloseMs = Milliseconds(a.StartToClose)
-		ev.HeartbeatMs = Milliseconds(a.Heartbeat)
-		ev.ScheduleToCloseMs = Milliseconds(a.ScheduleToClose)
+		ev.StartToCloseMs = retry.Milliseconds(a.StartToClose)
+		ev.HeartbeatMs = retry.Milliseconds(a.Heartbeat)
+		ev.ScheduleToCloseMs = retry.Milliseconds(a.ScheduleToClose)
 		tasks.RecordWait(ev, a.WaitCancel)
 		ev.AtMostOnce = a.AtMostOnce
 		ev.Inline = a.Inline
 	}
 	return c.x.tasks.Schedule(c.scope, ev)
-}
-
-// Milliseconds converts a duration to the milliseconds that the history records, rounded up. 0 and negative durations,
-// which mean no limit, become 0.
-func Milliseconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Millisecond) + 1 // no duration overflows this
 }
 
 // inline returns a document as the payload of an event.
@@ -87,13 +79,9 @@ func inline(doc json.RawMessage) history.Payload {
 	return history.NewInlinePayload(doc)
 }
 
-// CreateTimer creates a timer that is due after d, which must be positive. On replay, the timer is due at the recorded
-// time, even if d has changed.
-func (c *Context) CreateTimer(d time.Duration) *Task { return CreateNamedTimer(c, d, "") }
-
-// CreateNamedTimer is like Context.CreateTimer for a timer with a name, which is shown to people. On replay, the
-// recorded name applies.
-func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
+// CreateTimer creates a timer that is due after d, which must be positive. name is shown to people and may be empty. On
+// replay, the recorded due time and name apply.
+func (c *Context) CreateTimer(d time.Duration, name string) *Task {
 	c.x.scheduler.Enter()
 	if c.scope.Cancellation() != nil {
 		return c.x.tasks.NewCancelled(c.scope, name)
@@ -125,7 +113,7 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 
 // RaiseEvent raises an external event in another instance, or in this one. The task settles when the event has arrived
 // there, or fails with the reason why it has not. If the task is cancelled, the event is sent nevertheless.
-func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task {
+func (c *Context) RaiseEvent(instanceID, name string, data json.RawMessage) *Task {
 	c.x.scheduler.Enter()
 	if c.scope.Cancellation() != nil {
 		return c.x.tasks.NewCancelled(c.scope, name)
@@ -154,7 +142,7 @@ type UpdateCall struct {
 
 // CallUpdate sends an update to another instance, or to this one. The task settles with the response, or fails with the
 // reason why there is none. If the task is cancelled, the update is sent nevertheless.
-func CallUpdate(c *Context, call UpdateCall) *Task {
+func (c *Context) CallUpdate(call UpdateCall) *Task {
 	c.x.scheduler.Enter()
 	if c.scope.Cancellation() != nil {
 		return c.x.tasks.NewCancelled(c.scope, call.Name)
@@ -171,32 +159,4 @@ func CallUpdate(c *Context, call UpdateCall) *Task {
 	t := c.x.tasks.Schedule(c.scope, ev)
 	t.SetUpdateID(cmp.Or(ev.EventID, fmt.Sprintf("%s:%d", c.ExecutionID(), ev.ID)))
 	return t
-}
-
-// Settled returns a task that is settled already, without scheduling anything. f is nil for success.
-func (c *Context) Settled(name string, f *history.Failure) *Task {
-	c.x.scheduler.Enter()
-	return c.x.tasks.NewSettled(name, f)
-}
-
-// Go starts a coroutine. It first runs after the coroutines that are ready now. The task settles when code returns. A
-// panic in code fails the orchestration.
-func (c *Context) Go(code func()) *Task {
-	c.x.scheduler.Enter()
-
-	t := c.x.tasks.NewSignal()
-	c.x.scheduler.Spawn(func() {
-		c.x.protect(func() {
-			code()
-			c.x.tasks.Signal(t)
-		})
-	})
-	return t
-}
-
-// Refuse fails the turn with an UnregisteredError, because the code called something that the registry cannot name. It
-// does not return.
-func (c *Context) Refuse(what string) {
-	c.x.scheduler.Enter()
-	c.x.scheduler.Fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
 }

@@ -22,8 +22,8 @@ func call(name, id string) replay.SubOrchestrationCall {
 	return replay.SubOrchestrationCall{Name: name, InstanceID: id, Input: json.RawMessage("1")}
 }
 
-// TestDifferentDecisionOfEachKind replays code that differs from the history of other code in a single decision.
-func TestDifferentDecisionOfEachKind(t *testing.T) {
+// Each case replays code that differs from the history in one decision.
+func TestReplay_otherDecisionOfEachKind_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -120,7 +120,7 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 		{
 			"waits for an event and a coroutine instead",
 			func(*replay.Context) {}, func(c *replay.Context) {
-				g := c.Go(func() { c.Await(c.CreateTimer(time.Hour)) })
+				g := c.Go(func() { c.Await(c.CreateTimer(time.Hour, "")) })
 				c.Await(g)
 			},
 			"OrchestrationCompleted", "TimerCreated",
@@ -133,7 +133,7 @@ func TestDifferentDecisionOfEachKind(t *testing.T) {
 	}
 }
 
-func TestDiagnosisTellsAllThatIsWaitedFor(t *testing.T) {
+func TestNondeterminismError_waitingCode_listsAwaitedTasks(t *testing.T) {
 	t.Parallel()
 	code := func(more bool) replay.Orchestration {
 		return body(func(c *replay.Context) {
@@ -151,7 +151,7 @@ func TestDiagnosisTellsAllThatIsWaitedFor(t *testing.T) {
 		`nothing more: it waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
 }
 
-func TestCancelOfAnotherInstanceIsNondeterminism(t *testing.T) {
+func TestReplay_cancelOfOtherInstance_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) { c.ScheduleSubOrchestration(call("a", "i")).Cancel("requested", "") })
 	log := record(t, code)
@@ -164,7 +164,7 @@ func failedChild(id int64) history.Event {
 	return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: id, Error: &history.Failure{Type: "E"}}
 }
 
-// What the engine decides by itself must match history, too.
+// The decisions of the engine must match the history too.
 func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -211,7 +211,7 @@ func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesEventsThatLieElsewhere(t *testing.T) {
+func TestReplay_eventNotFetched_isError(t *testing.T) {
 	t.Parallel()
 	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	code := body(func(c *replay.Context) { sideEffect(c); c.Await(c.WaitForExternalEvent("e")) })

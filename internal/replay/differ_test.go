@@ -30,7 +30,7 @@ func replayedBy(t *testing.T, build string, o replay.Orchestration, log []histor
 	return x, x.Replay(log)
 }
 
-func TestTheSameBuildGivesTheSameInput(t *testing.T) {
+func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, gives("1", "2", "3")) // by build "b"
 	for name, tt := range map[string]struct {
@@ -66,8 +66,8 @@ func TestTheSameBuildGivesTheSameInput(t *testing.T) {
 	}
 }
 
-// The input that another build passed stays, and the difference is reported.
-func TestAnotherBuildMayGiveAnotherInput(t *testing.T) {
+// The recorded input of another build applies, and the difference is reported.
+func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	t.Parallel()
 	log := record(t, gives("1", "2", "3"))
 	x, err := replayedBy(t, "c", gives("7", "2", "8"), log)
@@ -85,8 +85,8 @@ func TestAnotherBuildMayGiveAnotherInput(t *testing.T) {
 	}
 }
 
-// Each turn is compared under the build that took it.
-func TestInputsOfTurnsOfSeveralBuilds(t *testing.T) {
+// Each turn is compared with the build that ran it.
+func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 	t.Parallel()
 	chain := func(inputs ...string) replay.Orchestration {
 		return body(func(c *replay.Context) {

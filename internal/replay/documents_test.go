@@ -49,7 +49,7 @@ func takes(n int, last *string) replay.Orchestration {
 			c.Await(t)
 			*last = string(t.TakeResult()[:3])
 		}
-		c.Await(c.CreateTimer(time.Hour))
+		c.Await(c.CreateTimer(time.Hour, ""))
 	})
 }
 
@@ -74,7 +74,7 @@ func with(s *store) replay.Options {
 }
 
 // Only documents that a task waits for are fetched, in a turn and on replay.
-func TestDocumentsAreFetchedWhenSomebodyWaitsForThem(t *testing.T) {
+func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(5)
 	var last string
@@ -95,9 +95,9 @@ func TestDocumentsAreFetchedWhenSomebodyWaitsForThem(t *testing.T) {
 	}
 }
 
-// An event that is carried on keeps its reference. One that came in this execution gets a reference, unless it is
-// small.
-func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
+// An event that is passed on again keeps its reference. An event that arrived in this execution gets a reference,
+// unless it is small.
+func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)
 	x := replay.New(replay.Orchestration{
@@ -136,9 +136,8 @@ func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
 	}
 }
 
-// The turn that takes parked events refers to where they lie, and its code gets the documents that are in memory
-// anyway.
-func TestParkedEventsAreReferredTo(t *testing.T) {
+// The turn that takes parked events records references to them, and its code reads the documents that are in memory.
+func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{}
 	var last string
@@ -165,8 +164,8 @@ func TestParkedEventsAreReferredTo(t *testing.T) {
 	}
 }
 
-// The documents of parked inputs bound a turn.
-func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
+// A turn takes only as many parked inputs as it can hold documents.
+func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}
 	start := started
@@ -196,8 +195,8 @@ func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
 	}
 }
 
-// A slow store does not make the code look blocked. Code that blocks afterwards is noticed nevertheless.
-func TestTheTimeOfAFetchIsNotTheCodes(t *testing.T) {
+// A slow store does not count as blocked code. Code that blocks after the fetch is still reported.
+func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,8 +226,8 @@ func TestTheTimeOfAFetchIsNotTheCodes(t *testing.T) {
 	}
 }
 
-// A failed fetch is an error of its own, which names the document.
-func TestAFailedFetchVoidsTheTurnAlone(t *testing.T) {
+// A failed fetch is a separate error that names the document.
+func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(1)
 	s.fail = errors.New("the store is away")
@@ -247,8 +246,8 @@ func TestAFailedFetchVoidsTheTurnAlone(t *testing.T) {
 	}
 }
 
-// Beyond a bound, documents of events that wait are referred to: a warm instance keeps only some in memory.
-func TestAWarmInstanceDoesNotKeepWhatNobodyWaitsFor(t *testing.T) {
+// A warm instance keeps only some documents of buffered events in memory. The others are references.
+func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 	t.Parallel()
 	s := &store{docs: map[string]json.RawMessage{}}
 	var last string

@@ -12,7 +12,7 @@ func raise(name, id, data string) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: name, EventID: id, Data: history.Payload(data)}
 }
 
-func TestEventsOfTheExecutionBeforeAreThereFromTheStart(t *testing.T) {
+func TestStart_carriedEvents_areAvailable(t *testing.T) {
 	t.Parallel()
 	var got []string
 	code := body(func(c *replay.Context) {
@@ -44,7 +44,7 @@ func TestEventsOfTheExecutionBeforeAreThereFromTheStart(t *testing.T) {
 	}
 }
 
-func TestTerminatedBeforeItBeganNeverRuns(t *testing.T) {
+func TestTerminate_beforeStart_codeNeverRuns(t *testing.T) {
 	t.Parallel()
 	code := body(func(*replay.Context) { t.Error("the code ran") })
 	x := instance(t, code)
@@ -65,7 +65,7 @@ func TestTerminatedBeforeItBeganNeverRuns(t *testing.T) {
 	}
 }
 
-func TestTerminatedWhileItWaitsReplays(t *testing.T) {
+func TestTerminate_whileWaiting_replays(t *testing.T) {
 	t.Parallel()
 	code := body(race)
 	log := record(t, code, message(done(3)), message(history.Event{Kind: history.OrchestrationTerminated}))
@@ -77,7 +77,7 @@ func TestTerminatedWhileItWaitsReplays(t *testing.T) {
 	wantKinds(t, turn(t, x, done(10)))
 }
 
-func TestBytesCountsEventsThatWait(t *testing.T) {
+func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) }))
 	turn(t, x)
@@ -92,9 +92,9 @@ func TestBytesCountsEventsThatWait(t *testing.T) {
 	}
 }
 
-// An order to terminate ends an instance as terminated, even if a cancel came a moment before: in the same batch,
-// before the code began, or before its start time.
-func TestCancelledAndTerminatedInItsFirstTurnIsTerminated(t *testing.T) {
+// A termination ends the instance as terminated even if a cancel arrived just before it: in the same batch, before the
+// code started, or before the start time.
+func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 	t.Parallel()
 	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func (x *execution) start() {
 			if x.life.encodedFor != "" {
 				input = x.decodeInput(input)
 			}
-			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: x.scopes.Root()}, input))
+			x.end(x.orchestration.Body(&Context{Unscoped: Unscoped{Info{x}}, scope: x.scopes.Root()}, input))
 		})
 	})
 }

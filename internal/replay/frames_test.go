@@ -11,7 +11,7 @@ import (
 )
 
 // A diagnosis shows frames of user code, not of the runtime or the engine.
-func TestWhereTheCodeIs(t *testing.T) {
+func TestStack_showsUserCodeOnly(t *testing.T) {
 	t.Parallel()
 	x := replay.New(body(func(c *replay.Context) {
 		done := make(chan struct{})
@@ -27,7 +27,7 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 	_, err := x.Turn(replay.Turn{Now: epoch})
 	e := as[*replay.ForeignGoroutineError](t, err)
-	if got := stack.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+	if got := stack.Where(e.Stack); !strings.Contains(got, "TestStack_showsUserCodeOnly") ||
 		!strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
 		t.Errorf("%s\n%s", got, e.Stack)
 	}
@@ -43,7 +43,7 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 	_, err = y.Turn(replay.Turn{Now: epoch})
 	b := as[*replay.BlockedOutsideError](t, err)
-	if got := stack.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") ||
+	if got := stack.Where(b.Stack); !strings.Contains(got, "TestStack_showsUserCodeOnly") ||
 		!strings.Contains(got, "(replay/frames_test.go:") {
 		t.Errorf("%s\n%s", got, b.Stack)
 	}

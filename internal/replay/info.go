@@ -51,3 +51,10 @@ func (i Info) Rand() *rand.Rand { return i.x.identity.Rand() }
 
 // NewUUID returns a UUID that is the same in each replay of an execution.
 func (i Info) NewUUID() string { return i.x.identity.NewUUID() }
+
+// ParkedBehind returns the number of parked inputs that the running turn has left to later turns. It is the same in
+// each replay.
+func (i Info) ParkedBehind() int {
+	i.x.scheduler.Enter()
+	return i.x.parked.count()
+}

@@ -13,7 +13,7 @@ import (
 
 // race is the code of the histories below: the first of two activities wins, under a timer.
 func race(c *replay.Context) {
-	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 	c.AwaitAny(tasks)
 	c.Cancel("select_loser", "", tasks...)
 	c.Await(activity(c, "ship"))
@@ -29,7 +29,7 @@ func raceHistory(t *testing.T) []history.Event {
 	return record(t, body(race), message(done(3)), message(done(10)))
 }
 
-func TestSameCodeReplaysInPartsOfWholeTurns(t *testing.T) {
+func TestReplay_sameCodeInParts_matches(t *testing.T) {
 	t.Parallel()
 	log := raceHistory(t)
 	for n := range log {
@@ -44,8 +44,8 @@ func TestSameCodeReplaysInPartsOfWholeTurns(t *testing.T) {
 	}
 }
 
-// TestDifferentDecisionIsNondeterminism has every way in which code and history may differ.
-func TestDifferentDecisionIsNondeterminism(t *testing.T) {
+// The cases are all ways in which code and history can differ.
+func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -58,7 +58,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 			3, `ActivityScheduled "a"`, `ActivityScheduled "x"`,
 		},
 		{
-			"another kind", func(c *replay.Context) { c.CreateTimer(time.Second) },
+			"another kind", func(c *replay.Context) { c.CreateTimer(time.Second, "") },
 			3, `ActivityScheduled "a"`, "TimerCreated",
 		},
 		{
@@ -69,7 +69,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 			"a decision more, before an input", func(c *replay.Context) {
 				activity(c, "a")
 				activity(c, "b")
-				c.CreateTimer(time.Hour)
+				c.CreateTimer(time.Hour, "")
 				activity(c, "audit")
 			},
 			6, "nothing more before TurnStarted", `ActivityScheduled "audit"`,
@@ -80,7 +80,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"another winner", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				c.Cancel("select_loser", "", tasks[2], tasks[1])
 			},
@@ -88,7 +88,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"the loser is awaited now", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				c.AwaitAny(tasks[1:])
 			},
@@ -97,7 +97,7 @@ func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 		},
 		{
 			"another reason", func(c *replay.Context) {
-				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
+				tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 				c.AwaitAny(tasks)
 				tasks[1].Cancel("requested", "")
 			},
@@ -135,19 +135,19 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 	}
 }
 
-func TestHistoryThatEndsIsToldFromOneThatGoesOn(t *testing.T) {
+func TestNondeterminismError_historyEnds_saysSo(t *testing.T) {
 	t.Parallel()
 	log := raceHistory(t)
 	wantDivergence(t, body(func(c *replay.Context) {
 		activity(c, "a")
 		activity(c, "b")
-		c.CreateTimer(1)
+		c.CreateTimer(1, "")
 		activity(c, "c")
 	}),
 		log[:5], 5, "nothing more: it ends here", `ActivityScheduled "c"`)
 }
 
-func TestEventsAfterTheEndAreNondeterminism(t *testing.T) {
+func TestReplay_eventsAfterTheEnd_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := raceHistory(t)
 	more := log[len(log)-1]
@@ -156,7 +156,7 @@ func TestEventsAfterTheEndAreNondeterminism(t *testing.T) {
 		"nothing more: it has ended")
 }
 
-func TestOneCancelMoreIsNondeterminism(t *testing.T) {
+func TestReplay_additionalCancel_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].SourceEventID, log[7].SourceEventIDs = 0, []history.Range{{First: 3, Last: 4}}
@@ -164,7 +164,7 @@ func TestOneCancelMoreIsNondeterminism(t *testing.T) {
 		"ActivityCancelRequested of #4 (select_loser)")
 }
 
-func TestCancelOfAnotherTaskIsNondeterminism(t *testing.T) {
+func TestReplay_cancelOfOtherTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].SourceEventID = 3
@@ -172,8 +172,8 @@ func TestCancelOfAnotherTaskIsNondeterminism(t *testing.T) {
 		"ActivityCancelRequested of #4 (select_loser)")
 }
 
-// A client's request is an input: it does not count as a decision of the code.
-func TestCancelByAClientIsNoDecision(t *testing.T) {
+// The request of a client is an input, not a decision of the code.
+func TestReplay_cancelByClient_isNoDecision(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].RequestedBy = history.RequestedByClient
@@ -181,14 +181,14 @@ func TestCancelByAClientIsNoDecision(t *testing.T) {
 		"ActivityCancelRequested of #4 (select_loser)")
 }
 
-func TestOutcomeOfNothingIsNondeterminism(t *testing.T) {
+func TestReplay_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[6].Kind = history.TimerFired
 	wantDivergence(t, body(race), log, 7, "nothing more before TimerFired of #3", "no task with this outcome")
 }
 
-func TestFailingWhereItCompletedIsNondeterminism(t *testing.T) {
+func TestReplay_failureInsteadOfCompletion_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(*replay.Context) {}))
 	wantDivergence(t, body(func(*replay.Context) {
@@ -196,7 +196,7 @@ func TestFailingWhereItCompletedIsNondeterminism(t *testing.T) {
 	}), log, 3, "OrchestrationCompleted", "OrchestrationFailed")
 }
 
-func TestChangedArgumentsAreNoNondeterminism(t *testing.T) {
+func TestReplay_changedArguments_match(t *testing.T) {
 	t.Parallel()
 	var fireAt time.Time
 	code := func(input string, d time.Duration) replay.Orchestration {
@@ -204,7 +204,7 @@ func TestChangedArgumentsAreNoNondeterminism(t *testing.T) {
 			c.Await(c.ScheduleActivity(replay.ActivityCall{
 				Name: "a", Queue: input, Input: json.RawMessage(input), StartToClose: d,
 			}))
-			timer := c.CreateTimer(d)
+			timer := c.CreateTimer(d, "")
 			fireAt = timer.FireAt()
 			c.Await(timer)
 		})

@@ -153,10 +153,3 @@ func (p *parkedInputs) settles(id int64) (cancelled, settled bool) {
 	}
 	return cancelled, settled
 }
-
-// ParkedBehind returns the number of parked inputs that the running turn has left to later turns. It is the same in
-// each replay.
-func ParkedBehind(c *Context) int {
-	c.x.scheduler.Enter()
-	return c.x.parked.count()
-}

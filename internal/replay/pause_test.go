@@ -28,8 +28,8 @@ func resumed() history.Event {
 	return history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2"}
 }
 
-// A pause causes nothing on replay. What was parked meanwhile is taken by the turn behind the resume, and the next
-// execution knows the orders.
+// A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause, and
+// the next execution knows the requests.
 func TestReplayPassesOverAPause(t *testing.T) {
 	t.Parallel()
 	code := replay.Orchestration{
@@ -66,13 +66,13 @@ func TestReplayPassesOverAPause(t *testing.T) {
 	}
 }
 
-// An instance is terminated while it is paused, or blocked behind a pause, or before its code began: no code took part
-// in that end.
-func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
+// An instance is terminated while it is paused, or blocked after a pause, or before its code started. Its code does not
+// run for this end.
+func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		activity(c, "a")
-		c.CreateTimer(time.Hour)
+		c.CreateTimer(time.Hour, "")
 		c.Await(activity(c, "b"))
 	})
 	ran := record(t, code)
@@ -111,8 +111,8 @@ func TestAnEndOfAPausedInstanceReplays(t *testing.T) {
 	}
 }
 
-// Code that decides more than history has before a pause differs from it.
-func TestAPauseHidesNoDifference(t *testing.T) {
+// Code that decides more than the history records before a pause differs from it.
+func TestReplay_differenceBeforeAPause_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := then(record(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) })), suspended("1"))
 	more := body(func(c *replay.Context) {

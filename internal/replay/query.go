@@ -24,12 +24,12 @@ type QueryAnswer struct {
 }
 
 // SetQueryHandler registers the handler for queries with a name, from now on. The history does not record the call.
-func SetQueryHandler(c *Context, name string, handler QueryHandler) {
-	c.x.scheduler.Enter()
-	if c.x.queries == nil {
-		c.x.queries = queryHandlers{}
+func (u Unscoped) SetQueryHandler(name string, handler QueryHandler) {
+	u.x.scheduler.Enter()
+	if u.x.queries == nil {
+		u.x.queries = queryHandlers{}
 	}
-	c.x.queries[name] = handler
+	u.x.queries[name] = handler
 }
 
 // NotBegunError is returned for a query of an execution whose code has not run yet.

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
-// counted waits for activities, one after the other, and answers how many are done.
+// counted waits for activities, one after the other. A query returns how many are done.
 func counted() replay.Orchestration {
 	return body(func(c *replay.Context) {
 		done := 0
-		replay.SetQueryHandler(c, "done", func(json.RawMessage) replay.QueryAnswer {
+		c.SetQueryHandler("done", func(json.RawMessage) replay.QueryAnswer {
 			return replay.QueryAnswer{Output: json.RawMessage{byte('0' + done)}}
 		})
-		replay.SetQueryHandler(c, "asks for more", func(json.RawMessage) replay.QueryAnswer {
+		c.SetQueryHandler("asks for more", func(json.RawMessage) replay.QueryAnswer {
 			activity(c, "more")
 			return replay.QueryAnswer{}
 		})
@@ -40,8 +40,8 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 	return x
 }
 
-// A query is answered from where each replay has brought the code to, also once it has ended.
-func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
+// A query reads the state that each replay has reached, also after the end of the execution.
+func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))
 	for want, until := range []history.Kind{
@@ -58,7 +58,7 @@ func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
 	}
 }
 
-func TestAQueryWithoutAnAnswer(t *testing.T) {
+func TestQuery_noResponse_isError(t *testing.T) {
 	t.Parallel()
 	_, err := queried(t, []history.Event{started}).Query("done", nil)
 	as[*replay.NotBegunError](t, err)

@@ -12,19 +12,16 @@ func (c *Context) WithCancel() *Context {
 	return c.in(c.scope.Derive())
 }
 
-// WithTimeout is like WithCancel, with a timer that cancels the scope after d. The timer belongs to the scope. If d is
-// not positive, the scope is cancelled already, and there is no timer.
-func (c *Context) WithTimeout(d time.Duration) *Context { return WithNamedTimeout(c, d, "") }
-
-// WithNamedTimeout is like Context.WithTimeout, with a name for the timer.
-func WithNamedTimeout(c *Context, d time.Duration, name string) *Context {
+// WithTimeout is like WithCancel, with a timer that cancels the scope after d and has a name, as in CreateTimer. The
+// timer belongs to the scope. If d is not positive, the scope is cancelled already, and there is no timer.
+func (c *Context) WithTimeout(d time.Duration, name string) *Context {
 	c = c.WithCancel()
 	switch {
 	case c.scope.Cancellation() != nil: // with the scope above
 	case d <= 0:
 		c.scope.Expire()
 	default:
-		CreateNamedTimer(c, d, name).SetExpires()
+		c.CreateTimer(d, name).SetExpires()
 	}
 	return c
 }
@@ -35,9 +32,6 @@ func (c *Context) WithoutCancel() *Context { return c.in(tasks.Shield()) }
 // Cancellation returns why the context's scope was cancelled, or nil if it is not cancelled.
 func (c *Context) Cancellation() *Cancellation { return c.scope.Cancellation() }
 
-// SameExecution reports whether two contexts belong to the same execution.
-func (c *Context) SameExecution(o *Context) bool { return c.x == o.x }
-
 // End cancels the scope of a context that WithCancel or WithTimeout returned. It does nothing if the scope is cancelled
 // already.
 func (c *Context) End(reason string) {
@@ -45,12 +39,6 @@ func (c *Context) End(reason string) {
 	if c.scope.Cancellation() == nil {
 		c.x.scopes.End(c.scope, reason)
 	}
-}
-
-// Cancel cancels tasks. They settle with the reason and a failure of type history.TypeCancelled: immediately, or after
-// their end if the cancellation waits for it (WaitCancel).
-func (c *Context) Cancel(reason, message string, tasks ...*Task) {
-	c.x.scopes.Cancel(reason, message, tasks...)
 }
 
 // AwaitEnds waits for the ends of tasks that settle only after their end (WaitCancel): the tasks of the context's scope

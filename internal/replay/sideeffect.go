@@ -19,18 +19,18 @@ type SideEffect struct {
 }
 
 // SideEffect produces and records a value, or reads it from the history. It returns the failure of Produce, or nil.
-func (c *Context) SideEffect(s SideEffect) *history.Failure {
-	c.x.scheduler.Enter()
-	if c.x.journal.Cursor.Replaying() {
-		return c.x.recall(s.Accept)
+func (u Unscoped) SideEffect(s SideEffect) *history.Failure {
+	u.x.scheduler.Enter()
+	if u.x.journal.Cursor.Replaying() {
+		return u.x.recall(s.Accept)
 	}
 
 	var value json.RawMessage
 	var f *history.Failure
-	c.x.scheduler.RunSideEffect(func() { value, f = s.Produce() })
+	u.x.scheduler.RunSideEffect(func() { value, f = s.Produce() })
 
-	c.x.scheduler.Enter() // the turn may have been abandoned in the meantime
-	ev, _ := c.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
+	u.x.scheduler.Enter() // the turn may have been abandoned in the meantime
+	ev, _ := u.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	ev.Value = inline(value)
 	ev.Error = f
 	return f
@@ -64,13 +64,13 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 }
 
 // SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
-func (c *Context) SetCustomStatus(status json.RawMessage) {
-	c.x.scheduler.Enter()
-	if bytes.Equal(c.x.status, status) {
+func (u Unscoped) SetCustomStatus(status json.RawMessage) {
+	u.x.scheduler.Enter()
+	if bytes.Equal(u.x.status, status) {
 		return
 	}
-	c.x.status = status
-	if ev, added := c.x.decide(journal.Decision{Kind: history.CustomStatusSet}); added {
+	u.x.status = status
+	if ev, added := u.x.decide(journal.Decision{Kind: history.CustomStatusSet}); added {
 		ev.CustomStatus = inline(status)
 	}
 }

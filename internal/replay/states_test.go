@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-func TestLifeForgetsTheInputOnceTheBodyHasIt(t *testing.T) {
+func TestLifecycle_started_releasesInput(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var l lifecycle
@@ -44,7 +44,7 @@ func parked() *history.Event {
 	}}
 }
 
-func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
+func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 	t.Parallel()
 	var p *parkedInputs
 	p.dropAll()
@@ -66,8 +66,8 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 	}
 }
 
-// What the turn has not come to, and concerns the instance, is for the next execution.
-func TestParkedInputsThatAreLeftAreInherited(t *testing.T) {
+// The next execution inherits the inputs that the turn has not applied and that concern the instance.
+func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 2} {
 		p := (*parkedInputs)(nil).add(parked(), &payloads.Loader{})

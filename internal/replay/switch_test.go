@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
+func TestCoroutines_ended_releaseMemory(t *testing.T) {
 	t.Parallel()
 	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
 		for range 1000 {
@@ -29,8 +29,8 @@ func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
 	}
 }
 
-// Bytes bounds the cache, so it must be about what a suspended instance takes. Not parallel: the test reads the heap.
-func TestBytesIsAboutWhatASuspendedInstanceCosts(t *testing.T) {
+// Bytes limits the cache, so it must match the memory of a suspended instance. Not parallel: the test reads the heap.
+func TestBytes_suspendedInstance_matchesHeap(t *testing.T) {
 	const n = 1000
 	code := Orchestration{Name: "o", Body: func(c *Context, _ json.RawMessage) Ending {
 		nest(c, 8)

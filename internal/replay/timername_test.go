@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// nap is code whose timer has a name, or none.
+// nap is code with a timer that may have a name.
 func nap(name string) replay.Orchestration {
-	return body(func(c *replay.Context) { c.Await(replay.CreateNamedTimer(c, time.Hour, name)) })
+	return body(func(c *replay.Context) { c.Await(c.CreateTimer(time.Hour, name)) })
 }
 
-// The name of a timer is no part of what a replay compares, and a diagnosis shows it on either side.
-func TestADiagnosisShowsTheNameOfATimer(t *testing.T) {
+// A replay does not compare the names of timers. A diagnosis shows them on both sides.
+func TestNondeterminismError_namedTimer_showsName(t *testing.T) {
 	t.Parallel()
 	log := record(t, nap("payment window"))
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))

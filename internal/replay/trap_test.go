@@ -19,10 +19,9 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind
-// unnoticed.
+// The bubble of synctest.Test fails the test if a goroutine remains, so no test here can leave a coroutine running.
 
-func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
+func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
@@ -46,12 +45,12 @@ func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
 	})
 }
 
-// Every call that decides or waits ends the coroutine again, in whatever deferred call it is.
-func TestUnwindingCodeGetsPastNothing(t *testing.T) {
+// In every deferred call, a call that decides or waits ends the coroutine again.
+func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
 		"schedule":          func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
-		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1) },
+		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1, "") },
 		"await":             func(c *replay.Context, a *replay.Task) { c.Await(a) },
 		"await of the done": func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
 		"await any":         func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
@@ -85,7 +84,7 @@ func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 	}
 }
 
-func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
+func TestClose_panicInDeferredCall_isLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -109,7 +108,7 @@ func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
 	})
 }
 
-func TestCloseWhileSuspendedInADeferredCallOfAPanic(t *testing.T) {
+func TestClose_suspendedInDeferredCallOfPanic_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var recovered any = "nothing"
@@ -125,7 +124,7 @@ func TestCloseWhileSuspendedInADeferredCallOfAPanic(t *testing.T) {
 	})
 }
 
-func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
+func TestPanic_deferredCallsAwait_thenContinues(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		defer func() { c.Await(activity(c, "compensation")) }()
@@ -140,7 +139,7 @@ func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
 	}
 }
 
-func TestCloseGivesUpOnADeferredCallThatBlocks(t *testing.T) {
+func TestClose_blockingDeferredCall_returnsFalse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -160,7 +159,7 @@ func TestCloseGivesUpOnADeferredCallThatBlocks(t *testing.T) {
 	})
 }
 
-func TestCloseOfAnInstanceThatNeverRan(t *testing.T) {
+func TestClose_neverRan_returnsTrue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if !instance(t, body(func(*replay.Context) { t.Error("the body ran") })).Close() {
@@ -169,7 +168,7 @@ func TestCloseOfAnInstanceThatNeverRan(t *testing.T) {
 	})
 }
 
-func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
+func TestGoexit_inTheBody_failsTheOrchestration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		code := body(func(c *replay.Context) {
@@ -194,7 +193,7 @@ func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
 	})
 }
 
-func TestPanicCarriesItsStack(t *testing.T) {
+func TestPanic_failure_hasStack(t *testing.T) {
 	t.Parallel()
 	code := body(func(*replay.Context) { explode() })
 	log := record(t, code)
@@ -210,7 +209,7 @@ func TestPanicCarriesItsStack(t *testing.T) {
 
 func explode() { panic("boom") }
 
-func TestVoidTurnCannotBeRecoveredFrom(t *testing.T) {
+func TestTurn_failed_codeCannotRecover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		swallowed := false
@@ -232,7 +231,7 @@ func TestVoidTurnCannotBeRecoveredFrom(t *testing.T) {
 	})
 }
 
-func TestCoroutineOfTheUsersOwnMayAwait(t *testing.T) {
+func TestGo_coroutine_mayAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		code := body(func(c *replay.Context) {
@@ -260,7 +259,7 @@ func TestCoroutineOfTheUsersOwnMayAwait(t *testing.T) {
 	})
 }
 
-func TestForeignGoroutineIsExpelled(t *testing.T) {
+func TestForeignGoroutine_call_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
 		"schedule": func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
@@ -281,14 +280,14 @@ func TestForeignGoroutineIsExpelled(t *testing.T) {
 			}))
 			_, err := x.Turn(replay.Turn{Now: epoch})
 			e := as[*replay.ForeignGoroutineError](t, err)
-			if past || !strings.Contains(e.Stack, "TestForeignGoroutineIsExpelled") {
+			if past || !strings.Contains(e.Stack, "TestForeignGoroutine_call_failsTheTurn") {
 				t.Errorf("past %v: %v", past, e)
 			}
 		})
 	}
 }
 
-func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
+func TestForeignGoroutine_callWhileSuspended_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	var context *replay.Context
 	x := instance(t, body(func(c *replay.Context) {
@@ -299,7 +298,7 @@ func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		context.CreateTimer(time.Second)
+		context.CreateTimer(time.Second, "")
 		t.Error("a foreign goroutine went on")
 	}()
 	<-ended
@@ -307,7 +306,7 @@ func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
 	as[*replay.ForeignGoroutineError](t, err)
 }
 
-func TestBodyThatWaitsForAForeignGoroutineIsToldSo(t *testing.T) {
+func TestForeignGoroutine_bodyWaitsForIt_isReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -326,7 +325,7 @@ func TestBodyThatWaitsForAForeignGoroutineIsToldSo(t *testing.T) {
 	})
 }
 
-func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
+func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -359,8 +358,8 @@ func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
 	})
 }
 
-// A panic after the turn was given up must not end the process, which runs other instances.
-func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
+// A panic after the turn was abandoned must not end the process, which runs other instances.
+func TestTurnLimit_abandonedBodyPanics_isIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -380,8 +379,8 @@ func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
 
 func waitOutside(c chan struct{}) { <-c }
 
-// A coroutine that is parked does not block the turn, so its stack is not in the error.
-func TestStackOfABlockedBodyLeavesOutParkedCoroutines(t *testing.T) {
+// A suspended coroutine does not block the turn, so its stack is not in the error.
+func TestTurnLimit_parkedCoroutines_areNotInTheStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -409,7 +408,7 @@ func TestStackOfABlockedBodyLeavesOutParkedCoroutines(t *testing.T) {
 //go:noinline
 func waitParked(c *replay.Context) { c.Await(activity(c, "a")) }
 
-func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
+func TestTurnLimit_default_isTenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -423,7 +422,7 @@ func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
 	})
 }
 
-func TestFutureOfAnotherInstanceIsRefused(t *testing.T) {
+func TestAwait_taskOfOtherInstance_panics(t *testing.T) {
 	t.Parallel()
 	var other *replay.Task
 	turn(t, instance(t, body(func(c *replay.Context) { other = activity(c, "a") })))
@@ -433,7 +432,7 @@ func TestFutureOfAnotherInstanceIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailedBodyEndsFailed(t *testing.T) {
+func TestEnd_bodyFails_recordsFailure(t *testing.T) {
 	t.Parallel()
 	want := &history.Failure{Type: "DeclinedError", Message: "no"}
 	log := record(t, replay.Orchestration{Name: "o", Body: func(*replay.Context, json.RawMessage) replay.Ending {
@@ -444,9 +443,9 @@ func TestFailedBodyEndsFailed(t *testing.T) {
 	}
 }
 
-// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing
-// is committed. If its call comes too late for that, it is logged. It is never silent.
-func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
+// If a goroutine that the body started makes a call immediately, the turn fails although the body has ended, and
+// nothing is committed. A later call is logged.
+func TestForeignGoroutine_callAfterTheBody_failsTheTurn(t *testing.T) {
 	t.Parallel()
 	const turns = 200
 	voided := 0
@@ -476,8 +475,8 @@ func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 	}
 }
 
-// One that calls later, when the turn is committed and the instance closed, is logged: what it asked for is lost.
-func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
+// A call after the turn was committed and the instance closed has no effect and is logged.
+func TestForeignGoroutine_callAfterTheTurn_isLogged(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"before the instance is dropped": false, "after it": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -503,7 +502,7 @@ func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
 			x.Close()
 			for _, want := range []string{
 				"level=ERROR", "instance=order-17", "execution=01JEXECUTION",
-				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutineThatCallsTooLateIsTold",
+				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutine_callAfterTheTurn_isLogged",
 			} {
 				if past || !strings.Contains(log.String(), want) {
 					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-func TestTurnWritesEachInputBeforeItsDecisions(t *testing.T) {
+func TestTurn_inputs_precedeTheirDecisions(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		a, b := activity(c, "a"), activity(c, "b")
@@ -30,14 +30,14 @@ func TestTurnWritesEachInputBeforeItsDecisions(t *testing.T) {
 	}
 }
 
-func TestFirstTurnAppliesInputsAfterTheStart(t *testing.T) {
+func TestTurn_first_startsBeforeItsInputs(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) }))
 	wantKinds(t, turn(t, x, done(3)), "TurnStarted #2", `ActivityScheduled #3 "a"`, "ActivityCompleted #4 of #3",
 		"OrchestrationCompleted #5")
 }
 
-func TestTurnDropsWhatDoesNotApply(t *testing.T) {
+func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 	t.Parallel()
 	for name, input := range map[string]history.Event{
 		"unknown task":           done(99),
@@ -53,7 +53,7 @@ func TestTurnDropsWhatDoesNotApply(t *testing.T) {
 			x := instance(t, body(func(c *replay.Context) {
 				a := activity(c, "a")
 				c.Await(activity(c, "b"))
-				c.CreateTimer(time.Hour).Cancel("requested", "")
+				c.CreateTimer(time.Hour, "").Cancel("requested", "")
 				c.Await(a)
 			}))
 			turn(t, x)
@@ -66,7 +66,7 @@ func TestTurnDropsWhatDoesNotApply(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfCancelledActivityIsRecordedOnce(t *testing.T) {
+func TestTurn_outcomeOfCancelledActivity_isRecordedOnce(t *testing.T) {
 	t.Parallel()
 	var failure *history.Failure
 	x := instance(t, body(func(c *replay.Context) {
@@ -85,12 +85,12 @@ func TestOutcomeOfCancelledActivityIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestOutputFailedSettlesItsTask(t *testing.T) {
+func TestTurn_outputFailed_settlesItsTask(t *testing.T) {
 	t.Parallel()
 	why := &history.Failure{Type: "payload_too_large", Message: "1 MiB"}
 	var got *history.Failure
 	x := instance(t, body(func(c *replay.Context) {
-		timer := c.CreateTimer(time.Hour)
+		timer := c.CreateTimer(time.Hour, "")
 		c.Await(timer)
 		got = timer.Failure()
 	}))
@@ -101,7 +101,7 @@ func TestOutputFailedSettlesItsTask(t *testing.T) {
 	}
 }
 
-func TestMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
+func TestTurn_messageEndsTheExecution_isTheLast(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
@@ -124,7 +124,7 @@ func TestMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
 	}
 }
 
-func TestTimeNeverGoesBackAndNoTimerIsEarly(t *testing.T) {
+func TestTurn_time_neverDecreases(t *testing.T) {
 	t.Parallel()
 	var saw []time.Duration
 	x := instance(t, body(func(c *replay.Context) {
@@ -132,7 +132,7 @@ func TestTimeNeverGoesBackAndNoTimerIsEarly(t *testing.T) {
 		look()
 		c.Await(activity(c, "a"))
 		look()
-		c.Await(c.CreateTimer(time.Hour))
+		c.Await(c.CreateTimer(time.Hour, ""))
 		look()
 	}))
 	at := func(d time.Duration, inputs ...history.Event) []history.Event {
@@ -159,7 +159,7 @@ func TestTimeNeverGoesBackAndNoTimerIsEarly(t *testing.T) {
 	}
 }
 
-func TestTurnWithoutStartIsAnError(t *testing.T) {
+func TestTurn_withoutStart_isError(t *testing.T) {
 	t.Parallel()
 	x := replay.New(body(func(*replay.Context) {}), options)
 	t.Cleanup(func() { x.Close() })
@@ -168,10 +168,10 @@ func TestTurnWithoutStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestLosersOfAKindShareAnEvent(t *testing.T) {
+func TestCancel_losersOfOneKind_shareOneEvent(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
-		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour), activity(c, "d"),
+		a, b, t1, d, e := activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, ""), activity(c, "d"),
 			activity(c, "e")
 		won := []*replay.Task{e, a, b, t1, d}
 		c.Cancel("select_loser", "", won[c.AwaitAny(won):]...)

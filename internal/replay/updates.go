@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/updates"
 )
 
@@ -15,14 +14,14 @@ type UpdateHandler = updates.Handler
 type UpdateRejection = updates.Rejection
 
 // SetUpdateHandler registers the handler for updates with a name, from now on. The history does not record the call.
-func SetUpdateHandler(c *Context, name string, handler UpdateHandler) {
-	c.x.scheduler.Enter()
-	c.x.makeUpdates().SetHandler(name, handler)
+func (u Unscoped) SetUpdateHandler(name string, handler UpdateHandler) {
+	u.x.scheduler.Enter()
+	u.x.makeUpdates().SetHandler(name, handler)
 }
 
 // AwaitUpdates waits until no update handler runs. If the scope is cancelled before that, it returns the scope's
 // cancellation. own is true if the caller is itself a handler, which would wait for its own end.
-func AwaitUpdates(c *Context) (cancelled *Cancellation, own bool) {
+func (c *Context) AwaitUpdates() (cancelled *Cancellation, own bool) {
 	c.x.scheduler.Enter()
 	if c.x.updates.AwaitIdle(c.scope) {
 		return nil, true
@@ -79,10 +78,4 @@ func (x *execution) unansweredCallers() []history.Parent {
 		}
 	}
 	return callers
-}
-
-// MayRecover reports whether code may recover a panic. It may not if the engine is ending its coroutine.
-func MayRecover(c *Context) bool {
-	gate := c.x.scheduler.Gate()
-	return !gate.Is(coroutine.Unwinding) && !gate.Is(coroutine.Abandoned)
 }

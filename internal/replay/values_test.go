@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-func TestLoggerIsSilentInReplayAndWhileUnwinding(t *testing.T) {
+func TestLogger_replayAndUnwinding_logsNothing(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	opts := options
@@ -46,7 +46,7 @@ func TestLoggerIsSilentInReplayAndWhileUnwinding(t *testing.T) {
 	}
 }
 
-func TestRandomnessIsTheExecutionsOwn(t *testing.T) {
+func TestRand_dependsOnTheExecution(t *testing.T) {
 	t.Parallel()
 	draw := func(executionID string, numbers int) (uuids []string, sum uint64) {
 		x := replay.New(body(func(c *replay.Context) {
@@ -80,8 +80,8 @@ func TestRandomnessIsTheExecutionsOwn(t *testing.T) {
 	}
 }
 
-// Running instances have drawn these strings: they may never change.
-func TestRandomnessDoesNotChangeBetweenReleases(t *testing.T) {
+// Running instances have used these values, so they must never change.
+func TestRand_isStableBetweenReleases(t *testing.T) {
 	t.Parallel()
 	var uuid string
 	var n int
@@ -91,7 +91,7 @@ func TestRandomnessDoesNotChangeBetweenReleases(t *testing.T) {
 	}
 }
 
-func TestIsReplayingOnlyWhileHistoryLasts(t *testing.T) {
+func TestIsReplaying_untilTheHistoryEnds(t *testing.T) {
 	t.Parallel()
 	var saw []bool
 	code := body(func(c *replay.Context) {
@@ -123,7 +123,7 @@ func TestReplayRefusesGaps(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesPayloadsThatLieElsewhere(t *testing.T) {
+func TestReplay_payloadNotFetched_isError(t *testing.T) {
 	t.Parallel()
 	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	log := record(t, body(race), message(done(3)))
@@ -141,7 +141,7 @@ func TestReplayRefusesPayloadsThatLieElsewhere(t *testing.T) {
 	}
 }
 
-func TestSuspendedInstanceDoesNotHoldItsHistory(t *testing.T) {
+func TestReplay_suspendedInstance_releasesHistory(t *testing.T) {
 	log := record(t, body(race), message(done(3)))
 	x := replay.New(body(race), options)
 	t.Cleanup(func() { x.Close() })
@@ -158,8 +158,8 @@ func TestSuspendedInstanceDoesNotHoldItsHistory(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// A replay that is not linear shows in its allocations, which need no clock.
-func TestReplayIsLinear(t *testing.T) {
+// The test compares allocations, which need no clock, to find a replay that is not linear.
+func TestReplay_longHistory_isLinear(t *testing.T) {
 	code := func(n int) replay.Orchestration {
 		return body(func(c *replay.Context) {
 			for range n {
@@ -182,18 +182,18 @@ func TestReplayIsLinear(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	cost(10) // what is made once
+	cost(10) // allocations that are made once
 	if small, large := cost(1_000), cost(10_000); large > 11*small {
 		t.Errorf("10,000 activities: %.0f bytes, 1,000: %.0f", large, small)
 	}
 }
 
-func TestBytesCountsCoroutinesAndTasks(t *testing.T) {
+func TestBytes_coroutinesAndTasks_areCounted(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) {
 		c.Await(activity(c, "a"))
 		for range 100 {
-			c.CreateTimer(time.Hour)
+			c.CreateTimer(time.Hour, "")
 		}
 		c.Await(activity(c, "b"))
 	}))

@@ -13,19 +13,19 @@ const DefaultVersion = journal.DefaultVersion
 // Version returns the version of a change for this execution. Code that reaches the change for the first time uses
 // most, which Version records. On replay, Version returns the recorded version, or DefaultVersion if none is recorded.
 // If the version is not between least and most, Version fails the turn with a NondeterminismError and does not return.
-func Version(c *Context, change string, least, most int) int {
-	c.x.scheduler.Enter()
+func (u Unscoped) Version(change string, least, most int) int {
+	u.x.scheduler.Enter()
 	refuse := func(expected, why string) {
 		got := fmt.Sprintf("Version(%q, %d, %d): %s", change, least, most, why)
-		c.x.scheduler.Fail(c.x.journal.Nondeterminism(c.x.journal.Cursor.LastID(), expected, got))
+		u.x.scheduler.Fail(u.x.journal.Nondeterminism(u.x.journal.Cursor.LastID(), expected, got))
 	}
 	if least > most {
 		refuse("no version", "minVersion is greater than maxVersion")
 	}
 
-	version, err := c.x.journal.Version(change, most)
+	version, err := u.x.journal.Version(change, most)
 	if err != nil {
-		c.x.scheduler.Fail(err)
+		u.x.scheduler.Fail(err)
 	}
 	if version < least || version > most {
 		refuse(describeVersion(change, version), versionFix(version, least))

@@ -23,7 +23,7 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 	return func(c *replay.Context) {
 		c.Await(activity(c, "a"))
 		for range 3 {
-			v := replay.Version(c, "change", least, most)
+			v := c.Version("change", least, most)
 			*got = append(*got, v)
 		}
 		name := "b"
@@ -31,7 +31,7 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 			name = fmt.Sprintf("b%d", v)
 		}
 		c.Await(activity(c, name))
-		*got = append(*got, replay.Version(c, "change", least, most))
+		*got = append(*got, c.Version("change", least, most))
 	}
 }
 
@@ -42,9 +42,9 @@ func marks(events []history.Event) []history.Event {
 	})
 }
 
-// An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded,
-// also of later code.
-func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
+// An execution that reaches a change uses the highest version and records it once. A replay uses the recorded version,
+// also with later code.
+func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	t.Parallel()
 	var live []int
 	log := record(t, body(versioned(replay.DefaultVersion, 1, &live)), message(done(3)), message(done(7)))
@@ -64,9 +64,9 @@ func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
 	}
 }
 
-// A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on:
-// replay after replay.
-func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
+// A history without the change uses the code before the change, in every replay, whichever part is replayed and
+// wherever the code continues.
+func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
 	for n := range log {
@@ -105,8 +105,8 @@ func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
 	}
 }
 
-// What the code cannot go by blocks the instance, and says which code is missing.
-func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
+// A version that the code does not support blocks the instance, and the error names the missing code.
+func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	t.Parallel()
 	var ignored []int
 	before := record(t, body(unversioned), message(done(3)))
@@ -149,25 +149,25 @@ func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
 	}
 }
 
-// Code without the call does not go on with an execution that goes by the change, which may be of the build beside it;
-// nor does code in which the call has moved over a decision, or a coroutine asks in another order. The change is named.
-func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
+// Code without the call does not continue an execution that uses the change, for example of a newer build. Neither does
+// code whose call has moved past a decision, or whose coroutines call in another order. The error names the change.
+func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
 		a := activity(c, "a")
-		replay.Version(c, "first", 0, 1)
-		replay.Version(c, "second", 0, 2)
+		c.Version("first", 0, 1)
+		c.Version("second", 0, 2)
 		c.Await(a)
-		replay.Version(c, "third", 0, 3)
+		c.Version("third", 0, 3)
 	}), message(done(3)))
 	with := func(changes ...string) func(*replay.Context) {
 		return func(c *replay.Context) {
 			a := activity(c, "a")
 			for _, change := range changes {
-				replay.Version(c, change, replay.DefaultVersion, 9)
+				c.Version(change, replay.DefaultVersion, 9)
 			}
 			c.Await(a)
-			replay.Version(c, "third", replay.DefaultVersion, 9)
+			c.Version("third", replay.DefaultVersion, 9)
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -179,12 +179,12 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 		"one is taken away":   {with("first"), 5, "second"},
 		"another order":       {with("second", "first"), 5, "second"},
 		"moved up over one": {func(c *replay.Context) {
-			replay.Version(c, "first", replay.DefaultVersion, 9)
+			c.Version("first", replay.DefaultVersion, 9)
 			activity(c, "a")
 		}, 4, "first"},
 		"moved down over an a": {func(c *replay.Context) {
 			c.Await(activity(c, "a"))
-			replay.Version(c, "first", 0, 9)
+			c.Version("first", 0, 9)
 		}, 4, "first"},
 	} {
 		x := replay.New(body(tt.code), options)
@@ -204,13 +204,13 @@ func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// Coroutines and scopes, also cancelled ones, go by the one answer.
-func TestCoroutinesAndScopesGoByOneVersion(t *testing.T) {
+// All coroutines and scopes, also cancelled ones, get the same version.
+func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	t.Parallel()
 	var got []int
 	code := func(c *replay.Context) {
 		got = nil
-		ask := func() { got = append(got, replay.Version(c, "change", 0, 7)) }
+		ask := func() { got = append(got, c.Version("change", 0, 7)) }
 		one, other := c.Go(ask), c.Go(ask)
 		c.AwaitAll([]*replay.Task{one, other})
 		c.Await(activity(c, "a"))

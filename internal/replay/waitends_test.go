@@ -44,7 +44,7 @@ func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]
 	return ends
 }
 
-// A wait ends once: where it got its event, be that given back later; or where it was given up.
+// A wait ends once: when it receives its event, even if the event is returned later, or when it is cancelled.
 func TestAWaitEndsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func TestAWaitEndsOnce(t *testing.T) {
 	}
 }
 
-// Nobody asks: nothing is noted.
-func TestWaitEndsAreNotedForWhoAsks(t *testing.T) {
+// Without Options.WaitEnds, no ends are recorded.
+func TestWaitEnds_notRequested_returnsNone(t *testing.T) {
 	t.Parallel()
 	x := instance(t, body(func(c *replay.Context) { c.WaitForExternalEvent("a") }))
 	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b"})

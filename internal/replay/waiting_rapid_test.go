@@ -13,12 +13,11 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// sagas is a body made of drawn instructions: coroutines that ask for what is waited for, cancel it, wait for the ends
-// and undo.
+// sagas is a body of random instructions. Its coroutines schedule and cancel tasks, wait for their ends and compensate.
 type sagas []saga
 
 type saga struct {
-	scope int // which of: the root, one with a cancel, one with a timeout, the one that no cancel reaches
+	scope int // the root, with a cancel, with a timeout, or never cancelled
 	steps []instruction
 	fails bool // it compensates
 }
@@ -41,7 +40,7 @@ func (p sagas) orchestration() replay.Orchestration {
 		Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
 			var all []*replay.Task
 			end := c.WithCancel()
-			scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute), c.WithoutCancel()}
+			scopes := []*replay.Context{c, end, end.WithCancel(), c.WithTimeout(time.Minute, ""), c.WithoutCancel()}
 			var going []*replay.Task
 			for i, s := range p {
 				going = append(going, c.WithoutCancel().Go(func() { s.run(i, scopes[s.scope], end, &all) }))
@@ -78,7 +77,7 @@ func (s *saga) run(n int, c, end *replay.Context, all *[]*replay.Task) {
 		case in.op == 6:
 			end.End("dropped_future")
 		case in.op == 7:
-			if i := c.AwaitAny([]*replay.Task{task, c.CreateTimer(time.Second)}); i == 1 {
+			if i := c.AwaitAny([]*replay.Task{task, c.CreateTimer(time.Second, "")}); i == 1 {
 				task.Cancel("select_loser", "")
 			}
 		default:
@@ -170,9 +169,9 @@ func text(events []history.Event) string {
 	return string(b)
 }
 
-// Whatever is waited for, cancelled and ended, in any order, an instance that is replayed before any turn decides the
-// same in it, and a whole history can be replayed.
-func TestWhatIsWaitedForReplaysAtEveryCut(t *testing.T) {
+// In whatever order code waits, cancels and ends, an instance that is replayed before any turn makes the same decisions
+// in it, and the whole history can be replayed.
+func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := drawSagas(t).orchestration()

@@ -19,8 +19,8 @@ func width(least int) int {
 	return len(l)
 }
 
-// A job has 100,000 activities, each with a scope, of which some 20,000 are always open: when one is over, the next
-// begins. Each must not look through all that is outstanding, or a cold replay would take longer than a turn may.
+// A job has 100,000 activities, each with a scope, of which 20,000 are open at a time. An activity must not search all
+// outstanding tasks, or a cold replay would exceed the time limit of a turn.
 func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 	t.Parallel()
 	const jobs = 100_000
@@ -62,8 +62,7 @@ func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 	}
 }
 
-// Compensating 50,000 times in the scope that no cancel reaches, while what was asked for there goes on, must not look
-// through all of that.
+// 50,000 compensations in the scope that is never cancelled must not search the calls of that scope that continue.
 func TestACompensateInTheScopeThatNoCancelReachesDoesNotLookThroughIt(t *testing.T) {
 	t.Parallel()
 	const many = 50_000

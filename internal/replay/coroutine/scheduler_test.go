@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An abandoned execution, and one that unwinds, never runs again.
-func TestGateHasNoWayBack(t *testing.T) {
+// An execution that is abandoned or unwinds never runs again.
+func TestGate_abandonedOrUnwinding_isFinal(t *testing.T) {
 	t.Parallel()
 	for mode, enter := range map[Mode]func(*Gate){Abandoned: (*Gate).Abandon, Unwinding: (*Gate).unwind} {
 		var g Gate
@@ -23,7 +23,7 @@ func TestGateHasNoWayBack(t *testing.T) {
 	}
 }
 
-func TestGateEndsATurnAndAReplay(t *testing.T) {
+func TestGate_endTurn_endsTurnAndReplay(t *testing.T) {
 	t.Parallel()
 	var g Gate
 	g.StartReplay()
@@ -44,8 +44,8 @@ func TestGateEndsATurnAndAReplay(t *testing.T) {
 	}
 }
 
-// The first error says why an execution is void, unless a foreign goroutine caused it.
-func TestVerdictIsTheFirstCause(t *testing.T) {
+// The first error is the error of the execution, unless a foreign goroutine caused it.
+func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	t.Parallel()
 	first, second := errors.New("first"), errors.New("second")
 	var s Scheduler[struct{}]

@@ -45,3 +45,25 @@ func HandlerFailure(r any) *history.Failure {
 }
 
 func text(r any) string { return stack.Truncate(fmt.Append(nil, r)) }
+
+// Error returns a panic value with a failure that is an error for code that recovers it.
+func Error(f *history.Failure) error { return &fatal{f} }
+
+type fatal struct{ failure *history.Failure }
+
+// Error implements error.
+func (e *fatal) Error() string { return e.failure.Message }
+
+// Failure implements Panic.
+func (e *fatal) Failure() *history.Failure { return e.failure }
+
+// Again returns a value with which to panic again after a panic was recovered. f is the failure of that panic.
+func Again(f *history.Failure) Panic { return &repeatedPanic{f} }
+
+type repeatedPanic struct{ failure *history.Failure }
+
+// String returns the message of the failure, for code that recovers the value.
+func (p *repeatedPanic) String() string { return p.failure.Message }
+
+// Failure implements Panic.
+func (p *repeatedPanic) Failure() *history.Failure { return p.failure }

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestNearDocumentsAreForgotten(t *testing.T) {
+func TestLoader_readDocuments_areReleased(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + string(make([]byte, CopyLimit)) + `"`)
 	var l Loader

@@ -12,9 +12,8 @@ type availableResult struct{}
 
 func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
 
-// TestWhatIsTakenIsForgotten: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to
-// look through for the next.
-func TestWhatIsTakenIsForgotten(t *testing.T) {
+// Code that reads each of 100,000 results when it arrives, in any order, leaves nothing to search for the next one.
+func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 	t.Parallel()
 	var p prefetch
 	most := 0
@@ -28,9 +27,8 @@ func TestWhatIsTakenIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatComesNextIsFetchedInOrder: in whatever order results have come, those behind the one that is taken come next,
-// and more each time.
-func TestWhatComesNextIsFetchedInOrder(t *testing.T) {
+// In whatever order results have arrived, the results after the one that is read are fetched next, more each time.
+func TestPrefetch_nextResults_areFetchedInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	var p prefetch

@@ -8,7 +8,7 @@ import (
 
 // A profile pads its columns with tabs: the name of a user's function is mostly shorter than those of the engine below
 // it.
-func TestWhereTheCodeIsInAProfile(t *testing.T) {
+func TestWhere_profileWithTabs_findsUserCode(t *testing.T) {
 	t.Parallel()
 	const profile = "1 @ 0x1 0x2 0x3\n# labels: {\"perdure_execution\":\"01J\"}\n" +
 		"#\t0x84e6a4\ttime.Sleep+0x1a4\t\t\t\t\t\t\t\t\t/usr/local/go/src/runtime/time.go:363\n" +
@@ -20,9 +20,9 @@ func TestWhereTheCodeIsInAProfile(t *testing.T) {
 	}
 }
 
-// Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the
-// engine's, nor of what that calls.
-func TestWhoseAFrameIs(t *testing.T) {
+// User code includes tests, examples and functions in this module. It excludes the packages of the engine and the code
+// that they call.
+func TestFrame_ownerByPackage(t *testing.T) {
 	t.Parallel()
 	dump := func(function, file string) string {
 		return "goroutine 7 [running]:\n" + function + "(0xc000, 0x1)\n\t" + file + ":120 +0x1d\n"

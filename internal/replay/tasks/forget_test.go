@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
-func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
+func TestAwait_repeatedRaces_keepNoWaiters(t *testing.T) {
 	t.Parallel()
 	const races = 100
 	var slow *tasks.Task
@@ -38,8 +38,8 @@ func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
 	}
 }
 
-// A scope that lives long keeps nothing of tasks and waits that are over.
-func TestScopeForgetsWhatIsOver(t *testing.T) {
+// A long-running scope keeps nothing of ended tasks and waits.
+func TestScope_endedTasksAndWaits_areReleased(t *testing.T) {
 	t.Parallel()
 	const rounds = 100
 	var member *tasks.Task
@@ -47,7 +47,7 @@ func TestScopeForgetsWhatIsOver(t *testing.T) {
 		s := c.WithCancel()
 		for range rounds {
 			u := s.WithCancel()
-			timer := s.CreateTimer(time.Hour)
+			timer := s.CreateTimer(time.Hour, "")
 			g := s.Go(func() { s.Await(timer) })
 			s.AwaitAny([]*tasks.Task{g, s.ScheduleActivity(replay.ActivityCall{Name: "a"})})
 			s.Cancel("requested", "", timer)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-// A child that has settled is not tried again, and a warm instance does not keep its input.
-func TestSettledChildForgetsItsInput(t *testing.T) {
+// A settled child is not retried, and a warm instance does not keep its input.
+func TestChild_settled_releasesInput(t *testing.T) {
 	t.Parallel()
 	var set Set
 	var scopes Scopes
