@@ -23,12 +23,9 @@ const (
 )
 
 func markerKey(a *provider.Attempt) table.Item {
-	return table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(a.ExecutionID)),
-		// The key contains the message, because an activity can have two messages with separate counts, and each turn
-		// has another first message.
-		table.AttrSK: table.Str(fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID)),
-	}
+	// The key contains the message, because an activity can have two messages with separate counts, and each turn has
+	// another first message.
+	return table.ExecutionKey(a.ExecutionID, fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID))
 }
 
 // PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
@@ -38,12 +35,10 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	now := as.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := table.Item{
-		":delivery": table.Num(
-			int64(a.Record.ReceiveCount),
-		),
-		":begun": table.Num(1),
-		":at":    table.Str(table.FormatTime(now)),
-		":gone":  table.Unix(now.Add(table.TombstoneLifetime)),
+		":delivery": table.Num(int64(a.Record.ReceiveCount)),
+		":begun":    table.Num(1),
+		":at":       table.Str(table.FormatTime(now)),
+		":gone":     table.Unix(now.Add(table.TombstoneLifetime)),
 	}
 	if a.Batched {
 		condition += " AND #begun = :none"
@@ -51,10 +46,8 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	}
 
 	in := &dynamodb.UpdateItemInput{
-		Key: markerKey(&a),
-		UpdateExpression: aws.String(
-			"SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun",
-		),
+		Key:                 markerKey(&a),
+		UpdateExpression:    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
 		ConditionExpression: &condition,
 		ExpressionAttributeNames: map[string]string{
 			"#delivery": attrDelivery,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -33,7 +34,7 @@ const cacheTime = time.Minute
 func (bs *Builds) PutBuild(ctx context.Context, b provider.Build) error {
 	return awscall.Parallel(
 		func() error {
-			if _, err := bs.tokens.Signer(ctx); err != nil {
+			if _, err := bs.tokens.CompletionTokens(ctx); err != nil {
 				bs.log.WarnContext(ctx, "signing key read failed, the first send retries it",
 					"event", logevent.SigningKeyReadFailed, "error", err)
 			}
@@ -49,7 +50,7 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
 	in := &dynamodb.UpdateItemInput{
-		Key: buildKey(b.ID),
+		Key: table.HubKey(table.SKBuilds + b.ID),
 		UpdateExpression: aws.String(
 			"SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)",
 		),
@@ -66,13 +67,9 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 	return bs.table.Update(ctx, "", in)
 }
 
-func buildKey(id string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKBuilds + id)}
-}
-
 // ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
 func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
-	found, err := bs.table.Get(ctx, "", buildKey(id), provider.Strong)
+	found, err := bs.table.Get(ctx, "", table.HubKey(table.SKBuilds+id), provider.Strong)
 	switch {
 	case err != nil:
 		return provider.Build{}, err
@@ -92,14 +89,11 @@ func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, err
 // LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
 // build has reported.
 func (bs *Builds) LatestBuild(ctx context.Context) (provider.Build, error) {
-	in := table.HubQuery(table.SKBuilds)
-	in.ConsistentRead = aws.Bool(true)
-	items, err := bs.table.QueryAll(ctx, "", in)
-	if err != nil {
-		return provider.Build{}, err
-	}
 	latest := table.Item{}
-	for _, it := range items {
+	for it, err := range bs.items(ctx) {
+		if err != nil {
+			return provider.Build{}, err
+		}
 		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
 			latest = it
 		}
@@ -108,9 +102,17 @@ func (bs *Builds) LatestBuild(ctx context.Context) (provider.Build, error) {
 		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", bs.hub,
 			provider.ErrNotFound)
 	}
-	var b provider.Build
-	if err := json.Unmarshal([]byte(table.GetString(latest, table.AttrBuild)), &b); err != nil {
-		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(latest, table.AttrSK), err)
+	return decode(latest)
+}
+
+// items yields the items of all builds.
+func (bs *Builds) items(ctx context.Context) iter.Seq2[table.Item, error] {
+	return bs.table.Items(ctx, "", table.PrefixQuery(table.PKHub, table.SKBuilds, provider.Strong))
+}
+
+func decode(it table.Item) (b provider.Build, err error) {
+	if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &b); err != nil {
+		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
 	}
 	return b, nil
 }
@@ -279,29 +281,23 @@ func (bs *Builds) read(ctx context.Context, l *read) error {
 }
 
 func (bs *Builds) readBuilds(ctx context.Context) (found result, err error) {
-	in := table.HubQuery(table.SKBuilds)
-	in.ConsistentRead = aws.Bool(true)
-
 	latest := table.Item{}
-	for page, err := range bs.table.Query(ctx, "", in) {
+	for it, err := range bs.items(ctx) {
 		if err != nil {
 			return found, err
 		}
-		for _, it := range page {
-			if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
-				latest = it
-			}
-
-			var build provider.Build
-			if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &build); err != nil {
-				return found, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
-			}
-			if found.names == nil {
-				found.names = map[string][]string{}
-			}
-			for name, versions := range build.Orchestrations {
-				found.names[name] = append(found.names[name], versions...)
-			}
+		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
+			latest = it
+		}
+		build, err := decode(it)
+		if err != nil {
+			return found, err
+		}
+		if found.names == nil {
+			found.names = map[string][]string{}
+		}
+		for name, versions := range build.Orchestrations {
+			found.names[name] = append(found.names[name], versions...)
 		}
 	}
 	found.latest = strings.TrimPrefix(table.GetString(latest, table.AttrSK), table.SKBuilds)

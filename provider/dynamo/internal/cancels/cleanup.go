@@ -18,7 +18,10 @@ func (cs *Store) DeleteUncommitted(ctx context.Context, o *provider.Orchestratio
 	if !awaitsActivity(o, settled) {
 		return nil
 	}
-	in := cs.between(o.Head.ExecutionID, table.CancelDecisionsSK(o.Head.Segment+1), table.SKCancelDecisions+"~")
+	in := table.RangeQuery(
+		table.ExecutionPK(o.Head.ExecutionID), table.CancelDecisionsSK(o.Head.Segment+1), table.SKCancelDecisions+"~",
+		provider.Strong,
+	)
 	in.ProjectionExpression = aws.String(table.AttrPK + ", " + table.AttrSK)
 	items, err := cs.table.QueryAll(ctx, o.InstanceID, in)
 	if err != nil {

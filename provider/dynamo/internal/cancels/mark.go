@@ -42,11 +42,9 @@ func (cs *Store) MarkItems(ctx context.Context, executionID string, now time.Tim
 // ExpireUpdate returns the update that sets the TTL of a turn's decisions, which is the maximum lifetime of a message.
 func (cs *Store) ExpireUpdate(executionID, sk string, ttl types.AttributeValue) *types.Update {
 	return &types.Update{
-		Key:              table.ExecutionKey(executionID, sk),
-		UpdateExpression: aws.String("SET #ttl = :ttl"),
-		ExpressionAttributeNames: map[string]string{
-			"#ttl": table.AttrTTL,
-		},
+		Key:                       table.ExecutionKey(executionID, sk),
+		UpdateExpression:          aws.String("SET #ttl = :ttl"),
+		ExpressionAttributeNames:  map[string]string{"#ttl": table.AttrTTL},
 		ExpressionAttributeValues: table.Item{":ttl": ttl},
 	}
 }

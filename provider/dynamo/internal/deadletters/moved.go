@@ -19,11 +19,11 @@ const maxMovedRecords = 1000
 // receives no dead letter twice, and is shorter than the time until the next call.
 const hideTime = time.Minute
 
-// Moved receives dead letters and yields those without the attribute that the provider adds to its own
+// DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
 // copies. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
 // queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance until an
 // operator removes the poison messages.
-func (dd *DeadLetters) Moved(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
+func (dd *DeadLetters) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for _, queue := range dd.queue.Dead().Names() {
 			for m, err := range dd.movedRecords(ctx, queue) {
@@ -60,10 +60,10 @@ func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2
 	}
 }
 
-// Annotate sends the copy before it deletes the original: a duplicate does no harm, but a lost record would.
+// AnnotateDeadLetter sends the copy before it deletes the original: a duplicate does no harm, but a lost record would.
 // The copy has a message group of its own, because it is not processed any more. In its instance's group it would block
 // later dead letters.
-func (dd *DeadLetters) Annotate(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
+func (dd *DeadLetters) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := table.Digest("kept", m.Record.ID)
 	if err := dd.queue.Dead().PutCopy(
 		ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept,

@@ -59,14 +59,14 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	}
 
 	settled := at.settledIDs()
-	release, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.FinalExec.AcquireLarge(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
 	noted := dl.now()
-	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, at.Before) {
+	for s, err := range dl.FinalExec.SegmentsBefore(ctx, in, at.Before) {
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, ca
 		provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true},
 		provider.Segment{Events: cancels}, nil,
 	)
-	refused, err := dl.outbox.SendOutputs(ctx, &out)
+	refused, err := dl.Outbox.SendOutputs(ctx, &out)
 	for i := range refused {
 		dl.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
 			"event", logevent.DeletionCancelRejected, "instance", in.InstanceID, "error", refused[i].Failure.Message)
@@ -165,7 +165,7 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 	if err != nil {
 		return err
 	}
-	_, updated, err := dl.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+	_, updated, err := dl.Table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
 		Key:              table.InstanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
 		ConditionExpression: aws.String(

@@ -15,11 +15,11 @@ import (
 // status again, because the process that committed it may have died before that. An execution that continued as new and
 // is still the instance's current one does not count as ended (errIncomplete).
 func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
-	in, err := dl.instances.ReadWith(ctx, m.InstanceID, provider.Strong)
+	in, err := dl.Instances.ReadWith(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
 		return err
 	}
-	d, err := dl.finalexec.ReadDamaged(ctx, &in)
+	d, err := dl.FinalExec.ReadDamaged(ctx, &in)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		Events:  []history.Event{end},
 		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
-	if _, err = dl.outbox.Ack(ctx, t); err != nil {
+	if _, err = dl.Outbox.Ack(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: end the unreadable history: %w", in.InstanceID, err)
 	}
 	return nil
@@ -57,14 +57,14 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 func (dl *Deleter) unansweredCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
-	release, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.FinalExec.AcquireLarge(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 
 	began, over := dl.now(), map[string]bool{}
-	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, before) {
+	for s, err := range dl.FinalExec.SegmentsBefore(ctx, in, before) {
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *fi
 	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.Head
 	head.Segment = end.Sequence - 1
-	_, err := dl.outbox.Dispatch(
+	_, err := dl.Outbox.Dispatch(
 		ctx,
 		&provider.Turn{
 			InstanceID: in.InstanceID,

@@ -19,7 +19,7 @@ const queueRetention = 14 * 24 * time.Hour
 // have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
 // new. sendEndOutputs therefore sends the outputs of both segments again.
 func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) error {
-	d, err := dl.finalexec.ReadLast(ctx, in)
+	d, err := dl.FinalExec.ReadLast(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 		Parent:      in.Parent,
 		Ended:       true,
 	}
-	out := dl.outbox.NewSender(true)
+	out := dl.Outbox.NewSender(true)
 	for _, s := range d.Last {
 		if err := out.Send(ctx, x, s, dl.tooOld(s)); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 	}
 
 	if d.Previous != "" && (d.Head.Segment < finalexec.ResentSegments || len(d.Last) < finalexec.ResentSegments) {
-		before, err := dl.segments.ReadLastSegment(ctx, d.Previous)
+		before, err := dl.Segments.ReadLastSegment(ctx, d.Previous)
 		if err != nil {
 			return err
 		}
@@ -66,15 +66,15 @@ const scheduleReadTime = 5 * time.Second
 
 // deleteSchedules deletes the schedules of all timers that the history has cancelled. It is best effort.
 func (dl *Deleter) deleteSchedules(ctx context.Context, in *provider.Instance) error {
-	if !dl.timers.HasSchedules() {
+	if !dl.Timers.HasSchedules() {
 		return nil
 	}
-	d, _, err := dl.finalexec.ReadWithin(ctx, in, scheduleReadTime)
+	d, _, err := dl.FinalExec.ReadWithin(ctx, in, scheduleReadTime)
 	if err != nil {
 		return err
 	}
 	if d != nil {
-		dl.timers.DeleteSchedules(ctx, in.ExecutionID, d.ObsoleteTimers)
+		dl.Timers.DeleteSchedules(ctx, in.ExecutionID, d.ObsoleteTimers)
 	}
 	return nil
 }

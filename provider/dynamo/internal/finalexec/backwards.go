@@ -22,28 +22,24 @@ var ErrChanged = errors.New("dynamo: instance has changed")
 func (rd *Reader) SegmentsBefore(
 	ctx context.Context, in *provider.Instance, before int64,
 ) iter.Seq2[provider.Segment, error] {
-	query := table.SegmentsQuery(in.ExecutionID, provider.Strong)
+	query := table.RangeQuery(
+		table.ExecutionPK(in.ExecutionID), table.SKSegments, table.SegmentSK(before, 0), provider.Strong,
+	)
 	query.ScanIndexForward = aws.Bool(false)
-	query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
-	query.ExpressionAttributeValues[":first"] = table.Str(table.SKSegments)
-	query.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(before, 0))
-
 	return func(yield func(provider.Segment, error) bool) {
 		var parts []table.Item // the parts of a segment arrive last part first
-		for page, err := range rd.table.Query(ctx, in.InstanceID, query) {
+		for it, err := range rd.table.Items(ctx, in.InstanceID, query) {
 			if err != nil {
 				yield(provider.Segment{}, err)
 				return
 			}
-			for _, it := range page {
-				if parts = append(parts, it); table.GetNumber(it, table.AttrParts) == 0 && !table.IsStub(it) {
-					continue
-				}
-				s, err := rd.decode(ctx, in, parts)
-				parts = nil
-				if (err != nil || len(s.Events) > 0 && s.Sequence != before) && (!yield(s, err) || err != nil) {
-					return
-				}
+			if parts = append(parts, it); table.GetNumber(it, table.AttrParts) == 0 && !table.IsStub(it) {
+				continue
+			}
+			s, err := rd.decode(ctx, in, parts)
+			parts = nil
+			if (err != nil || len(s.Events) > 0 && s.Sequence != before) && (!yield(s, err) || err != nil) {
+				return
 			}
 		}
 	}

@@ -104,24 +104,21 @@ func (rd *Reader) ReadDamaged(ctx context.Context, in *provider.Instance) (*Exec
 
 	query := segments.KeysOnly(table.SegmentsQuery(in.ExecutionID, provider.Strong))
 	first := true
-	for page, err := range rd.table.Query(ctx, in.InstanceID, query) {
+	for it, err := range rd.table.Items(ctx, in.InstanceID, query) {
 		if err != nil {
 			return nil, err
 		}
-		for _, it := range page {
-			if first {
-				d.Previous = table.GetString(it, table.AttrPrevious)
-				first = false
-			}
-
-			sequence, part, err := table.ParseSegmentSK(table.GetString(it, table.AttrSK))
-			if err != nil {
-				continue // such an item is no obstacle
-			}
-			d.Head.Segment = max(d.Head.Segment, sequence)
-			if wm := table.GetString(it, table.AttrWM); part == 0 && wm != "" {
-				d.Head.Watermark = provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: wm}
-			}
+		if first {
+			d.Previous = table.GetString(it, table.AttrPrevious)
+			first = false
+		}
+		sequence, part, err := table.ParseSegmentSK(table.GetString(it, table.AttrSK))
+		if err != nil {
+			continue // such an item is no obstacle
+		}
+		d.Head.Segment = max(d.Head.Segment, sequence)
+		if wm := table.GetString(it, table.AttrWM); part == 0 && wm != "" {
+			d.Head.Watermark = provider.Position{Inbox: table.GetString(it, table.AttrInbox), Sequence: wm}
 		}
 	}
 

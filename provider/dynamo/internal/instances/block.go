@@ -28,19 +28,13 @@ func (is *Store) BlockInstance(
 			"#x":             "execution",
 		},
 		ExpressionAttributeValues: table.Item{
-			":updated": table.Str(
-				table.FormatTime(is.now()),
-			),
-			":x":      table.Str(executionID),
-			":status": table.Str(string(provider.StatusRunning)),
-			":pending": table.Str(
-				string(provider.StatusPending),
-			),
-			":running": table.Str(string(provider.StatusRunning)),
-			":cancelling": table.Str(
-				string(provider.StatusCancelling),
-			),
-			":blocked": table.Str(string(provider.StatusBlocked)),
+			":updated":    table.Str(table.FormatTime(is.now())),
+			":x":          table.Str(executionID),
+			":status":     table.Str(string(provider.StatusRunning)),
+			":pending":    table.Str(string(provider.StatusPending)),
+			":running":    table.Str(string(provider.StatusRunning)),
+			":cancelling": table.Str(string(provider.StatusCancelling)),
+			":blocked":    table.Str(string(provider.StatusBlocked)),
 		},
 	}
 	if why != nil {

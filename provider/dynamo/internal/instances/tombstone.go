@@ -37,9 +37,7 @@ func (is *Store) Tombstone(it table.Item) table.Item {
 	now := is.now()
 	lives := append(DeletedStarts(it), table.Str(table.GetString(it, table.AttrStartID)))
 	t := table.Item{
-		table.AttrTombstone: table.Str(
-			table.FormatTime(now),
-		),
+		table.AttrTombstone:      table.Str(table.FormatTime(now)),
 		table.AttrTTL:            table.Unix(now.Add(table.TombstoneLifetime)),
 		table.AttrRejectedCount:  table.Num(table.GetNumber(it, table.AttrRejectedCount)),
 		table.AttrRejectedStarts: it[table.AttrRejectedStarts],

@@ -37,7 +37,7 @@ func (ob *Outbox) SendActivityEnds(
 
 	var ends []provider.ActivityOutcome
 	var graces provider.Outputs
-	for r, err := range ob.attempts.ReadRetriesOf(ctx, x.ExecutionID, waits) {
+	for r, err := range attempts.ReadRetriesOf(ctx, ob.Attempts, x.ExecutionID, waits) {
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (ob *Outbox) SendActivityEnds(
 			graces.Timers = append(graces.Timers, ob.graceTimer(x, sequence, &r))
 			continue
 		}
-		if !ob.timers.MayHaveStarted(r.At) {
+		if !ob.Timers.MayHaveStarted(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
 				ActivityID: r.ActivityID,
 				Attempt:    r.Attempt - 1,
@@ -67,7 +67,7 @@ func (ob *Outbox) SendActivityEnds(
 		})
 		ends = ends[n:]
 	}
-	if err := ob.inbox.Send(ctx, ms...); err != nil {
+	if err := ob.Inbox.Send(ctx, ms...); err != nil {
 		return err
 	}
 	_, err := ob.SendOutputs(ctx, &graces)

@@ -58,9 +58,7 @@ func (ob *Outbox) deleteRecords(
 			fresh = false
 			continue
 		}
-		if err := ob.table.DeleteItem(
-			ctx, o.InstanceID, table.Item{table.AttrPK: note[table.AttrPK], table.AttrSK: note[table.AttrSK]},
-		); err != nil {
+		if err := ob.Table.DeleteItem(ctx, o.InstanceID, table.KeyOf(note)); err != nil {
 			return false, err
 		}
 	}

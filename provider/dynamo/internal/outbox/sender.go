@@ -123,7 +123,7 @@ func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	never, err := b.sendNew(ctx, queues, b.repeated)
 	b.Rejected = append(b.Rejected, rejectedOutputs(never)...)
 	if err == nil {
-		err = b.outbox.updates.Put(ctx, answers...)
+		err = b.outbox.Updates.Put(ctx, answers...)
 	}
 	return b.Rejected, err
 }
@@ -216,7 +216,7 @@ func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *provider.Output
 	}
 	never, err := b.sendNew(ctx, queues, false) // the cursor records the sent outputs
 	if err == nil {
-		err = b.outbox.updates.Put(ctx, out.UpdateResults...)
+		err = b.outbox.Updates.Put(ctx, out.UpdateResults...)
 	}
 	if err != nil {
 		return err

@@ -18,14 +18,14 @@ import (
 func (rc *Reconciler) Reconcile(
 	ctx context.Context, instanceID string, r provider.ReconcileOptions,
 ) (out provider.ReconcileResult, err error) {
-	it, err := rc.instances.Get(ctx, instanceID, provider.Strong)
+	it, err := rc.Instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return provider.ReconcileResult{NotFound: true}, nil
 	case err != nil:
 		return out, err
 	case instances.IsDeleting(it):
-		err = rc.deletion.DeleteInstance(ctx, instanceID, false)
+		err = rc.Deleter.DeleteInstance(ctx, instanceID, false)
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
 			err = nil // another process has completed it
 		}
@@ -48,7 +48,7 @@ func (rc *Reconciler) Reconcile(
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
 	}
-	if woken := rc.inbox.Send(ctx, wake); woken != nil {
+	if woken := rc.Inbox.Send(ctx, wake); woken != nil {
 		return out, woken
 	}
 	out.Sent++
@@ -71,7 +71,7 @@ func (rc *Reconciler) resendAll(
 		}
 
 		var notes []table.Item
-		o, err := rc.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
+		o, err := rc.Segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
 		if n == 0 {
 			err = rc.checkConsistent(ctx, in, o, err)
 		}
@@ -103,7 +103,7 @@ func (rc *Reconciler) checkConsistent(
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
-	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil ||
+	if _, now := rc.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil ||
 		err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
@@ -131,17 +131,17 @@ func (rc *Reconciler) resend(
 		if err := rc.checkOldStarts(ctx, x, &u, out); err != nil {
 			return err
 		}
-		if err := rc.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
+		if err := rc.Cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
 			return err
 		}
 	}
-	sent, refused, err := rc.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
+	sent, refused, err := rc.Outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
 	out.Sent += sent
 	out.RejectedOutputs = append(out.RejectedOutputs, refused...)
 	if err != nil {
 		return err
 	}
-	if err := rc.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
+	if err := rc.Outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
 		return err
 	}
 	return rc.resendAttempts(ctx, o, out)
@@ -173,7 +173,7 @@ func (rc *Reconciler) resendAttempts(
 
 	state := o.State(history.TrackOpen)
 	var due []provider.Timer
-	for current, err := range rc.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
+	for current, err := range rc.Attempts.ReadRetries(ctx, o.Head.ExecutionID) {
 		if err != nil {
 			return err
 		}
@@ -201,5 +201,5 @@ func (rc *Reconciler) resendAttempts(
 		})
 	}
 	out.Sent += len(due)
-	return rc.timers.Send(ctx, due)
+	return rc.Timers.Send(ctx, due)
 }

@@ -33,26 +33,14 @@ type Stores struct {
 
 // Reconciler sends the outputs of instances again, and purges queues. It is safe for concurrent use.
 type Reconciler struct {
-	queue      *sqsqueue.Queues
-	inbox      *inbox.Inbox
-	timers     *timers.Timers
-	instances  *instances.Store
-	segments   *segments.Store
-	cancels    *cancels.Store
-	attempts   *attempts.Store
-	outbox     *outbox.Outbox
-	rejections *rejections.Rejections
-	deletion   *deletion.Deleter
-	now        func() time.Time
+	Stores
+
+	now func() time.Time
 	// parents caches the states of parents.
 	parents *lru.Cache[parentState]
 }
 
 // New returns a reconciler.
 func New(s Stores, now func() time.Time) *Reconciler {
-	return &Reconciler{
-		queue: s.Queue, inbox: s.Inbox, timers: s.Timers, instances: s.Instances, segments: s.Segments,
-		cancels: s.Cancels, attempts: s.Attempts, outbox: s.Outbox, rejections: s.Rejections, deletion: s.Deleter,
-		now: now, parents: lru.New[parentState](maxParents),
-	}
+	return &Reconciler{Stores: s, now: now, parents: lru.New[parentState](maxParents)}
 }

@@ -55,7 +55,7 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 
 		some := unreferencedPast(links)
 		for _, l := range some {
-			if _, err := rn.erasure.Erase(ctx, in.InstanceID, l.id, l.next, nil); err != nil {
+			if _, err := rn.Eraser.Erase(ctx, in.InstanceID, l.id, l.next, nil); err != nil {
 				return erased, err
 			}
 			oldest = l.next
@@ -115,7 +115,7 @@ var errMissing = errors.New("dynamo: oldest execution is missing")
 // next execution.
 func (rn *Retention) readPast(ctx context.Context, in *provider.Instance, id string) (pastExecution, error) {
 	l := pastExecution{id: id}
-	start, err := rn.table.GetExecutionItem(ctx, id, table.SegmentSK(0, 0))
+	start, err := rn.Table.GetExecutionItem(ctx, id, table.SegmentSK(0, 0))
 	switch {
 	case err != nil:
 		return l, err
@@ -132,7 +132,7 @@ func (rn *Retention) readPast(ctx context.Context, in *provider.Instance, id str
 		return l, nil
 	}
 
-	end, err := rn.segments.ReadTerminalEvent(ctx, id)
+	end, err := rn.Segments.ReadTerminalEvent(ctx, id)
 	if err != nil {
 		return l, err
 	}
@@ -151,7 +151,7 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 		at = in.ExecutionID
 	}
 	for n := 1; ; n++ {
-		start, err := rn.table.GetExecutionItem(ctx, at, table.SegmentSK(0, 0))
+		start, err := rn.Table.GetExecutionItem(ctx, at, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
@@ -159,7 +159,7 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 		if previous == "" || table.IsStub(start) {
 			return at, nil
 		}
-		before, err := rn.table.GetExecutionItem(ctx, previous, table.SegmentSK(0, 0))
+		before, err := rn.Table.GetExecutionItem(ctx, previous, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
@@ -190,12 +190,10 @@ func (rn *Retention) resetOldest(ctx context.Context, in *provider.Instance, old
 // storeProgress stores the progress of a trim for the incarnation that was read, unless it is being deleted.
 func (rn *Retention) storeProgress(ctx context.Context, in *provider.Instance, update string, values table.Item) error {
 	values[":start"] = table.Str(in.StartID)
-	_, updated, err := rn.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(in.InstanceID),
-		UpdateExpression: &update,
-		ConditionExpression: aws.String(
-			"startId = :start AND attribute_not_exists(deleting)",
-		),
+	_, updated, err := rn.Table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key:                       table.InstanceKey(in.InstanceID),
+		UpdateExpression:          &update,
+		ConditionExpression:       aws.String("startId = :start AND attribute_not_exists(deleting)"),
 		ExpressionAttributeValues: values,
 	})
 	if err == nil && !updated {
@@ -236,17 +234,11 @@ func (rn *Retention) removeDue(ctx context.Context, it table.Item) error {
 
 func (rn *Retention) setDue(ctx context.Context, it table.Item, update string, values table.Item) error {
 	values[":due"] = it[table.AttrDue]
-	_, _, err := rn.table.UpdateIf(
-		ctx,
-		table.GetString(it, table.AttrPK)[len(table.IDPrefix):],
-		&dynamodb.UpdateItemInput{
-			Key:              table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK]},
-			UpdateExpression: &update,
-			ConditionExpression: aws.String(
-				"due = :due AND attribute_not_exists(deleting)",
-			),
-			ExpressionAttributeValues: values,
-		},
-	)
+	_, _, err := rn.Table.UpdateIf(ctx, table.InstanceIDOf(it), &dynamodb.UpdateItemInput{
+		Key:                       table.KeyOf(it),
+		UpdateExpression:          &update,
+		ConditionExpression:       aws.String("due = :due AND attribute_not_exists(deleting)"),
+		ExpressionAttributeValues: values,
+	})
 	return err
 }

@@ -33,7 +33,7 @@ func (rt *Retries) PutPendingAttempts(
 	for len(writes) > 0 {
 		n := min(len(writes), table.MaxTransactionItems-1)
 		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, writes[:n]...)
-		if err := rt.table.Transact(ctx, instanceID, batch); err != nil {
+		if err := rt.Table.Transact(ctx, instanceID, batch); err != nil {
 			return c.conflict(err)
 		}
 		writes = writes[n:]
@@ -56,7 +56,7 @@ func (rt *Retries) PutPendingAttempts(
 			WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
-	refused, err := rt.outbox.SendOutputs(ctx, &out)
+	refused, err := rt.Outbox.SendOutputs(ctx, &out)
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities were rejected: %s", instanceID,
 			len(refused), refused[0].Failure.Message)
@@ -87,13 +87,11 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 			"#error":             attempts.AttrError,
 		},
 		ExpressionAttributeValues: table.Item{
-			attempts.ValueAttempt: table.Num(
-				int64(k.Attempt),
-			),
-			":pending": table.Str(string(doc)),
-			":by":      table.Str(k.NextCheckID),
-			":since":   table.Str(since),
-			":none":    table.Str("{}"),
+			attempts.ValueAttempt: table.Num(int64(k.Attempt)),
+			":pending":            table.Str(string(doc)),
+			":by":                 table.Str(k.NextCheckID),
+			":since":              table.Str(since),
+			":none":               table.Str("{}"),
 		},
 	}
 	if k.NextCheckAt.IsZero() {

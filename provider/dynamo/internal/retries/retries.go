@@ -26,21 +26,14 @@ type Stores struct {
 
 // Retries retries the activities of a hub. It is safe for concurrent use.
 type Retries struct {
-	table      *table.Table
-	queue      *sqsqueue.Queues
-	workQueues *workqueue.WorkQueues
-	attempts   *attempts.Store
-	workItems  *segments.WorkItems
-	outbox     *outbox.Outbox
-	now        func() time.Time
+	Stores
+
+	now func() time.Time
 	// sent caches the attempts that were sent.
 	sent *lru.Cache[struct{}]
 }
 
 // New returns the retries of a hub.
 func New(s Stores, now func() time.Time) *Retries {
-	return &Retries{
-		table: s.Table, queue: s.Queue, workQueues: s.WorkQueues, attempts: s.Attempts, workItems: s.WorkItems,
-		outbox: s.Outbox, now: now, sent: lru.New[struct{}](maxSentRetries),
-	}
+	return &Retries{Stores: s, now: now, sent: lru.New[struct{}](maxSentRetries)}
 }

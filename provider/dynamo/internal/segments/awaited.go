@@ -20,13 +20,11 @@ func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer)
 	for i := range timers {
 		id := timers[i].TimerID
 		before, _ := waits.Open(id) // the timer of an attempt has the same ID
-		waits.AddOpen(
-			history.OpenItem{
-				ID:                   id,
-				FireAt:               timers[i].FireAt,
-				WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation,
-			},
-		)
+		waits.AddOpen(history.OpenItem{
+			ID:                   id,
+			FireAt:               timers[i].FireAt,
+			WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation,
+		})
 		first = min(first, timers[i].Segment)
 	}
 	in := queryFrom(timers[0].ExecutionID, first)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -71,11 +69,7 @@ func (ds *Documents) segmentEvents(
 func (ds *Documents) read(
 	ctx context.Context, executionID string, sequence int64, c provider.Consistency,
 ) (s provider.Segment, size int, err error) {
-	in := table.SegmentsQuery(executionID, c)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	items, err := ds.table.QueryAll(ctx, "", in)
+	items, err := ds.table.QueryAll(ctx, "", segmentQuery(executionID, sequence, c))
 	switch {
 	case err != nil:
 		return s, 0, err

@@ -20,11 +20,7 @@ import (
 
 // ReadSegment reads one segment. It returns an empty segment if the segment cannot be read.
 func (st *Store) ReadSegment(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	parts, err := st.table.QueryAll(ctx, "", in)
+	parts, err := st.table.QueryAll(ctx, "", segmentQuery(executionID, sequence, provider.Strong))
 	if err != nil {
 		return provider.Segment{}, err
 	}
@@ -179,14 +175,9 @@ func splitNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	return slices.DeleteFunc(page, func(it table.Item) bool {
 		isNote := strings.HasPrefix(table.GetString(it, table.AttrSK), table.SKCursors)
 		if isNote {
-			*notes = append(
-				*notes,
-				table.Item{
-					table.AttrPK:      it[table.AttrPK],
-					table.AttrSK:      it[table.AttrSK],
-					table.AttrTakenBy: table.Str(table.GetString(it, table.AttrTakenBy)),
-				},
-			)
+			note := table.KeyOf(it)
+			note[table.AttrTakenBy] = table.Str(table.GetString(it, table.AttrTakenBy))
+			*notes = append(*notes, note)
 		}
 		return isNote
 	})
@@ -259,11 +250,7 @@ func (st *Store) ListExecutions(ctx context.Context, instanceID string) iter.Seq
 func (st *Store) readStart(
 	ctx context.Context, instanceID, executionID string,
 ) (x provider.Execution, previous string, err error) {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(0, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(0, 999))
-	items, err := st.table.QueryAll(ctx, instanceID, in)
+	items, err := st.table.QueryAll(ctx, instanceID, segmentQuery(executionID, 0, provider.Strong))
 	if err != nil {
 		return x, "", err
 	}

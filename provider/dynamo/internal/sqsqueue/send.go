@@ -47,16 +47,12 @@ func (qs *Queues) sendRound(ctx context.Context, queues Outgoing, out *SendResul
 // sendBatches sends batches concurrently.
 func (qs *Queues) sendBatches(ctx context.Context, all []Batch, out *SendResult) error {
 	var mu sync.Mutex
-	sends := make([]func() error, len(all))
-	for i := range all {
-		sends[i] = func() error {
-			taken, err := qs.SendAccepted(ctx, all[i].URL, all[i].Entries)
-			mu.Lock()
-			defer mu.Unlock()
-			return out.add(all[i].URL, taken, err)
-		}
-	}
-	return awscall.Parallel(sends...)
+	return awscall.ForEach(len(all), func(i int) error {
+		taken, err := qs.SendAccepted(ctx, all[i].URL, all[i].Entries)
+		mu.Lock()
+		defer mu.Unlock()
+		return out.add(all[i].URL, taken, err)
+	})
 }
 
 // Batch is a batch for a queue, or the accepted part of one.

@@ -39,7 +39,7 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 	if err != nil {
 		return nil, err
 	}
-	old, err := ss.instances.GetRaw(ctx, s.InstanceID, provider.Strong)
+	old, err := ss.Instances.GetRaw(ctx, s.InstanceID, provider.Strong)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 	return &Prepared{
 		starts:   ss,
 		instance: b.Instance,
-		writes:   ss.table.SetTableName(writes),
+		writes:   ss.Table.SetTableName(writes),
 	}, ss.sendStartTimer(ctx, &b.Instance)
 }
 

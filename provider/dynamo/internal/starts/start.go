@@ -1,3 +1,5 @@
+// Package starts creates instances: the first segment, then the instance, then the wake. An instance can replace the
+// tombstone of an earlier incarnation of its ID.
 package starts
 
 import (
@@ -8,7 +10,35 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/builds"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 )
+
+// Stores are the stores that Starts reads and writes.
+type Stores struct {
+	Table     *table.Table
+	Inbox     *inbox.Inbox
+	Builds    *builds.Builds
+	Timers    *timers.Timers
+	Instances *instances.Store
+	Segments  *segments.Store
+	Outbox    *outbox.Outbox
+}
+
+// Starts creates instances. It is safe for concurrent use.
+type Starts struct {
+	Stores
+
+	now func() time.Time
+}
+
+// New returns the starts of a hub.
+func New(s Stores, now func() time.Time) *Starts { return &Starts{Stores: s, now: now} }
 
 // Start creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
 // it sends the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every
@@ -31,7 +61,7 @@ func (ss *Starts) Start(ctx context.Context, s provider.Start) (provider.Instanc
 
 // prepareInstance returns the instance that a client's start creates.
 func (ss *Starts) prepareInstance(ctx context.Context, s *provider.Start) (newInstance, error) {
-	if err := ss.builds.Require(ctx, s.Name, s.Version); err != nil {
+	if err := ss.Builds.Require(ctx, s.Name, s.Version); err != nil {
 		return newInstance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
 
@@ -57,18 +87,13 @@ func (ss *Starts) sendStartTimer(ctx context.Context, in *provider.Instance) err
 	if !in.StartAt.After(in.CreatedAt) {
 		return nil
 	}
-	return ss.timers.Send(
-		ctx,
-		[]provider.Timer{
-			{
-				V:           provider.WireVersion,
-				InstanceID:  in.InstanceID,
-				ExecutionID: in.ExecutionID,
-				TimerID:     1,
-				FireAt:      in.StartAt,
-			},
-		},
-	)
+	return ss.Timers.Send(ctx, []provider.Timer{{
+		V:           provider.WireVersion,
+		InstanceID:  in.InstanceID,
+		ExecutionID: in.ExecutionID,
+		TimerID:     1,
+		FireAt:      in.StartAt,
+	}})
 }
 
 // wake wakes an instance that a start has created, unless its start is delayed. If the timer of a delayed start
@@ -77,7 +102,7 @@ func (ss *Starts) wake(ctx context.Context, in *provider.Instance) error {
 	if ss.now().Before(in.StartAt) {
 		return nil
 	}
-	return ss.inbox.Send(
+	return ss.Inbox.Send(
 		ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID},
 	)
 }
@@ -107,18 +132,15 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		in.StartAt = *m.StartAt
 	}
 
-	found, started, err := ss.create(
-		ctx,
-		newInstance{
-			Instance:       in,
-			input:          m.Input,
-			inputs:         m.InitialInputs,
-			mayBeCopySince: m.PossibleDuplicateSentAt,
-			position:       m.Position,
-			trace:          m.TraceParent,
-			stored:         m.NewExecutionID != "",
-		},
-	)
+	found, started, err := ss.create(ctx, newInstance{
+		Instance:       in,
+		input:          m.Input,
+		inputs:         m.InitialInputs,
+		mayBeCopySince: m.PossibleDuplicateSentAt,
+		position:       m.Position,
+		trace:          m.TraceParent,
+		stored:         m.NewExecutionID != "",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -131,18 +153,18 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
 	out := provider.OutputsOf(o.Origin(), *started, nil)
-	_, err = ss.outbox.SendOutputs(ctx, &out)
+	_, err = ss.Outbox.SendOutputs(ctx, &out)
 	return o, err
 }
 
 // readCreated reads the instance that the same start has created. It sends the outputs of the start again, because
 // the process that created it may have died before it sent the timer.
 func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
-	o, err := ss.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
+	o, err := ss.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
 		return o, err
 	}
 	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
-	_, err = ss.outbox.SendOutputs(ctx, &out)
+	_, err = ss.Outbox.SendOutputs(ctx, &out)
 	return o, err
 }

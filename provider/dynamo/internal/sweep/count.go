@@ -40,20 +40,16 @@ func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCou
 func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 	partitions := instances.Partitions(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
-	counting := make([]func() error, len(partitions))
-	for i, partition := range partitions {
-		counting[i] = func() error {
-			in := instances.AttentionQuery(partition)
-			in.Limit = aws.Int32(int32(most))
-			if i > 0 {
-				in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
-			}
-			page, err := ss.table.QueryPage(ctx, "", in)
-			counts[i] = len(page)
-			return err
+	err := awscall.ForEach(len(partitions), func(i int) error {
+		in := instances.AttentionQuery(partitions[i])
+		in.Limit = aws.Int32(int32(most))
+		if i > 0 {
+			in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
 		}
-	}
-	err := awscall.Parallel(counting...)
+		page, err := ss.table.QueryPage(ctx, "", in)
+		counts[i] = len(page)
+		return err
+	})
 	all := 0
 	for _, n := range counts {
 		all += n

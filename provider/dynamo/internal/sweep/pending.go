@@ -91,10 +91,7 @@ func (ss *Searches) PendingInstances(
 // one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (string, error) {
-	it, err := ss.table.Get(
-		ctx, "", table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKSweep)},
-		provider.Eventual,
-	)
+	it, err := ss.table.Get(ctx, "", table.HubKey(table.SKSweep), provider.Eventual)
 	if err != nil {
 		return "", err
 	}
@@ -114,13 +111,7 @@ func (ss *Searches) searchStep(
 		return over, false
 	}
 
-	wake, errs := ss.markAll(ctx, l, found, startedBefore)
-	for _, err := range errs {
-		if !yield(nil, err) {
-			return over, false
-		}
-	}
-	if len(wake) > 0 && !yield(wake, nil) {
+	if wake, errs := ss.markAll(ctx, l, found, startedBefore); !yieldAll(wake, errs, yield) {
 		return over, false
 	}
 	if ctx.Err() != nil { // it is unknown which instances were processed
@@ -137,22 +128,18 @@ func (ss *Searches) markAll(
 	ctx context.Context, l pendingSearch, found []table.Item, startedBefore time.Time,
 ) (wake []provider.Instance, errs []error) {
 	var mu sync.Mutex
-	writes := make([]func() error, len(found))
-	for i, it := range found {
-		writes[i] = func() error {
-			in, due, err := ss.markPending(ctx, l, it, startedBefore)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if due {
-				wake = append(wake, in)
-			}
-			return nil
+	_ = awscall.ForEachN(instances.MaxParallelReads, len(found), func(i int) error {
+		in, due, err := ss.markPending(ctx, l, found[i], startedBefore)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
 		}
-	}
-	_ = awscall.ParallelN(instances.MaxParallelReads, writes)
+		if due {
+			wake = append(wake, in)
+		}
+		return nil
+	})
 	return wake, errs
 }
 
@@ -172,14 +159,10 @@ func (ss *Searches) markPending(
 	values[":next"] = table.Str(table.FormatTime(next))
 
 	_, noticed, err := ss.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key: table.InstanceKey(in.InstanceID),
-		UpdateExpression: aws.String(
-			"SET attention = :attention, updated = :next",
-		),
-		ConditionExpression: aws.String("#status = :status AND " + condition),
-		ExpressionAttributeNames: map[string]string{
-			table.NameStatus: table.AttrStatus,
-		},
+		Key:                       table.InstanceKey(in.InstanceID),
+		UpdateExpression:          aws.String("SET attention = :attention, updated = :next"),
+		ConditionExpression:       aws.String("#status = :status AND " + condition),
+		ExpressionAttributeNames:  map[string]string{table.NameStatus: table.AttrStatus},
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -262,7 +245,7 @@ func (s *creationSearch) next(ctx context.Context) (found []table.Item, over boo
 
 func (s *creationSearch) begin(ctx context.Context) error {
 	var kept []string // one position per shard
-	if err := s.searches.hubItems.ReadPosition(ctx, s.duty, &kept); err != nil {
+	if err := s.searches.positions.Read(ctx, s.duty, &kept); err != nil {
 		return err
 	}
 
@@ -343,7 +326,7 @@ func (s *creationSearch) commit(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
 	}
-	err := s.searches.hubItems.PutPosition(ctx, s.duty, s.at[:])
+	err := s.searches.positions.Put(ctx, s.duty, s.at[:])
 	if err == nil {
 		s.kept = s.at
 	}

@@ -48,7 +48,7 @@ func (wq *WorkQueues) AddEntries(
 	if len(items) == 0 {
 		return nil, nil
 	}
-	tokens, err := wq.tokens.Signer(ctx)
+	tokens, err := wq.tokens.CompletionTokens(ctx)
 	if err != nil {
 		return nil, err
 	}
