@@ -28,7 +28,6 @@ var facades = []string{
 	"client.Client",                              // what the HTTP API and the command line call
 	"provider/providertest/internal/kit.Fixture", // what tests of several subjects need
 	"internal/fakeprovider.Provider",             // as the provider
-	"internal/simaws.Table",                      // DynamoDB's calls, in memory
 }
 
 func main() {
