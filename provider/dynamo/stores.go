@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/deadletters"
 	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
 	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
@@ -129,7 +128,6 @@ func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 	st.deletion = deletion.New(deletion.Stores{
 		Table: st.table, Instances: st.instances, Segments: st.segments, Cancels: st.cancels, Updates: st.updates,
 		Payloads: st.payloads, Timers: st.timers, Outbox: st.outbox, Eraser: eraser,
-		FinalExec: finalexec.New(st.table, st.segments, st.timers, s.Now, s.Log),
 	}, s.Now, s.Log)
 	st.retention = retention.New(retention.Stores{
 		Table: st.table, Instances: st.instances, Segments: st.segments, Eraser: eraser, Deleter: st.deletion,

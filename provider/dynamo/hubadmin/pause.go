@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
 	"github.com/perdure/perdure/provider"
 )
 
@@ -179,3 +182,9 @@ func (h *Admin) missing(ctx context.Context, written *paused, there []Mapping, a
 	}
 	return h.forget(ctx, written, missing...)
 }
+
+var passing = retry.IsErrorRetryables(append(retry.DefaultRetryables,
+	retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}))
+
+// IsTransient reports whether err is transient: AWS throttled the request, failed temporarily or did not respond.
+func IsTransient(err error) bool { return passing.IsErrorRetryable(err) == aws.TrueTernary }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -59,14 +59,14 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	}
 
 	settled := at.settledIDs()
-	release, err := dl.FinalExec.AcquireLarge(ctx)
+	release, err := dl.history.acquireLarge(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
 	noted := dl.now()
-	for s, err := range dl.FinalExec.SegmentsBefore(ctx, in, at.Before) {
+	for s, err := range dl.history.segmentsBefore(ctx, in, at.Before) {
 		if err != nil {
 			return err
 		}
@@ -178,19 +178,14 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 		},
 	})
 	if err == nil && !updated {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
 
 func encodeSearch(before int64, settled map[int64]bool) (string, error) {
-	ids := make([]int64, 0, len(settled))
-	for id := range settled {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	var c provider.ActivityCancel
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(settled)) {
 		c.IDs = history.AppendID(c.IDs, id)
 	}
 	doc, err := json.Marshal(ChildSearch{Before: before, Settled: cancels.NewDecision(&c)})

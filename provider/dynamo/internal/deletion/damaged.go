@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 )
 
 // TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
@@ -19,7 +18,7 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
 		return err
 	}
-	d, err := dl.FinalExec.ReadDamaged(ctx, &in)
+	d, err := dl.history.readDamaged(ctx, &in)
 	if err != nil {
 		return err
 	}
@@ -57,14 +56,14 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 func (dl *Deleter) unansweredCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
-	release, err := dl.FinalExec.AcquireLarge(ctx)
+	release, err := dl.history.acquireLarge(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 
 	began, over := dl.now(), map[string]bool{}
-	for s, err := range dl.FinalExec.SegmentsBefore(ctx, in, before) {
+	for s, err := range dl.history.segmentsBefore(ctx, in, before) {
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +77,7 @@ func (dl *Deleter) unansweredCallers(
 				callers = append(callers, *e.Parent)
 			}
 		}
-		if dl.now().Sub(began) > finalexec.MaxReadTime {
+		if dl.now().Sub(began) > maxReadTime {
 			break
 		}
 	}
@@ -86,7 +85,7 @@ func (dl *Deleter) unansweredCallers(
 }
 
 // dispatchEnd sends the outputs of the end of a damaged history.
-func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalexec.Execution) error {
+func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalExecution) error {
 	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.Head
 	head.Segment = end.Sequence - 1

@@ -18,7 +18,6 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
@@ -39,20 +38,21 @@ type Stores struct {
 	Timers    *timers.Timers
 	Outbox    *outbox.Outbox
 	Eraser    *erasure.Eraser
-	FinalExec *finalexec.Reader
 }
 
 // Deleter deletes instances. It is safe for concurrent use.
 type Deleter struct {
 	Stores
 
-	now func() time.Time
-	log *slog.Logger
+	history *historyReader
+	now     func() time.Time
+	log     *slog.Logger
 }
 
 // New returns a deleter.
 func New(s Stores, now func() time.Time, log *slog.Logger) *Deleter {
-	return &Deleter{Stores: s, now: now, log: log}
+	h := &historyReader{Stores: s, now: now, log: log, large: make(chan struct{}, maxLargeReads)}
+	return &Deleter{Stores: s, history: h, now: now, log: log}
 }
 
 // maxTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
@@ -85,7 +85,7 @@ func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life strin
 		} else if err = dl.endAndMark(ctx, it, force); err == nil {
 			continue
 		}
-		if !errors.Is(err, finalexec.ErrChanged) {
+		if !errors.Is(err, errChanged) {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotEnded)
 	}
 
-	d, err := dl.FinalExec.ReadEnd(ctx, &in)
+	d, err := dl.history.readEnd(ctx, &in)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 	err = dl.Table.Transact(ctx, in.InstanceID, writes)
 	// a turn was committed, or another process has marked the instance, or the response to this write was lost
 	if table.ConditionFailed(err) {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 // endWrites returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
 // cancel record, and the mark.
 func (dl *Deleter) endWrites(
-	ctx context.Context, in *provider.Instance, d *finalexec.Execution,
+	ctx context.Context, in *provider.Instance, d *finalExecution,
 ) ([]types.TransactWriteItem, error) {
 	now := dl.now().UTC()
 	var items []table.Item
@@ -133,7 +133,7 @@ func (dl *Deleter) endWrites(
 		fence := provider.Segment{
 			Sequence:  d.Head.Segment + 1,
 			Watermark: d.Head.Watermark,
-			Events:    provider.DeletionEvents(d.CancelEvents(), d.State.LastID, now),
+			Events:    provider.DeletionEvents(d.cancelEvents(), d.State.LastID, now),
 		}
 		end := &fence.Events[len(fence.Events)-1]
 		end.RequestedBy, end.Callers = requesterOf(ctx), history.UnansweredCallers(d.State, fence.Events)
@@ -275,30 +275,28 @@ func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, fro
 	}
 	err := dl.Table.Update(ctx, in.InstanceID, update)
 	if _, overtaken := table.FailedItem(err, 0); overtaken {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
 
 // writeTombstone replaces an instance without remaining items by a tombstone.
 func (dl *Deleter) writeTombstone(ctx context.Context, it table.Item, last string) error {
+	condition := "execution = :x AND attribute_exists(deleting) AND erasing = :last AND "
 	in := &dynamodb.PutItemInput{
-		Item: dl.Instances.Tombstone(it),
-		ConditionExpression: aws.String(
-			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)",
-		),
+		Item:                      dl.Instances.Tombstone(it),
 		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
 	}
 	if refused := it[table.AttrRejectedCount]; refused != nil {
-		in.ConditionExpression = aws.String(
-			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused",
-		)
+		in.ConditionExpression = aws.String(condition + "refused = :refused")
 		in.ExpressionAttributeValues[":refused"] = refused
+	} else {
+		in.ConditionExpression = aws.String(condition + "attribute_not_exists(refused)")
 	}
 	err := dl.Table.Put(ctx, table.InstanceIDOf(it), in)
 	// a start was rejected in the meantime, or another process was faster
 	if _, changed := table.FailedItem(err, 0); changed {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }

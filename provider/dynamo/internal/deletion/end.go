@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 )
 
 // queueRetention is the retention of a queue. An older message cannot be lost any more, and the instance that it
@@ -19,7 +18,7 @@ const queueRetention = 14 * 24 * time.Hour
 // have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
 // new. sendEndOutputs therefore sends the outputs of both segments again.
 func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) error {
-	d, err := dl.FinalExec.ReadLast(ctx, in)
+	d, err := dl.history.readLast(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -37,7 +36,7 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 		}
 	}
 
-	if d.Previous != "" && (d.Head.Segment < finalexec.ResentSegments || len(d.Last) < finalexec.ResentSegments) {
+	if d.Previous != "" && (d.Head.Segment < resentSegments || len(d.Last) < resentSegments) {
 		before, err := dl.Segments.ReadLastSegment(ctx, d.Previous)
 		if err != nil {
 			return err
@@ -69,7 +68,7 @@ func (dl *Deleter) deleteSchedules(ctx context.Context, in *provider.Instance) e
 	if !dl.Timers.HasSchedules() {
 		return nil
 	}
-	d, _, err := dl.FinalExec.ReadWithin(ctx, in, scheduleReadTime)
+	d, _, err := dl.history.readWithin(ctx, in, scheduleReadTime)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,14 @@ func AttentionQuery(partition string) *dynamodb.QueryInput {
 	}
 }
 
+// AttentionQueryUntil is AttentionQuery for instances whose last change is not after a time.
+func AttentionQueryUntil(partition, updated string) *dynamodb.QueryInput {
+	in := AttentionQuery(partition)
+	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
+	in.ExpressionAttributeValues[":before"] = table.Str(updated)
+	return in
+}
+
 // IndexPosition is the position of a search in the attention index.
 type IndexPosition struct {
 	Updated string `json:"updated,omitempty"`

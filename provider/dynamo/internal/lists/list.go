@@ -204,7 +204,7 @@ func (ls *Lists) mergeShards(
 	}
 }
 
-// newShardList holds the instances of a shard that a list has read and not used yet, newest first.
+// shardList holds the instances of a shard that a list has read and not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
 	before string // the key of the last listed instance

@@ -41,11 +41,9 @@ func (ob *Outbox) encode(
 
 func rejectedOutputs(never []sqsqueue.RejectedEntry) (refused []provider.OutputFailure) {
 	for _, e := range never {
-		refused = append(
-			refused,
-			workqueue.RejectOutput(e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code,
-				e.Message),
-		)
+		refused = append(refused, workqueue.RejectOutput(
+			e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code, e.Message,
+		))
 	}
 	return refused
 }

@@ -23,7 +23,9 @@ func (rc *Reconciler) PurgeQueues(
 	ctx context.Context, progress func(provider.QueuePurgeResult),
 ) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
-	if err := rc.countIdleWithTimeout(ctx, out.Messages); err != nil {
+	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
+	defer stop()
+	if err := rc.countIdle(limited, out.Messages); err != nil {
 		return out, err
 	}
 	if rc.Timers.UseSchedules && rc.Timers.ScheduleGroup != "" {
@@ -46,13 +48,6 @@ func (rc *Reconciler) PurgeQueues(
 		purges = append(purges, func() error { return rc.Queue.Purge(ctx, url) })
 	}
 	return out, awscall.Parallel(purges...)
-}
-
-// countIdleWithTimeout is countIdle with a time limit.
-func (rc *Reconciler) countIdleWithTimeout(ctx context.Context, messages map[string]int) error {
-	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
-	defer stop()
-	return rc.countIdle(limited, messages)
 }
 
 // countIdle counts the approximate number of messages of each queue. It returns ErrBusy if messages are being

@@ -33,7 +33,7 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 	}
 	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
 	if keep <= 0 {
-		return 0, rn.removeDue(ctx, it)
+		return 0, rn.setDue(ctx, it, "REMOVE due", table.Item{}) // the code now keeps past executions forever
 	}
 
 	before := rn.now().Add(-instances.PastRetention(keep))
@@ -65,7 +65,9 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 		if len(some) < maxPastRead {
 			return erased, rn.setNextDue(ctx, it, &in, oldest, links[len(some)])
 		}
-		if err := rn.storeOldest(ctx, &in, oldest); err != nil {
+		if err := rn.storeProgress(
+			ctx, &in, "SET oldest = :oldest REMOVE seeking", table.Item{":oldest": table.Str(oldest)},
+		); err != nil {
 			return erased, err
 		}
 	}
@@ -176,10 +178,6 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 	}
 }
 
-func (rn *Retention) storeOldest(ctx context.Context, in *provider.Instance, oldest string) error {
-	return rn.storeProgress(ctx, in, "SET oldest = :oldest REMOVE seeking", table.Item{":oldest": table.Str(oldest)})
-}
-
 // resetOldest makes the next call for this instance search for the oldest execution from the current one.
 func (rn *Retention) resetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
 	rn.log.WarnContext(ctx, "oldest execution missing, searching again", "event", logevent.ExecutionMissing,
@@ -225,11 +223,6 @@ func (rn *Retention) setNextDue(
 		ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking",
 		table.Item{":again": table.Str(instances.DueKey(in.InstanceID, due)), ":oldest": table.Str(oldest)},
 	)
-}
-
-// removeDue removes an instance from the index, because its code now keeps past executions forever.
-func (rn *Retention) removeDue(ctx context.Context, it table.Item) error {
-	return rn.setDue(ctx, it, "REMOVE due", table.Item{})
 }
 
 func (rn *Retention) setDue(ctx context.Context, it table.Item, update string, values table.Item) error {

@@ -50,9 +50,7 @@ func (ds *Documents) segmentEvents(
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && try > table.MaxReadTries:
-			return nil, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err,
-			)
+			return nil, wrapError(instanceID, at.ExecutionID, fmt.Errorf("%w: %w", provider.ErrCorrupt, err))
 		case torn, errors.Is(err, provider.ErrNotFound) && c == provider.Eventual:
 			continue
 		case err != nil:

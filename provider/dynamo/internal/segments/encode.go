@@ -244,6 +244,11 @@ func errCorrupt(sequence int64, parts []table.Item, err error) error {
 	)
 }
 
+// wrapError adds the instance and the execution to an error.
+func wrapError(instanceID, executionID string, err error) error {
+	return fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+}
+
 // queryFrom returns a strongly consistent query of the segments of an execution from one on.
 func queryFrom(executionID string, sequence int64) *dynamodb.QueryInput {
 	return table.RangeQuery(

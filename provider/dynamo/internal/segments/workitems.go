@@ -40,17 +40,14 @@ func (ws *WorkItems) Find(
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
 		if err != nil {
-			return provider.WorkItem{}, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w", instanceID, executionID, err,
-			)
+			return provider.WorkItem{}, wrapError(instanceID, executionID, err)
 		}
 		if w, ok := items[activityID]; ok {
 			return w, nil
 		}
 	}
-	return provider.WorkItem{}, fmt.Errorf(
-		"dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID,
-		provider.ErrNotFound,
+	return provider.WorkItem{}, wrapError(
+		instanceID, executionID, fmt.Errorf("activity #%d: %w", activityID, provider.ErrNotFound),
 	)
 }
 

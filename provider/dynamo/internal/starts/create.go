@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// instanceNow is an instance to create, with the beginning of its history.
+// newInstance is an instance to create, with the beginning of its history.
 type newInstance struct {
 	provider.Instance
 
@@ -185,7 +185,7 @@ func (n *creation) writeTogether(ctx context.Context) error {
 	return n.starts.Table.Transact(ctx, n.in.InstanceID, writes)
 }
 
-// deleteIfCancelled replaces the first segment of an instance that was not created, because old has its ID, by a stub,
+// releaseSegment replaces the first segment of an instance that was not created, because old has its ID, by a stub,
 // which expires. It is best effort: if it fails, an unused item remains.
 func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as

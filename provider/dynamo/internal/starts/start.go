@@ -152,9 +152,7 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
-	out := provider.OutputsOf(o.Origin(), *started, nil)
-	_, err = ss.Outbox.SendOutputs(ctx, &out)
-	return o, err
+	return o, ss.sendOutputs(ctx, o)
 }
 
 // readCreated reads the instance that the same start has created. It sends the outputs of the start again, because
@@ -164,7 +162,12 @@ func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*prov
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
 		return o, err
 	}
+	return o, ss.sendOutputs(ctx, o)
+}
+
+// sendOutputs sends the outputs of the first segment.
+func (ss *Starts) sendOutputs(ctx context.Context, o *provider.Orchestration) error {
 	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
-	_, err = ss.Outbox.SendOutputs(ctx, &out)
-	return o, err
+	_, err := ss.Outbox.SendOutputs(ctx, &out)
+	return err
 }

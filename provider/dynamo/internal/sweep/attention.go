@@ -161,9 +161,7 @@ func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.
 func (ss *Searches) searchDeleting(
 	ctx context.Context, behind, upTo instances.IndexPosition, yield func([]provider.Instance, error) bool,
 ) (more bool) {
-	in := instances.AttentionQuery(table.AttentionDeleting)
-	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = table.Str(upTo.Updated)
+	in := instances.AttentionQueryUntil(table.AttentionDeleting, upTo.Updated)
 	in.Limit = aws.Int32(deletingAtOnce)
 	in.ExclusiveStartKey = behind.StartKey(table.AttentionDeleting)
 

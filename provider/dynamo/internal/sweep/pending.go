@@ -175,10 +175,7 @@ func (ss *Searches) markPending(
 // nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now, because its
 // first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
 func nextCheck(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
-	begins := in.CreatedAt
-	if in.StartAt.After(begins) {
-		begins = in.StartAt
-	}
+	begins := instances.FirstTurnAt(in)
 	if begins.After(startedBefore) {
 		return begins.Add(max(now.Sub(startedBefore), 0)), false
 	}
@@ -304,7 +301,7 @@ func isMarked(it table.Item) bool {
 		!strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
 }
 
-// readShard reads the next items of a shard. After an error the next search continues with the shard.
+// scanOn reads the next items of a shard. After an error the next search continues with the shard.
 func (ss *Searches) scanOn(ctx context.Context, l *shardScan, to string) error {
 	out, err := ss.table.QueryOnce(ctx, "", l.in)
 	if err != nil {
@@ -347,9 +344,7 @@ type dueSearch struct {
 
 func (d *dueSearch) next(ctx context.Context) (found []table.Item, over bool, err error) {
 	if d.in == nil {
-		d.in = instances.AttentionQuery(table.AttentionPending)
-		d.in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :now")
-		d.in.ExpressionAttributeValues[":now"] = table.Str(table.FormatTime(d.searches.now()))
+		d.in = instances.AttentionQueryUntil(table.AttentionPending, table.FormatTime(d.searches.now()))
 		d.in.Limit = aws.Int32(dueSearchPage)
 	}
 	page, err := d.searches.table.QueryPage(ctx, "", d.in)

@@ -70,14 +70,6 @@ func SequenceOf(it Item, prefix string) int64 {
 	return sequence
 }
 
-// UnlessDeleted returns the items of a history, or none if its start is a stub.
-func UnlessDeleted(items []Item) []Item {
-	if len(items) > 0 && IsStub(items[0]) {
-		return nil
-	}
-	return items
-}
-
 // The names of attributes. pk and sk are the keys of the table; gs and created are those of the creation index.
 const (
 	AttrPK = "pk"
