@@ -235,21 +235,21 @@ func isInternal(name string) bool {
 func (bs *Builds) refresh(ctx context.Context, enough func() bool) error {
 	bs.mu.Lock()
 	for called := bs.started; bs.finished <= called; {
-		l := bs.current
-		if l == nil {
-			l = &read{done: make(chan struct{})}
-			bs.current, bs.started = l, bs.started+1
+		r := bs.current
+		if r == nil {
+			r = &read{done: make(chan struct{})}
+			bs.current, bs.started = r, bs.started+1
 			bs.mu.Unlock()
-			return bs.read(ctx, l)
+			return bs.read(ctx, r)
 		}
 		bs.mu.Unlock()
 		select {
-		case <-l.done:
+		case <-r.done:
 		case <-ctx.Done():
 			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", bs.hub, context.Cause(ctx))
 		}
-		if l.err != nil {
-			return l.err
+		if r.err != nil {
+			return r.err
 		}
 		bs.mu.Lock()
 		if enough() {
@@ -265,18 +265,18 @@ func (bs *Builds) has(name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-// read makes the read l.
-func (bs *Builds) read(ctx context.Context, l *read) error {
+// read makes the read r.
+func (bs *Builds) read(ctx context.Context, r *read) error {
 	found, err := bs.readBuilds(ctx)
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	if err == nil {
 		bs.result, bs.readAt, bs.finished = found, bs.now(), bs.started
 	} else if ctx.Err() == nil {
-		l.err = err
+		r.err = err
 	}
 	bs.current = nil
-	close(l.done)
+	close(r.done)
 	return err
 }
 

@@ -128,10 +128,10 @@ func (dd *DeadLetters) RedriveDeadLetters(ctx context.Context, queue string, let
 	var sent []string
 	// in order, because dead letters of the inbox belong to few instances
 	for _, batch := range sqsqueue.Batches(again) {
-		var taken []sqsqueue.Entry
-		taken, err = dd.queue.SendAccepted(ctx, url, batch)
-		for i := range taken {
-			sent = append(sent, letters[taken[i].ID].Record.ID)
+		var accepted []sqsqueue.Entry
+		accepted, err = dd.queue.SendAccepted(ctx, url, batch)
+		for i := range accepted {
+			sent = append(sent, letters[accepted[i].ID].Record.ID)
 		}
 		if err != nil {
 			break

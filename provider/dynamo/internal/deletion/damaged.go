@@ -62,18 +62,18 @@ func (dl *Deleter) unansweredCallers(
 	}
 	defer release()
 
-	began, over := dl.now(), map[string]bool{}
+	began, answered := dl.now(), map[string]bool{}
 	for s, err := range dl.history.segmentsBefore(ctx, in, before) {
 		if err != nil {
 			return nil, err
 		}
 		for i := range s.Events {
 			if e := &s.Events[i]; e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected {
-				over[e.EventID] = true
+				answered[e.EventID] = true
 			}
 		}
 		for e := range awaitedUpdates(s.Events) {
-			if !over[e.EventID] && !slices.Contains(callers, *e.Parent) {
+			if !answered[e.EventID] && !slices.Contains(callers, *e.Parent) {
 				callers = append(callers, *e.Parent)
 			}
 		}

@@ -66,18 +66,18 @@ func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force 
 	return dl.deleteIncarnation(ctx, instanceID, "", force)
 }
 
-// deleteIncarnation deletes the incarnation that the start life created, or the current incarnation if life is empty.
+// deleteIncarnation deletes the incarnation that startID created, or the current incarnation if startID is empty.
 // It does not delete a later incarnation.
-func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life string, force bool) error {
+func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	for range maxTries {
 		it, err := dl.Instances.Get(ctx, instanceID, provider.Strong)
 		switch start := table.GetString(it, table.AttrStartID); {
-		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
+		case startID != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != startID):
 			return nil // another process has finished the deletion
 		case err != nil:
 			return err
 		default:
-			life = start
+			startID = start
 		}
 
 		if instances.IsDeleting(it) {

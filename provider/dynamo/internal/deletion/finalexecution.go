@@ -40,10 +40,10 @@ func (rd *historyReader) readWithin(
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, end.Sub(rd.now())/4) //nolint:mnd // a quarter
 	}
-	look, stop := context.WithTimeout(ctx, limit)
+	limited, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	d, err = rd.readAll(look, in)
-	if err != nil && look.Err() != nil && ctx.Err() == nil {
+	d, err = rd.readAll(limited, in)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return d, false, nil
 	}
 	return d, true, err

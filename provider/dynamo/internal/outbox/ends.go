@@ -3,6 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -56,16 +57,14 @@ func (ob *Outbox) SendActivityEnds(
 	}
 
 	var ms []provider.Message
-	for len(ends) > 0 {
-		n := min(len(ends), maxEndsPerMessage)
+	for some := range slices.Chunk(ends, maxEndsPerMessage) {
 		ms = append(ms, provider.Message{
 			Kind:        provider.MessageActivityOutcomes,
 			InstanceID:  x.InstanceID,
 			ExecutionID: x.ExecutionID,
 			Segment:     sequence,
-			Outcomes:    ends[:n],
+			Outcomes:    some,
 		})
-		ends = ends[n:]
 	}
 	if err := ob.Inbox.Send(ctx, ms...); err != nil {
 		return err

@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -146,14 +148,12 @@ func isLarge(x provider.Origin, s provider.Segment) bool {
 }
 
 // windowsOf splits a segment into windows of events.
-func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
+func windowsOf(s provider.Segment) iter.Seq[provider.Segment] {
 	return func(yield func(provider.Segment) bool) {
-		for events := s.Events; len(events) > 0; {
-			n := min(windowEvents, len(events))
-			if !yield(provider.Segment{Sequence: s.Sequence, Watermark: s.Watermark, Events: events[:n:n]}) {
+		for events := range slices.Chunk(s.Events, windowEvents) {
+			if !yield(provider.Segment{Sequence: s.Sequence, Watermark: s.Watermark, Events: events}) {
 				return
 			}
-			events = events[n:]
 		}
 	}
 }

@@ -56,9 +56,9 @@ func (rc *Reconciler) checkOldStart(
 		}
 	}
 
-	answer := provider.ChildOutcome(
+	reply := provider.ChildOutcome(
 		e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 	)
-	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
-	return false, true, rc.Inbox.Send(ctx, answer)
+	reply.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
+	return false, true, rc.Inbox.Send(ctx, reply)
 }

@@ -1,5 +1,5 @@
-// Package rejections records what an instance does not accept, and then answers the sender: starts of an ID that is in
-// use, cancels of a missing child, and events without a receiver. After the answer, no copy of the message may have an
+// Package rejections records what an instance does not accept, and then replies to the sender: starts of an ID that is in
+// use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may have an
 // effect.
 package rejections
 
@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Rejections records and answers rejected messages. It is safe for concurrent use.
+// Rejections records rejected messages and replies to them. It is safe for concurrent use.
 type Rejections struct {
 	table *table.Table
 	inbox *inbox.Inbox

@@ -49,8 +49,8 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 		return err
 	}
 
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{
+	reply := provider.ChildOutcome(m.InstanceID, m.Parent)
+	reply.Error = &history.Failure{
 		Type:         history.TypeAlreadyExists,
 		NonRetryable: true,
 		Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)),
@@ -58,9 +58,9 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 			Error(),
 	}
 	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
-		answer.Error = LostOutcome(there, m.InstanceID, m.StartID)
+		reply.Error = LostOutcome(there, m.InstanceID, m.StartID)
 	}
-	return rj.inbox.Send(ctx, answer)
+	return rj.inbox.Send(ctx, reply)
 }
 
 // belowLimit is the condition that an instance can store another start.
@@ -101,13 +101,13 @@ func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage
 	if err := rj.PreventStart(ctx, &m.Message); err != nil {
 		return err
 	}
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{
+	reply := provider.ChildOutcome(m.InstanceID, m.Parent)
+	reply.Error = &history.Failure{
 		Type:    history.TypeCancelled,
 		Reason:  m.Reason,
 		Message: history.TruncateCancelMessage(m.Text),
 	}
-	return rj.inbox.Send(ctx, answer)
+	return rj.inbox.Send(ctx, reply)
 }
 
 // PreventStart stores that a start must not succeed, if there is no instance. It returns ErrConflict if there is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -30,13 +31,11 @@ func (rt *Retries) PutPendingAttempts(
 		}
 		writes = append(writes, types.TransactWriteItem{Update: u})
 	}
-	for len(writes) > 0 {
-		n := min(len(writes), table.MaxTransactionItems-1)
-		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, writes[:n]...)
+	for some := range slices.Chunk(writes, table.MaxTransactionItems-1) {
+		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, some...)
 		if err := rt.Table.Transact(ctx, instanceID, batch); err != nil {
 			return c.conflict(err)
 		}
-		writes = writes[n:]
 	}
 
 	var out provider.Outputs

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -129,12 +130,10 @@ func (c *request) decide(ctx context.Context, round []int) error {
 		}
 	}
 
-	for len(advance) > 0 {
-		n := min(len(advance), table.MaxTransactionItems-1)
-		if err := c.advance(ctx, advance[:n]); err != nil {
+	for batch := range slices.Chunk(advance, table.MaxTransactionItems-1) {
+		if err := c.advance(ctx, batch); err != nil {
 			return err
 		}
-		advance = advance[n:]
 	}
 
 	err := c.decideLast(ctx, last)

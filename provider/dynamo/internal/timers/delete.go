@@ -26,7 +26,7 @@ type scheduleLister interface {
 }
 
 // DeleteAllSchedules deletes the schedules of the hub's group page by page, and reports the number of each page.
-func (tm *Timers) DeleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
+func (tm *Timers) DeleteAllSchedules(ctx context.Context, report func(deleted int)) error {
 	admin, ok := tm.api.(scheduleLister)
 	if !ok {
 		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", awscall.ErrUnsupported)
@@ -51,7 +51,7 @@ func (tm *Timers) DeleteAllSchedules(ctx context.Context, tell func(deleted int)
 			return err
 		})
 		if n := deleted.Load(); n > 0 {
-			tell(int(n))
+			report(int(n))
 		}
 		if err != nil {
 			return err

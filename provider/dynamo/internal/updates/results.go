@@ -47,26 +47,26 @@ func resultKey(instanceID, updateID string) table.Item {
 
 // Put writes results in transactions that also mark the instance. A deletion therefore knows that there
 // are results, and no result is written after it has started.
-func (us *Store) Put(ctx context.Context, answers ...provider.UpdateResult) error {
-	for len(answers) > 0 {
-		puts, n, err := us.nextTransaction(answers)
+func (us *Store) Put(ctx context.Context, results ...provider.UpdateResult) error {
+	for len(results) > 0 {
+		puts, n, err := us.nextTransaction(results)
 		if err == nil {
-			err = us.putResults(ctx, &answers[0], puts)
+			err = us.putResults(ctx, &results[0], puts)
 		}
 		if err != nil {
 			return err
 		}
-		answers = answers[n:]
+		results = results[n:]
 	}
 	return nil
 }
 
 // nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has
 // several results, it writes the first.
-func (us *Store) nextTransaction(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
+func (us *Store) nextTransaction(results []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
-	for ; n < len(answers) && len(puts) < maxResults; n++ {
-		a := &answers[n]
+	for ; n < len(results) && len(puts) < maxResults; n++ {
+		a := &results[n]
 		if written[a.UpdateID] {
 			continue
 		}
