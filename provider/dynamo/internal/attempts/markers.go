@@ -22,6 +22,12 @@ const (
 	attrDelivery = "delivery" // the latest one
 )
 
+// The names in the expressions of each marked and unmarked delivery.
+var (
+	markerNames = table.Names(attrDelivery, "at", table.AttrTTL, attrStarted)
+	unmarkNames = table.Names(attrDelivery, table.AttrTTL, attrStarted)
+)
+
 func markerKey(a *provider.Attempt) table.Item {
 	// The key contains the message, because an activity can have two messages with separate counts, and each turn has
 	// another first message.
@@ -38,7 +44,7 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 		":delivery": table.Num(int64(a.Record.ReceiveCount)),
 		":begun":    table.Num(1),
 		":at":       table.Str(table.FormatTime(now)),
-		":gone":     table.Unix(now.Add(table.TombstoneLifetime)),
+		":ttl":      table.Unix(now.Add(table.TombstoneLifetime)),
 	}
 	if a.Batched {
 		condition += " AND #begun = :none"
@@ -47,14 +53,10 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 
 	in := &dynamodb.UpdateItemInput{
 		Key:                 markerKey(&a),
-		UpdateExpression:    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
+		UpdateExpression:    aws.String("SET #delivery = :delivery, #at = :at, #ttl = :ttl ADD #begun :begun"),
 		ConditionExpression: &condition,
-		ExpressionAttributeNames: map[string]string{
-			"#delivery": attrDelivery,
-			NameAt:      "at",
-			"#gone":     table.AttrTTL,
-			"#begun":    attrStarted,
-		},
+
+		ExpressionAttributeNames:            markerNames,
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -99,18 +101,14 @@ func (as *Store) setMarker(
 	ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time,
 ) (counted bool, err error) {
 	_, counted, err = as.table.UpdateIf(ctx, "", &dynamodb.UpdateItemInput{
-		Key:                 markerKey(a),
-		UpdateExpression:    aws.String("SET #begun = :begun, #gone = :gone"),
-		ConditionExpression: &condition,
-		ExpressionAttributeNames: map[string]string{
-			"#delivery": attrDelivery,
-			"#gone":     table.AttrTTL,
-			"#begun":    attrStarted,
-		},
+		Key:                      markerKey(a),
+		UpdateExpression:         aws.String("SET #begun = :begun, #ttl = :ttl"),
+		ConditionExpression:      &condition,
+		ExpressionAttributeNames: unmarkNames,
 		ExpressionAttributeValues: table.Item{
 			":delivery": table.Num(int64(a.Record.ReceiveCount)),
 			":begun":    table.Num(begun),
-			":gone":     table.Unix(until),
+			":ttl":      table.Unix(until),
 		},
 	})
 	return counted, err

@@ -54,11 +54,7 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 		UpdateExpression: aws.String(
 			"SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)",
 		),
-		ExpressionAttributeNames: map[string]string{
-			"#build":   table.AttrBuild,
-			"#created": table.AttrCreated,
-			"#first":   table.AttrFirst,
-		},
+		ExpressionAttributeNames: table.Names(table.AttrBuild, table.AttrCreated, table.AttrFirst),
 		ExpressionAttributeValues: table.Item{
 			":doc":      table.Str(string(doc)),
 			":reported": table.Str(table.FormatTime(bs.now())),

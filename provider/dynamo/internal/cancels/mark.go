@@ -45,7 +45,7 @@ func (cs *Store) ExpireUpdate(executionID, sk string, ttl types.AttributeValue) 
 	return &types.Update{
 		Key:                       table.ExecutionKey(executionID, sk),
 		UpdateExpression:          aws.String("SET #ttl = :ttl"),
-		ExpressionAttributeNames:  map[string]string{"#ttl": table.AttrTTL},
+		ExpressionAttributeNames:  table.Names(table.AttrTTL),
 		ExpressionAttributeValues: table.Item{":ttl": ttl},
 	}
 }

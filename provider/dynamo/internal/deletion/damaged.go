@@ -12,7 +12,7 @@ import (
 // TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
 // segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
 // status again, because the process that committed it may have died before that. An execution that continued as new and
-// is still the instance's current one does not count as ended (errIncomplete).
+// is still the instance's current one does not count as ended.
 func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := dl.Instances.ReadWith(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {

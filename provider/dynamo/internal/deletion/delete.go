@@ -199,7 +199,7 @@ func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Positi
 				" REMOVE blockedBy, diagnosis, paused, due",
 		),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
-		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus},
+		ExpressionAttributeNames: table.Names(table.AttrStatus),
 		ExpressionAttributeValues: table.Item{
 			":status":    table.Str(string(provider.StatusDeleting)),
 			":since":     table.Str(table.FormatTime(now)),

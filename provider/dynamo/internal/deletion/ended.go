@@ -108,16 +108,13 @@ func (dl *Deleter) deleteInOneTransaction(
 // changed.
 func (dl *Deleter) tombstonePut(it table.Item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
-		Item: dl.Instances.Tombstone(it),
-		ExpressionAttributeNames: map[string]string{
-			"#was":                  table.AttrStatus,
-			table.NameRejectedCount: table.AttrRejectedCount,
-		},
+		Item:                     dl.Instances.Tombstone(it),
+		ExpressionAttributeNames: table.Names(table.AttrStatus, table.AttrRejectedCount),
 		ExpressionAttributeValues: table.Item{
 			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],
 		},
 	}
-	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) " +
+	condition := "execution = :x AND #status = :was AND startId = :start AND attribute_not_exists(deleting) " +
 		"AND attribute_not_exists(answered) AND "
 	if refused := it[table.AttrRejectedCount]; refused != nil {
 		condition += "#refused = :refused"

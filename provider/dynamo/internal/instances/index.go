@@ -131,7 +131,7 @@ func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 		IndexName:              aws.String(table.IndexByCreation),
 		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
 		// every name that can be a reserved word has an alias
-		ExpressionAttributeNames: map[string]string{"#created": table.AttrCreated},
+		ExpressionAttributeNames: table.Names(table.AttrCreated),
 		ExpressionAttributeValues: table.Item{
 			":shard": table.Str(strconv.Itoa(shard)),
 			":from":  table.Str(from),

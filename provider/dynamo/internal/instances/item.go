@@ -188,14 +188,10 @@ func (is *Store) BlockInstance(
 ) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{
-		Key:                 table.InstanceKey(instanceID),
-		UpdateExpression:    aws.String(set + forget),
-		ConditionExpression: aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
-		ExpressionAttributeNames: map[string]string{
-			"#updated":       "updated",
-			table.NameStatus: table.AttrStatus,
-			"#x":             "execution",
-		},
+		Key:                      table.InstanceKey(instanceID),
+		UpdateExpression:         aws.String(set + forget),
+		ConditionExpression:      aws.String("#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
+		ExpressionAttributeNames: table.Names(table.AttrUpdated, table.AttrStatus, table.AttrExecution),
 		ExpressionAttributeValues: table.Item{
 			":updated":    table.Str(table.FormatTime(is.now())),
 			":x":          table.Str(executionID),
@@ -215,7 +211,7 @@ func (is *Store) BlockInstance(
 			set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused",
 		)
 		in.ConditionExpression = aws.String(
-			"#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)",
+			"#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)",
 		)
 		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
 		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))

@@ -112,7 +112,7 @@ func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Upda
 func (u *Projection) assignments(names map[string]string, values table.Item, now time.Time) (set string) {
 	if u.Status != "" {
 		set += ", #status = :status"
-		names[table.NameStatus], values[":status"] = table.AttrStatus, table.Str(string(u.Status))
+		names["#status"], values[":status"] = table.AttrStatus, table.Str(string(u.Status))
 	}
 	if u.version != "" && u.Status != "" {
 		set += ", #version = :version"

@@ -115,9 +115,6 @@ func ReplaceTombstone(put *types.Put, old table.Item) {
 		put.Item[table.AttrPurgedAt] = table.Str(table.FormatTime(PurgedAt(old)))
 	}
 	put.ConditionExpression = aws.String(table.NotExists + " OR #deleted = :deleted AND #refused = :refused")
-	put.ExpressionAttributeNames = map[string]string{
-		"#deleted":              table.AttrTombstone,
-		table.NameRejectedCount: table.AttrRejectedCount,
-	}
+	put.ExpressionAttributeNames = table.Names(table.AttrTombstone, table.AttrRejectedCount)
 	put.ExpressionAttributeValues = table.Item{":deleted": old[table.AttrTombstone], ":refused": refused}
 }

@@ -27,7 +27,7 @@ func (rc *Reconciler) checkOldStarts(
 		mu.Lock()
 		defer mu.Unlock()
 		if refused {
-			delete(u.Ids, u.OldStarts[i].ID)
+			delete(u.IDs, u.OldStarts[i].ID)
 		}
 		if lost {
 			out.LostChildren++

@@ -1,6 +1,6 @@
-// Package rejections records what an instance does not accept, and then replies to the sender: starts of an ID that is in
-// use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may have an
-// effect.
+// Package rejections records messages that no instance accepts, and then replies to their senders: starts of an ID that
+// is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may have
+// an effect.
 package rejections
 
 import (
@@ -167,7 +167,7 @@ func (rj *Rejections) encode(instanceID string, writes int64, senders []rejected
 	table.RequireAbsent(put)
 	if writes > 0 {
 		put.ConditionExpression = aws.String("#writes = :writes")
-		put.ExpressionAttributeNames = map[string]string{"#writes": attrWrites}
+		put.ExpressionAttributeNames = table.Names(attrWrites)
 		put.ExpressionAttributeValues = table.Item{":writes": table.Num(writes)}
 	}
 	return put, nil
@@ -180,7 +180,7 @@ func (rj *Rejections) noReceiver(instanceID, over string) *types.ConditionCheck 
 		ConditionExpression: aws.String(
 			table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)",
 		),
-		ExpressionAttributeNames:            map[string]string{"#deleted": table.AttrTombstone},
+		ExpressionAttributeNames:            table.Names(table.AttrTombstone),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if over != "" {

@@ -79,12 +79,9 @@ func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, 
 // condition, which includes belowLimit.
 func (rj *Rejections) addRejectedStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(m.InstanceID),
-		UpdateExpression: aws.String("ADD #past :start, #refused :one"),
-		ExpressionAttributeNames: map[string]string{
-			"#past":                 table.AttrRejectedStarts,
-			table.NameRejectedCount: table.AttrRejectedCount,
-		},
+		Key:                      table.InstanceKey(m.InstanceID),
+		UpdateExpression:         aws.String("ADD #past :start, #refused :one"),
+		ExpressionAttributeNames: table.Names(table.AttrRejectedStarts, table.AttrRejectedCount),
 		ExpressionAttributeValues: table.Item{
 			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}},
 			":one":   table.Num(1),

@@ -75,22 +75,16 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 		"#failedAt = if_not_exists(#failedAt, :since), #error = if_not_exists(#error, :none)"
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
-		ExpressionAttributeNames: map[string]string{
-			attempts.NameAttempt: attempts.AttrAttempt,
-			"#pending":           attempts.AttrPending,
-			"#pendingOf":         attempts.AttrPendingOf,
-			"#lookBy":            attempts.AttrNextCheckID,
-			"#lookAt":            attempts.AttrNextCheckAt,
-			attempts.NameAt:      attempts.AttrAt,
-			"#failedAt":          attempts.AttrFailedAt,
-			"#error":             attempts.AttrError,
-		},
+		ExpressionAttributeNames: table.Names(
+			attempts.AttrAttempt, attempts.AttrPending, attempts.AttrPendingOf, attempts.AttrNextCheckID,
+			attempts.AttrNextCheckAt, attempts.AttrAt, attempts.AttrFailedAt, attempts.AttrError,
+		),
 		ExpressionAttributeValues: table.Item{
-			attempts.ValueAttempt: table.Num(int64(k.Attempt)),
-			":pending":            table.Str(string(doc)),
-			":by":                 table.Str(k.NextCheckID),
-			":since":              table.Str(since),
-			":none":               table.Str("{}"),
+			":attempt": table.Num(int64(k.Attempt)),
+			":pending": table.Str(string(doc)),
+			":by":      table.Str(k.NextCheckID),
+			":since":   table.Str(since),
+			":none":    table.Str("{}"),
 		},
 	}
 	if k.NextCheckAt.IsZero() {

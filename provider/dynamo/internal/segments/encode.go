@@ -35,14 +35,9 @@ func EncodeStart(instanceID, executionID, previous string, s provider.Segment) (
 // KeysOnly excludes large attributes from a query.
 func KeysOnly(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
-	in.ExpressionAttributeNames = map[string]string{
-		"#sk":       table.AttrSK,
-		"#stub":     table.AttrStub,
-		"#wm":       table.AttrWM,
-		"#inbox":    table.AttrInbox,
-		"#previous": table.AttrPrevious,
-		"#ttl":      table.AttrTTL,
-	}
+	in.ExpressionAttributeNames = table.Names(
+		table.AttrSK, table.AttrStub, table.AttrWM, table.AttrInbox, table.AttrPrevious, table.AttrTTL,
+	)
 	return in
 }
 

@@ -198,7 +198,7 @@ func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	_ = n.starts.Table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
 		Item:                      segments.Stub(n.in.ExecutionID, 0, n.starts.now()),
 		ConditionExpression:       aws.String("#nonce = :nonce"),
-		ExpressionAttributeNames:  map[string]string{"#nonce": table.AttrNonce},
+		ExpressionAttributeNames:  table.Names(table.AttrNonce),
 		ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
 	})
 }

@@ -162,7 +162,7 @@ func (ss *Searches) markPending(
 		Key:                       table.InstanceKey(in.InstanceID),
 		UpdateExpression:          aws.String("SET attention = :attention, updated = :next"),
 		ConditionExpression:       aws.String("#status = :status AND " + condition),
-		ExpressionAttributeNames:  map[string]string{table.NameStatus: table.AttrStatus},
+		ExpressionAttributeNames:  table.Names(table.AttrStatus),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -289,7 +289,7 @@ func (ss *Searches) newScan(shard int, behind, to string) *shardScan {
 	in := instances.ShardQuery(shard, behind+" ", to) // a space sorts before every continuation of a key
 	in.Limit = aws.Int32(scanPage)
 	in.FilterExpression = aws.String("#status = :pending")
-	in.ExpressionAttributeNames[table.NameStatus] = table.AttrStatus
+	in.ExpressionAttributeNames["#status"] = table.AttrStatus
 	in.ExpressionAttributeValues[":pending"] = table.Str(string(provider.StatusPending))
 	return &shardScan{in: in}
 }

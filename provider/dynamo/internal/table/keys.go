@@ -85,7 +85,7 @@ const (
 	// long. It is empty if there are no such instances.
 	IndexByAttention = "byAttention"
 	AttrAttention    = "attention"
-	// AttentionBlocked marks a blocked instance; partitionOf distributes them.
+	// AttentionBlocked marks a blocked instance; instances.BlockedPartition distributes them.
 	AttentionBlocked = "blocked"
 	// AttentionPending marks a pending instance that the sweeper has found. Its attribute updated is the time of the
 	// next check.
@@ -108,7 +108,6 @@ const (
 	AttrStartID        = "startId"
 	AttrExecution      = "execution"
 	AttrStatus         = "status"
-	NameStatus         = "#status"
 	AttrUpdated        = "updated"
 	AttrStartAt        = "startAt"
 	AttrParent         = "parent"
@@ -119,7 +118,6 @@ const (
 	AttrBlockedBy      = "blockedBy" // the build
 	AttrPaused         = "paused"    // the requester, message and time of the pause
 	AttrRejectedCount  = "refused"   // the number of starts in past
-	NameRejectedCount  = "#refused"
 	// the time; the item is then a tombstone with the starts that must not succeed, and not an instance
 	AttrTombstone = "deleted"
 	AttrTTL       = "ttl"
@@ -170,6 +168,15 @@ func GetBytes(it Item, name string) []byte {
 		return v.Value
 	}
 	return nil
+}
+
+// Names returns the aliases of attributes in expressions: # and the name. DynamoDB reserves some names.
+func Names(attributes ...string) map[string]string {
+	names := make(map[string]string, len(attributes))
+	for _, name := range attributes {
+		names["#"+name] = name
+	}
+	return names
 }
 
 // GetString returns a string attribute, or an empty string if there is none.

@@ -29,8 +29,8 @@ func PrefixQuery(pk, prefix string, c provider.Consistency) *dynamodb.QueryInput
 func RangeQuery(pk, first, last string, c provider.Consistency) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		ConsistentRead:            aws.Bool(c == provider.Strong),
-		KeyConditionExpression:    aws.String("pk = :pk AND sk BETWEEN :first AND :last"),
-		ExpressionAttributeValues: Item{":pk": Str(pk), ":first": Str(first), ":last": Str(last)},
+		KeyConditionExpression:    aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: Item{":pk": Str(pk), ":sk": Str(first), ":last": Str(last)},
 	}
 }
 

@@ -139,7 +139,7 @@ func (tm *Timers) deleteAllOf(ctx context.Context, timers []provider.Timer) (fai
 
 // attemptTimers returns the timers of attempts for which activities wait, if they may have a schedule. The attempt
 // record contains the current attempt. An awaited attempt that may have started is omitted, because its timer starts
-// the worker that reports its end (sendEnds).
+// the worker that reports its end (SendActivityEnds).
 func (tm *Timers) attemptTimers(
 	ctx context.Context, executionID string, activities map[int64]bool,
 ) (waiting []provider.Timer, err error) {

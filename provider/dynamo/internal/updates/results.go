@@ -229,7 +229,7 @@ func (us *Store) DeleteAll(ctx context.Context, it table.Item, progress func(ctx
 	instanceID := table.InstanceIDOf(it)
 	in := table.PrefixQuery(pk, skResults, provider.Strong)
 	in.ProjectionExpression = aws.String("#sk")
-	in.ExpressionAttributeNames = map[string]string{"#sk": table.AttrSK}
+	in.ExpressionAttributeNames = table.Names(table.AttrSK)
 	for page, err := range us.table.Query(ctx, instanceID, in) {
 		if err != nil {
 			return err
