@@ -199,7 +199,7 @@ func TestR15_checkFails_isRepeated(t *testing.T) {
 		in := h.start("timer", 3*time.Hour)
 		failures := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if q, ok := c.Input.(*dynamodb.QueryInput); ok && text(q.ExpressionAttributeValues, ":end") == "h#~" &&
+			if q, ok := c.Input.(*dynamodb.QueryInput); ok && text(q.ExpressionAttributeValues, ":last") == "h#~" &&
 				text(q.ExpressionAttributeValues, ":sk") != "h#0000000000" && failures < 3 {
 				failures++
 				return errAccess

@@ -65,7 +65,7 @@ func (t *Table) Restore(b Backup) {
 	for _, it := range b.items {
 		w, err := t.prepare(actionPut, it, request{table: &t.Name})
 		if err == nil {
-			_, _, err = t.single(&w)
+			_, _, err = w.single()
 		}
 
 		if err != nil {

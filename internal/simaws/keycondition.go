@@ -45,7 +45,7 @@ func (s span) side(sort string) int {
 }
 
 // spanOf reads a key condition over the keys of the table or of an index.
-func (t *Table) spanOf(c *condition, s *scope, partitionKey, sortKey string) (span, error) {
+func (sc *schema) spanOf(c *condition, s *scope, partitionKey, sortKey string) (span, error) {
 	out, found := span{}, false
 
 	for _, n := range conjuncts(c.root) {
@@ -57,13 +57,13 @@ func (t *Table) spanOf(c *condition, s *scope, partitionKey, sortKey string) (sp
 		name := s.name(path)
 		switch {
 		case name == partitionKey && operator == "=" && !found:
-			if out.partition, err = t.keyOperand(s, name, operands[0]); err != nil {
+			if out.partition, err = sc.keyOperand(s, name, operands[0]); err != nil {
 				return span{}, err
 			}
 
-			out.partition, found = t.space+out.partition, true
+			out.partition, found = sc.space+out.partition, true
 		case name == sortKey && sortKey != "" && out.operator == "":
-			if err := t.sortTerm(&out, s, name, operator, operands); err != nil {
+			if err := sc.sortTerm(&out, s, name, operator, operands); err != nil {
 				return span{}, err
 			}
 		case name == partitionKey || name == sortKey:
@@ -89,8 +89,8 @@ func missing(found bool, partitionKey, sortKey string) string {
 	return partitionKey
 }
 
-func (t *Table) sortTerm(out *span, s *scope, name string, operator token, operands []operand) error {
-	low, err := t.keyOperand(s, name, operands[0])
+func (sc *schema) sortTerm(out *span, s *scope, name string, operator token, operands []operand) error {
+	low, err := sc.keyOperand(s, name, operands[0])
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *Table) sortTerm(out *span, s *scope, name string, operator token, opera
 		return nil
 	}
 
-	if out.high, err = t.keyOperand(s, name, operands[1]); err != nil {
+	if out.high, err = sc.keyOperand(s, name, operands[1]); err != nil {
 		return err
 	}
 
@@ -113,12 +113,12 @@ func (t *Table) sortTerm(out *span, s *scope, name string, operator token, opera
 }
 
 // keyOperand is the text of a value that a key is compared with.
-func (t *Table) keyOperand(s *scope, name string, o operand) (string, error) {
+func (sc *schema) keyOperand(s *scope, name string, o operand) (string, error) {
 	if !o.isValue() {
 		return "", invalid("Invalid KeyConditionExpression: The key %s must be compared with a value", name)
 	}
 
-	text, problem := t.keyText(name, s.get(o))
+	text, problem := sc.keyText(name, s.get(o))
 	if problem != "" {
 		return "", invalid("One or more parameter values were invalid: Condition parameter type does not match " +
 			"schema type")

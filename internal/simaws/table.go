@@ -46,18 +46,29 @@ const shardCount = 64
 
 // Table simulates a DynamoDB table. It implements any interface that consists of its methods of the SDK client.
 type Table struct {
-	TableConfig
+	schema
+	storage
 
 	cloud       *Cloud
-	seed        maphash.Seed
-	shards      *[shardCount]shard
 	indexes     []*index
 	expressions expressions
 	tokens      tokens
 	past        past
 
-	beside map[string]*Table // other tables, by name: what is of them has space before its partition
-	space  string
+	beside map[string]*Table // other tables by name
+}
+
+// schema reads the keys of a table from items and expressions.
+type schema struct {
+	TableConfig
+
+	space string // the prefix of the partitions of another table that shares the storage
+}
+
+// storage holds the items of a table. Each shard has a lock, and a mask selects shards.
+type storage struct {
+	seed   maphash.Seed
+	shards *[shardCount]shard
 }
 
 // shard holds the partitions whose keys hash to it.
@@ -72,7 +83,9 @@ type key struct {
 }
 
 func newTable(c *Cloud, config TableConfig) *Table {
-	t := &Table{TableConfig: config, cloud: c, seed: maphash.MakeSeed(), shards: &[shardCount]shard{}}
+	t := &Table{
+		schema: schema{TableConfig: config}, storage: storage{maphash.MakeSeed(), &[shardCount]shard{}}, cloud: c,
+	}
 	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
 		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
 	}
@@ -101,7 +114,7 @@ func (t *Table) Add(config TableConfig) {
 	}
 
 	other := newTable(t.cloud, config)
-	other.seed, other.shards, other.space = t.seed, t.shards, config.Name+"\x00"
+	other.storage, other.space = t.storage, config.Name+"\x00"
 
 	if t.beside == nil {
 		t.beside = map[string]*Table{}
@@ -114,31 +127,31 @@ func (t *Table) Add(config TableConfig) {
 const everyShard = ^uint64(0)
 
 // shardOf is the mask of the one lock that guards a partition.
-func (t *Table) shardOf(partition string) uint64 {
-	return 1 << (maphash.String(t.seed, partition) % shardCount)
+func (st *storage) shardOf(partition string) uint64 {
+	return 1 << (maphash.String(st.seed, partition) % shardCount)
 }
 
 // lock takes the locks of a mask, in one order for all.
-func (t *Table) lock(mask uint64) {
+func (st *storage) lock(mask uint64) {
 	for ; mask != 0; mask &= mask - 1 {
-		t.shards[bits.TrailingZeros64(mask)].mu.Lock()
+		st.shards[bits.TrailingZeros64(mask)].mu.Lock()
 	}
 }
 
-func (t *Table) unlock(mask uint64) {
+func (st *storage) unlock(mask uint64) {
 	for ; mask != 0; mask &= mask - 1 {
-		t.shards[bits.TrailingZeros64(mask)].mu.Unlock()
+		st.shards[bits.TrailingZeros64(mask)].mu.Unlock()
 	}
 }
 
 // partition returns the rows of a partition, nil if it is empty. Its shard must be locked.
-func (t *Table) partition(name string, mask uint64) *rows {
-	return t.shardByMask(mask).partitions[name]
+func (st *storage) partition(name string, mask uint64) *rows {
+	return st.shardByMask(mask).partitions[name]
 }
 
 // row finds the row of a key, nil if there is none. Its shard must be locked.
-func (t *Table) row(k key, mask uint64) *row {
-	if p := t.partition(k.partition, mask); p != nil {
+func (st *storage) row(k key, mask uint64) *row {
+	if p := st.partition(k.partition, mask); p != nil {
 		return p.find(k.sort, "")
 	}
 
@@ -161,9 +174,9 @@ func (t *Table) named(name *string) (*Table, error) {
 }
 
 // keyText brings the value of a key attribute into key order; problem names what is wrong with it.
-func (t *Table) keyText(name string, v ddbtypes.AttributeValue) (text, problem string) {
+func (sc *schema) keyText(name string, v ddbtypes.AttributeValue) (text, problem string) {
 	expected := "S"
-	if slices.Contains(t.NumberKeys, name) {
+	if slices.Contains(sc.NumberKeys, name) {
 		expected = "N"
 	}
 
@@ -181,28 +194,28 @@ func (t *Table) keyText(name string, v ddbtypes.AttributeValue) (text, problem s
 }
 
 // keyOf reads the primary key of an item that is to be put.
-func (t *Table) keyOf(it item) (key, error) {
+func (sc *schema) keyOf(it item) (key, error) {
 	var (
 		k   key
 		err error
 	)
 
-	k.partition, err = t.keyAttribute(it, t.PartitionKey, maxPartitionKey)
-	k.partition = t.space + k.partition
+	k.partition, err = sc.keyAttribute(it, sc.PartitionKey, maxPartitionKey)
+	k.partition = sc.space + k.partition
 
-	if err != nil || t.SortKey == "" {
+	if err != nil || sc.SortKey == "" {
 		return k, err
 	}
 
-	k.sort, err = t.keyAttribute(it, t.SortKey, maxSortKey)
+	k.sort, err = sc.keyAttribute(it, sc.SortKey, maxSortKey)
 
 	return k, err
 }
 
 // exactKey reads a primary key that must hold nothing else.
-func (t *Table) exactKey(it item) (key, error) {
+func (sc *schema) exactKey(it item) (key, error) {
 	attributes := 2
-	if t.SortKey == "" {
+	if sc.SortKey == "" {
 		attributes = 1
 	}
 
@@ -210,21 +223,21 @@ func (t *Table) exactKey(it item) (key, error) {
 		return key{}, invalid("The provided key element does not match the schema")
 	}
 
-	k, err := t.keyOf(it)
-	if err != nil && (it[t.PartitionKey] == nil || (attributes > 1 && it[t.SortKey] == nil)) {
+	k, err := sc.keyOf(it)
+	if err != nil && (it[sc.PartitionKey] == nil || (attributes > 1 && it[sc.SortKey] == nil)) {
 		return key{}, invalid("The provided key element does not match the schema")
 	}
 
 	return k, err
 }
 
-func (t *Table) keyAttribute(it item, name string, most int) (string, error) {
+func (sc *schema) keyAttribute(it item, name string, most int) (string, error) {
 	v := it[name]
 	if v == nil {
 		return "", invalid("One or more parameter values were invalid: Missing the key %s in the item", name)
 	}
 
-	text, problem := t.keyText(name, v)
+	text, problem := sc.keyText(name, v)
 
 	switch {
 	case problem != "":
@@ -290,4 +303,4 @@ func (e *expressions) update(text *string) (*update, error) {
 }
 
 // shardByMask is the shard of a mask of one.
-func (t *Table) shardByMask(mask uint64) *shard { return &t.shards[bits.TrailingZeros64(mask)] }
+func (st *storage) shardByMask(mask uint64) *shard { return &st.shards[bits.TrailingZeros64(mask)] }

@@ -16,7 +16,7 @@ func (t *Table) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
 	return do(ctx, t.cloud, opTransactWriteItems, in, func() (*dynamodb.TransactWriteItemsOutput, error) {
-		writes, mask, err := t.prepareAll(in.TransactItems)
+		ws, mask, err := t.prepareAll(in.TransactItems)
 		if err != nil {
 			return nil, err
 		}
@@ -24,7 +24,7 @@ func (t *Table) TransactWriteItems(
 		t.lock(mask)
 		defer t.unlock(mask)
 
-		used, err := t.transact(in, writes)
+		used, err := t.transact(in, ws)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (t *Table) TransactWriteItems(
 }
 
 // transact runs a transaction under the locks of all its items.
-func (t *Table) transact(in *dynamodb.TransactWriteItemsInput, writes []write) (consumed, error) {
+func (t *Table) transact(in *dynamodb.TransactWriteItemsInput, ws writes) (consumed, error) {
 	if in.ClientRequestToken != nil {
 		known, err := t.tokens.known(*in.ClientRequestToken, in.TransactItems, t.cloud.nanos())
 		if err != nil {
@@ -47,17 +47,17 @@ func (t *Table) transact(in *dynamodb.TransactWriteItemsInput, writes []write) (
 		}
 
 		if known {
-			return t.replayed(writes), nil
+			return ws.replay(t.cloud), nil
 		}
 	}
 
-	used, err := t.evaluateAll(writes)
+	used, err := ws.evaluate(t.cloud, len(t.indexes))
 	if err != nil {
 		return used, err
 	}
 
-	for i := range writes {
-		t.apply(&writes[i])
+	for i := range ws {
+		ws[i].apply()
 	}
 
 	if in.ClientRequestToken != nil {
@@ -68,28 +68,33 @@ func (t *Table) transact(in *dynamodb.TransactWriteItemsInput, writes []write) (
 }
 
 // prepareAll checks the items and returns the mask of their shards.
-func (t *Table) prepareAll(items []ddbtypes.TransactWriteItem) ([]write, uint64, error) {
+func (t *Table) prepareAll(items []ddbtypes.TransactWriteItem) (writes, uint64, error) {
 	if len(items) == 0 || len(items) > maxTransactionItems {
 		return nil, 0, invalid("1 validation error detected: Value at 'transactItems' failed to satisfy constraint: "+
 			"Member must have length between 1 and %d", maxTransactionItems)
 	}
 
-	writes := make([]write, len(items))
+	ws := make(writes, len(items))
 	mask, size := uint64(0), 0
 
 	for i := range items {
-		w, err := t.prepareTransact(&items[i])
+		a, it, r, err := requestOf(&items[i])
+		if err != nil {
+			return nil, 0, err
+		}
+
+		w, err := t.prepare(a, it, r)
 		if err != nil {
 			return nil, 0, err
 		}
 
 		for j := range i {
-			if writes[j].key == w.key {
+			if ws[j].key == w.key {
 				return nil, 0, invalid("Transaction request cannot include multiple operations on one item")
 			}
 		}
 
-		writes[i] = w
+		ws[i] = w
 		mask |= w.mask
 		size += w.size
 	}
@@ -98,10 +103,11 @@ func (t *Table) prepareAll(items []ddbtypes.TransactWriteItem) ([]write, uint64,
 		return nil, 0, invalid("Aggregate size of the items in the transaction cannot exceed 4 MB")
 	}
 
-	return writes, mask, nil
+	return ws, mask, nil
 }
 
-func (t *Table) prepareTransact(it *ddbtypes.TransactWriteItem) (write, error) {
+// requestOf returns the one write of an item of a transaction.
+func requestOf(it *ddbtypes.TransactWriteItem) (action, item, request, error) {
 	given := 0
 
 	for _, is := range []bool{it.Put != nil, it.Update != nil, it.Delete != nil, it.ConditionCheck != nil} {
@@ -111,61 +117,64 @@ func (t *Table) prepareTransact(it *ddbtypes.TransactWriteItem) (write, error) {
 	}
 
 	if given != 1 {
-		return write{}, invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+		return 0, nil, request{}, invalid("TransactItems can only contain one of Check, Put, Update or Delete")
 	}
 
 	switch {
 	case it.Put != nil:
 		p := it.Put
 
-		return t.prepare(actionPut, p.Item, request{
+		return actionPut, p.Item, request{
 			p.TableName, p.ConditionExpression, nil, p.ExpressionAttributeNames, p.ExpressionAttributeValues,
 			p.ReturnValuesOnConditionCheckFailure,
-		})
+		}, nil
 	case it.Update != nil:
 		u := it.Update
 		if u.UpdateExpression == nil {
-			return write{}, invalid("The expression can not be empty; UpdateExpression")
+			return 0, nil, request{}, invalid("The expression can not be empty; UpdateExpression")
 		}
 
-		return t.prepare(actionUpdate, u.Key, request{
+		return actionUpdate, u.Key, request{
 			u.TableName, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames,
 			u.ExpressionAttributeValues, u.ReturnValuesOnConditionCheckFailure,
-		})
+		}, nil
 	case it.Delete != nil:
 		d := it.Delete
 
-		return t.prepare(actionDelete, d.Key, request{
+		return actionDelete, d.Key, request{
 			d.TableName, d.ConditionExpression, nil, d.ExpressionAttributeNames, d.ExpressionAttributeValues,
 			d.ReturnValuesOnConditionCheckFailure,
-		})
+		}, nil
 	default:
 		c := it.ConditionCheck
 		if c.ConditionExpression == nil {
-			return write{}, invalid("The expression can not be empty; ConditionExpression")
+			return 0, nil, request{}, invalid("The expression can not be empty; ConditionExpression")
 		}
 
-		return t.prepare(actionCheck, c.Key, request{
+		return actionCheck, c.Key, request{
 			c.TableName, c.ConditionExpression, nil, c.ExpressionAttributeNames, c.ExpressionAttributeValues,
 			c.ReturnValuesOnConditionCheckFailure,
-		})
+		}, nil
 	}
 }
 
-// evaluateAll decides a transaction, and bills it either way.
-func (t *Table) evaluateAll(writes []write) (consumed, error) {
+// writes are the writes of a transaction.
+type writes []write
+
+// evaluate decides the transaction, and bills it either way.
+func (ws writes) evaluate(c *Cloud, indexes int) (consumed, error) {
 	var reasons []ddbtypes.CancellationReason
 
-	used := consumed{indexes: make([]int64, len(t.indexes))}
+	used := consumed{indexes: make([]int64, indexes)}
 	size := 0
 
-	for i := range writes {
-		w := &writes[i]
+	for i := range ws {
+		w := &ws[i]
 
-		ok, err := t.evaluate(w)
+		ok, err := w.evaluate()
 		if !ok || err != nil {
 			if reasons == nil {
-				reasons = noReasons(len(writes))
+				reasons = noReasons(len(ws))
 			}
 
 			reasons[i] = w.reason(err)
@@ -180,7 +189,7 @@ func (t *Table) evaluateAll(writes []write) (consumed, error) {
 		size += w.size
 	}
 
-	t.cloud.usage.writes.Add(used.total())
+	c.usage.writes.Add(used.total())
 
 	switch {
 	case reasons != nil:
@@ -228,20 +237,20 @@ func (w *write) reason(err error) ddbtypes.CancellationReason {
 	return r
 }
 
-// replayed is what the repetition of a transaction costs: reading its items.
-func (t *Table) replayed(writes []write) consumed {
-	c := consumed{}
+// replay returns what the repetition of the transaction costs: reading its items.
+func (ws writes) replay(c *Cloud) consumed {
+	used := consumed{}
 
-	for i := range writes {
+	for i := range ws {
 		size := 0
-		if r := t.row(writes[i].key, writes[i].mask); r != nil {
+		if r := ws[i].table.row(ws[i].key, ws[i].mask); r != nil {
 			size = r.size
 		}
 
-		c.table += halfReads(size, true) // a transactional read is two units of 4 KB
+		used.table += halfReads(size, true) // a transactional read is two units of 4 KB
 	}
 
-	t.cloud.usage.halfReads.Add(2 * c.table) //nolint:mnd // units into halves
+	c.usage.halfReads.Add(2 * used.table) //nolint:mnd // units into halves
 
-	return c
+	return used
 }

@@ -74,32 +74,34 @@ func (t *Table) prepare(a action, it item, r request) (write, error) {
 		}
 	}
 
-	return w, t.prepareItem(&w, it)
+	err = w.prepareItem(it)
+
+	return w, err
 }
 
-func (t *Table) prepareItem(w *write, it item) error {
+func (w *write) prepareItem(it item) error {
 	var err error
 	if w.action == actionPut {
-		err = t.preparePut(w, it)
+		err = w.preparePut(it)
 	} else {
-		w.key, err = t.exactKey(it)
+		w.key, err = w.table.exactKey(it)
 		if w.action == actionUpdate {
 			w.next = it
 		}
 	}
 
-	w.mask = t.shardOf(w.key.partition)
+	w.mask = w.table.shardOf(w.key.partition)
 
 	return err
 }
 
-func (t *Table) preparePut(w *write, it item) error {
+func (w *write) preparePut(it item) error {
 	var err error
 	if w.size, err = sizeOf(it); err != nil {
 		return err
 	}
 
-	if w.key, err = t.keyOf(it); err != nil {
+	if w.key, err = w.table.keyOf(it); err != nil {
 		return err
 	}
 
@@ -107,7 +109,7 @@ func (t *Table) preparePut(w *write, it item) error {
 		return invalid("Item size has exceeded the maximum allowed size")
 	}
 
-	for _, ix := range t.indexes {
+	for _, ix := range w.table.indexes {
 		if err := ix.check(it); err != nil {
 			return err
 		}
@@ -119,8 +121,8 @@ func (t *Table) preparePut(w *write, it item) error {
 }
 
 // evaluate finds the row, decides the condition and computes the next item. Shards must be locked.
-func (t *Table) evaluate(w *write) (ok bool, err error) {
-	if w.row = t.row(w.key, w.mask); w.row != nil {
+func (w *write) evaluate() (ok bool, err error) {
+	if w.row = w.table.row(w.key, w.mask); w.row != nil {
 		w.scope.item = w.row.item
 		w.previous = w.row.size
 	}
@@ -133,7 +135,7 @@ func (t *Table) evaluate(w *write) (ok bool, err error) {
 
 	switch w.action {
 	case actionUpdate:
-		return true, t.evaluateUpdate(w)
+		return true, w.evaluateUpdate()
 	case actionDelete:
 		w.next = nil
 	case actionCheck:
@@ -144,7 +146,7 @@ func (t *Table) evaluate(w *write) (ok bool, err error) {
 	return true, nil
 }
 
-func (t *Table) evaluateUpdate(w *write) error {
+func (w *write) evaluateUpdate() error {
 	s := w.scope
 	if s.item == nil {
 		s.item = w.next // the key alone
@@ -180,7 +182,7 @@ func (t *Table) evaluateUpdate(w *write) error {
 }
 
 // apply stores what evaluate computed. Shards must be locked.
-func (t *Table) apply(w *write) {
+func (w *write) apply() {
 	if w.action == actionCheck || (w.next == nil && w.row == nil) {
 		return
 	}
@@ -188,7 +190,7 @@ func (t *Table) apply(w *write) {
 	old := w.scope.item
 	w.table.past.note(w.key, old)
 
-	partitions := t.shardByMask(w.mask).partitions
+	partitions := w.table.shardByMask(w.mask).partitions
 
 	switch {
 	case w.next == nil:
@@ -214,11 +216,11 @@ func (t *Table) apply(w *write) {
 }
 
 // single runs one write by itself. The old item is nil if there was none.
-func (t *Table) single(w *write) (old item, used consumed, err error) {
-	t.lock(w.mask)
-	defer t.unlock(w.mask)
+func (w *write) single() (old item, used consumed, err error) {
+	w.table.lock(w.mask)
+	defer w.table.unlock(w.mask)
 
-	ok, err := t.evaluate(w)
+	ok, err := w.evaluate()
 	if err != nil {
 		return nil, consumed{}, err
 	}
@@ -226,7 +228,7 @@ func (t *Table) single(w *write) (old item, used consumed, err error) {
 	old = w.scope.item
 
 	if !ok {
-		t.cloud.usage.writes.Add(writeUnits(max(w.previous, w.size)))
+		w.table.cloud.usage.writes.Add(writeUnits(max(w.previous, w.size)))
 
 		if !w.returnOld {
 			old = nil
@@ -236,8 +238,8 @@ func (t *Table) single(w *write) (old item, used consumed, err error) {
 	}
 
 	used = w.consumed(1)
-	t.cloud.usage.writes.Add(used.total())
-	t.apply(w)
+	w.table.cloud.usage.writes.Add(used.total())
+	w.apply()
 
 	return old, used, nil
 }
@@ -261,7 +263,7 @@ func (t *Table) PutItem(
 			return nil, err
 		}
 
-		old, used, err := t.single(&w)
+		old, used, err := w.single()
 		if err != nil {
 			return nil, err
 		}
@@ -293,7 +295,7 @@ func (t *Table) DeleteItem(
 			return nil, err
 		}
 
-		old, used, err := t.single(&w)
+		old, used, err := w.single()
 		if err != nil {
 			return nil, err
 		}
@@ -323,7 +325,7 @@ func (t *Table) UpdateItem(
 			return nil, err
 		}
 
-		old, used, err := t.single(&w)
+		old, used, err := w.single()
 		if err != nil {
 			return nil, err
 		}

@@ -103,13 +103,13 @@ func TestSTSIsAskedByTheSDK(t *testing.T) {
 			}),
 		}
 	}
-	got, err := askSTS(cfg(http.StatusOK,
+	got, err := callerFromSTS(cfg(http.StatusOK,
 		`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
 	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 ||
 		!strings.Contains(asked[0], "Action=GetCallerIdentity") {
 		t.Errorf("%q, %v, asked %q", got, err, asked)
 	}
-	if _, err := askSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 ||
+	if _, err := callerFromSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 ||
 		errors.Is(err, context.Canceled) {
 		t.Errorf("%v, asked %q", err, asked)
 	}

@@ -1,12 +1,58 @@
 package dynamo
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/queries"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 )
+
+// TableAPI contains the DynamoDB operations that a Provider calls: GetItem, PutItem, UpdateItem, DeleteItem, Query and
+// TransactWriteItems. *dynamodb.Client implements it. Implementations must be safe for concurrent use and return the
+// errors of the SDK, because the provider detects failed conditions, conflicts and throttling with errors.As.
+type TableAPI = table.API
+
+// QueueAPI contains the SQS operations that a Provider calls: SendMessageBatch, DeleteMessageBatch,
+// ChangeMessageVisibilityBatch, GetQueueAttributes and, only in polling processes, ReceiveMessage. *sqs.Client
+// implements it. Implementations must be safe for concurrent use.
+type QueueAPI = sqsqueue.API
+
+// FunctionAPI contains the Lambda operation Invoke, with which a Provider runs queries. *lambda.Client implements it.
+// Implementations must be safe for concurrent use.
+type FunctionAPI = queries.API
+
+// ScheduleAPI contains the EventBridge Scheduler operations CreateSchedule and DeleteSchedule, which a Provider calls
+// if it holds timers with schedules. *scheduler.Client implements it. Implementations must be safe for concurrent use.
+type ScheduleAPI = timers.API
+
+// BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
+// implementation that is smaller than the SDK's client. Implementations must be safe for concurrent use, and return the
+// errors of the SDK, or provider.ErrNotFound.
+type BucketAPI = payloads.Bucket
+
+// NewBucket returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
+func NewBucket(cfg aws.Config) BucketAPI { return payloads.NewClient(cfg, defaults().Now) }
+
+// ExpiryRule is a lifecycle rule of a bucket that deletes objects.
+type ExpiryRule = payloads.ExpiryRule
+
+// ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects. It requires the permission
+// s3:GetLifecycleConfiguration.
+func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
+	return payloads.NewClient(cfg, defaults().Now).ExpiryRules(ctx, bucket)
+}
 
 // ParameterName returns the name of the SSM parameter that holds a hub's configuration.
 func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
@@ -14,9 +60,7 @@ func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 // FromConfig returns the clients that a Provider requires.
 func FromConfig(cfg aws.Config) Clients {
 	return Clients{
-		Table: dynamodb.NewFromConfig(
-			cfg,
-		),
+		Table:     dynamodb.NewFromConfig(cfg),
 		Queues:    sqs.NewFromConfig(cfg),
 		Schedules: scheduler.NewFromConfig(cfg),
 		Functions: lambda.NewFromConfig(cfg),
@@ -39,4 +83,12 @@ func withoutRetries(c Clients) Clients {
 		c.Functions = lambda.New(functions.Options(), func(o *lambda.Options) { o.Retryer = aws.NopRetryer{} })
 	}
 	return c
+}
+
+// SDKLogger returns a logger for aws.Config.Logger that writes the SDK's messages to l at debug level. Without it, the
+// SDK writes to standard error. It is safe for concurrent use if l is.
+func SDKLogger(l *slog.Logger) logging.Logger {
+	return logging.LoggerFunc(func(c logging.Classification, format string, v ...any) {
+		l.Debug("AWS SDK message", "classification", string(c), "text", fmt.Sprintf(format, v...))
+	})
 }

@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -15,7 +14,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/starts"
 )
 
-// Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
+// Provider implements provider.Provider with DynamoDB and SQS, and the optional interfaces DeadLetters, Poller,
+// Querier, Reconciler, StartPreparer and PayloadStoreProvider. It is safe for concurrent use. Its only state is caches
 // of builds, keys and segments.
 type Provider struct {
 	stores
@@ -25,11 +25,13 @@ type Provider struct {
 }
 
 var (
-	_ provider.Provider    = (*Provider)(nil)
-	_ provider.DeadLetters = (*Provider)(nil)
-	_ provider.Poller      = (*Provider)(nil)
-	_ provider.Querier     = (*Provider)(nil)
-	_ provider.Reconciler  = (*Provider)(nil)
+	_ provider.Provider             = (*Provider)(nil)
+	_ provider.DeadLetters          = (*Provider)(nil)
+	_ provider.Poller               = (*Provider)(nil)
+	_ provider.Querier              = (*Provider)(nil)
+	_ provider.Reconciler           = (*Provider)(nil)
+	_ provider.StartPreparer        = (*Provider)(nil)
+	_ provider.PayloadStoreProvider = (*Provider)(nil)
 )
 
 // New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
@@ -45,9 +47,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
 			hub.PayloadBucket)
 	}
-	p := &Provider{
-		stores: newStores(&hub, withoutRetries(clients), &s), hub: hub, caller: identity.New(s.Now, s.Log),
-	}
+	p := &Provider{stores: newStores(&hub, withoutRetries(clients), &s), hub: hub, caller: identity.New(s.Now, s.Log)}
 	if err := p.timers.CheckTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}
@@ -101,78 +101,6 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return starts.TransactItems(s)
 }
 
-// PutActivityRecords implements provider.Provider.
-func (p *Provider) PutActivityRecords(
-	ctx context.Context, executionID string, records ...provider.ActivityRecord,
-) error {
-	return p.attempts.PutActivityRecords(ctx, executionID, records...)
-}
-
-// ReadActivityRecord implements provider.Provider.
-func (p *Provider) ReadActivityRecord(
-	ctx context.Context, executionID string, activityID int64,
-) (provider.ActivityRecord, error) {
-	return p.attempts.ReadActivityRecord(ctx, executionID, activityID)
-}
-
-// ReadActivityRecords implements provider.Provider.
-func (p *Provider) ReadActivityRecords(
-	ctx context.Context, executionID string,
-) iter.Seq2[provider.ActivityRecord, error] {
-	return p.attempts.ReadActivityRecords(ctx, executionID)
-}
-
-// HeartbeatPending implements provider.Provider.
-func (p *Provider) HeartbeatPending(
-	ctx context.Context, executionID string, b provider.PendingHeartbeat,
-) (counted bool, err error) {
-	return p.attempts.HeartbeatPending(ctx, executionID, b)
-}
-
-// TimeOutPending implements provider.Provider.
-func (p *Provider) TimeOutPending(
-	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
-) (ended bool, err error) {
-	return p.attempts.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
-}
-
-// PutCrashMarker implements provider.Provider.
-func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
-	return p.attempts.PutCrashMarker(ctx, a)
-}
-
-// DeleteCrashMarker implements provider.Provider.
-func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
-	return p.attempts.DeleteCrashMarker(ctx, a)
-}
-
-// ReadRetry implements provider.Provider.
-func (p *Provider) ReadRetry(
-	ctx context.Context, executionID string, activityID int64,
-) (provider.ActivityRetry, error) {
-	return p.attempts.ReadRetry(ctx, executionID, activityID)
-}
-
-// ReadRetries implements provider.Provider.
-func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
-	return p.attempts.ReadRetries(ctx, executionID)
-}
-
-// ClaimRun implements provider.Provider.
-func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
-	return p.attempts.ClaimRun(ctx, r)
-}
-
-// CompleteRun implements provider.Provider.
-func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
-	return p.attempts.CompleteRun(ctx, r, o)
-}
-
-// ReleaseRun implements provider.Provider.
-func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
-	return p.attempts.ReleaseRun(ctx, r, leave)
-}
-
 // ReadCancels implements provider.Provider.
 func (p *Provider) ReadCancels(
 	ctx context.Context, executionID string, from int64,
@@ -185,38 +113,6 @@ func (p *Provider) PollCancels(
 	ctx context.Context, executionID string, from int64,
 ) (cancels provider.Cancels, next int64, err error) {
 	return p.cancels.PollCancels(ctx, executionID, from)
-}
-
-// DeadLetteredRecords implements provider.Provider.
-func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
-	return p.deadLetters.Moved(ctx)
-}
-
-// AnnotateDeadLetter implements provider.Provider.
-func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
-	return p.deadLetters.Annotate(ctx, m, why)
-}
-
-// ReceiveDeadLetters implements provider.DeadLetters.
-func (p *Provider) ReceiveDeadLetters(
-	ctx context.Context, queue string, hide time.Duration,
-) ([]provider.DeadLetter, error) {
-	return p.deadLetters.Receive(ctx, queue, hide)
-}
-
-// ReleaseDeadLetters implements provider.DeadLetters.
-func (p *Provider) ReleaseDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
-	return p.deadLetters.Release(ctx, queue, letters...)
-}
-
-// DropDeadLetters implements provider.DeadLetters.
-func (p *Provider) DropDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
-	return p.deadLetters.Drop(ctx, queue, letters...)
-}
-
-// RedriveDeadLetters implements provider.DeadLetters.
-func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
-	return p.deadLetters.Redrive(ctx, queue, letters...)
 }
 
 // TerminateCorrupt implements provider.Provider.
@@ -234,49 +130,9 @@ func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID st
 	return p.deletion.DeleteIncarnation(ctx, instanceID, startID, force)
 }
 
-// PutJob implements provider.Provider.
-func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
-	return p.hubItems.PutJob(ctx, j)
-}
-
-// ReadJob implements provider.Provider.
-func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
-	return p.hubItems.ReadJob(ctx, id)
-}
-
-// ListJobs implements provider.Provider.
-func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
-	return p.hubItems.ListJobs(ctx)
-}
-
 // Annotate implements provider.Provider.
 func (p *Provider) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	return p.instances.Annotate(ctx, instanceID, n)
-}
-
-// PutScheduleEntry implements provider.Provider.
-func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	return p.hubItems.PutScheduleEntry(ctx, s)
-}
-
-// DeleteScheduleEntry implements provider.Provider.
-func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	return p.hubItems.DeleteScheduleEntry(ctx, s)
-}
-
-// ListSchedules implements provider.Provider.
-func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
-	return p.hubItems.ListSchedules(ctx, after)
-}
-
-// ReportWorker implements provider.Provider.
-func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
-	return p.hubItems.ReportWorker(ctx, r)
-}
-
-// ReadWorkers implements provider.Provider.
-func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
-	return p.hubItems.ReadWorkers(ctx)
 }
 
 // EnqueueForOrchestrator implements provider.Provider.
@@ -308,18 +164,6 @@ func (p *Provider) BlockInstance(
 	return p.instances.BlockInstance(ctx, instanceID, executionID, buildID, why)
 }
 
-// MatchInstances implements provider.Provider.
-func (p *Provider) MatchInstances(
-	ctx context.Context, f provider.Filter, from string, most int,
-) (found []provider.Target, next string, err error) {
-	return p.lists.MatchInstances(ctx, f, from, most)
-}
-
-// ListInstances implements provider.Provider.
-func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
-	return p.lists.ListInstances(ctx, q)
-}
-
 // AckOrchestrationItem implements provider.Provider.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	return p.outbox.Ack(ctx, t)
@@ -340,11 +184,6 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 // RefreshStatus implements provider.Provider.
 func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
 	return p.outbox.RefreshStatus(ctx, wake)
-}
-
-// QueryInstance implements provider.Querier.
-func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
-	return p.queries.Query(ctx, q)
 }
 
 // PurgeQueues implements provider.Reconciler.
@@ -396,13 +235,6 @@ func (p *Provider) PutPendingAttempts(
 // RetryActivities implements provider.Provider.
 func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
 	return p.retries.RetryActivities(ctx, r)
-}
-
-// ReadDocument implements provider.Provider.
-func (p *Provider) ReadDocument(
-	ctx context.Context, instanceID string, ref history.Reference,
-) (json.RawMessage, error) {
-	return p.documents.ReadDocument(ctx, instanceID, ref)
 }
 
 // ReadWorkItem implements provider.Provider.
@@ -500,33 +332,6 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	return p.starts.Prepare(ctx, s)
 }
 
-// BlockedInstances implements provider.Provider.
-func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
-	return p.sweep.BlockedInstances(ctx)
-}
-
-// DeletingInstances implements provider.Provider.
-func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
-	return p.sweep.DeletingInstances(ctx)
-}
-
-// CountAttention implements provider.Provider.
-func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
-	return p.sweep.CountAttention(ctx)
-}
-
-// DueInstances implements provider.Provider.
-func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
-	return p.sweep.DueInstances(ctx)
-}
-
-// PendingInstances implements provider.Provider.
-func (p *Provider) PendingInstances(
-	ctx context.Context, startedBefore time.Time,
-) iter.Seq2[[]provider.Instance, error] {
-	return p.sweep.PendingInstances(ctx, startedBefore)
-}
-
 // DecodeTimers implements provider.Provider.
 func (p *Provider) DecodeTimers(
 	records []provider.Record,
@@ -537,21 +342,6 @@ func (p *Provider) DecodeTimers(
 // HoldTimers implements provider.Provider.
 func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
 	return p.timers.Hold(ctx, timers...)
-}
-
-// VerifyWorkItemToken implements provider.Provider.
-func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	return p.tokens.VerifyWorkItemToken(ctx, token)
-}
-
-// CompletionTokens implements provider.Provider.
-func (p *Provider) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
-	return p.tokens.Signer(ctx)
-}
-
-// VerifyCompletionToken implements provider.Provider.
-func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	return p.tokens.VerifyCompletionToken(ctx, token)
 }
 
 // PutUpdateResults implements provider.Provider.

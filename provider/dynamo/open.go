@@ -38,7 +38,7 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.caller.Read = askSTS(cfg)
+	p.caller.Read = callerFromSTS(cfg)
 	return p, nil
 }
 
@@ -61,8 +61,8 @@ func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error
 	return h, nil
 }
 
-// askSTS returns a function that reads the identity of a configuration's credentials from STS.
-func askSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
+// callerFromSTS returns a function that reads the identity of a configuration's credentials from STS.
+func callerFromSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })
 		out, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/deadletters"
 	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
 	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/hubstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
@@ -30,80 +29,94 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
-// stores are the packages behind the facade, from the table and the queues at the bottom to the operations on top.
+// These stores are embedded, because all of their methods are methods of the provider. The other stores also have
+// methods for each other, and facade.go calls those that belong to the provider.
+type (
+	activityStore   = attempts.Store
+	deadLetterStore = deadletters.DeadLetters
+	documentStore   = segments.Documents
+	hubStore        = hubstore.Store
+	instanceLists   = lists.Lists
+	instanceQueries = queries.Queries
+	sweepSearches   = sweep.Searches
+	tokenKeys       = tokens.Keys
+)
+
+// stores are the packages behind the facade.
 type stores struct {
-	table       *table.Table
-	queue       *sqsqueue.Queues
-	payloads    *payloads.Store // nil if the hub has no bucket
-	tokens      *tokens.Keys
-	hubItems    *hubstore.Store
-	inbox       *inbox.Inbox
-	cancels     *cancels.Store
-	attempts    *attempts.Store
-	builds      *builds.Builds
-	instances   *instances.Store
-	lists       *lists.Lists
-	sweep       *sweep.Searches
-	documents   *segments.Documents
-	workItems   *segments.WorkItems
-	segments    *segments.Store
-	timers      *timers.Timers
-	workQueues  *workqueue.WorkQueues
-	updates     *updates.Store
-	outbox      *outbox.Outbox
-	retries     *retries.Retries
-	rejections  *rejections.Rejections
-	starts      *starts.Starts
-	erasure     *erasure.Eraser
-	finalexec   *finalexec.Reader
-	deletion    *deletion.Deleter
-	retention   *retention.Retention
-	reconcile   *reconcile.Reconciler
-	deadLetters *deadletters.DeadLetters
-	queries     *queries.Queries
+	*activityStore
+	*deadLetterStore
+	*documentStore
+	*hubStore
+	*instanceLists
+	*instanceQueries
+	*sweepSearches
+	*tokenKeys
+
+	table      *table.Table
+	queue      *sqsqueue.Queues
+	payloads   *payloads.Store // nil if the hub has no bucket
+	inbox      *inbox.Inbox
+	cancels    *cancels.Store
+	builds     *builds.Builds
+	instances  *instances.Store
+	workItems  *segments.WorkItems
+	segments   *segments.Store
+	timers     *timers.Timers
+	workQueues *workqueue.WorkQueues
+	updates    *updates.Store
+	outbox     *outbox.Outbox
+	retries    *retries.Retries
+	rejections *rejections.Rejections
+	starts     *starts.Starts
+	deletion   *deletion.Deleter
+	retention  *retention.Retention
+	reconcile  *reconcile.Reconciler
 }
 
-// newStores connects the stores of a hub.
+// newStores connects the stores of a hub, from the table and the queues at the bottom to the operations on top.
 func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 	st := stores{table: table.New(clients.Table, hub.Table)}
 	st.queue = sqsqueue.New(clients.Queues, sqsqueue.Config{
 		Hub: hub.Name, InboxURL: hub.InboxURL, TimersURL: hub.TimersURL, WorkQueues: hub.WorkQueues,
 		DeadLetters: hub.DeadLetters, MaxDelay: s.LongestDelay,
 	}, s.Now)
-	st.tokens = tokens.New(st.table, hub.Name, s.Now, s.Log)
-	st.hubItems = hubstore.New(st.table, s.Now, s.Log)
+	st.tokenKeys = tokens.New(st.table, hub.Name, s.Now, s.Log)
+	st.hubStore = hubstore.New(st.table, s.Now, s.Log)
 	st.inbox = inbox.New(st.table, st.queue, s.Now)
 	st.cancels = cancels.New(st.table, s.Now)
-	st.attempts = attempts.New(st.table, st.cancels, s.Now)
-	st.builds = builds.New(st.table, st.tokens, st.inbox, hub.Name, s.Now, s.Log)
+	st.activityStore = attempts.New(st.table, st.cancels, s.Now)
+	st.builds = builds.New(st.table, st.tokenKeys, st.inbox, hub.Name, s.Now, s.Log)
 	st.instances = instances.New(st.table, s.Now)
-	st.lists = lists.New(st.table, st.instances, s.Log)
-	st.sweep = sweep.New(st.table, st.instances, st.hubItems, st.builds, s.Now, s.Log)
-	st.documents = segments.NewDocuments(st.table)
+	st.instanceLists = lists.New(st.table, st.instances, s.Log)
+	st.sweepSearches = sweep.New(
+		st.table, st.instances, hubstore.NewPositions(st.table, s.Log), st.builds, s.Now, s.Log,
+	)
+	st.documentStore = segments.NewDocuments(st.table)
 	st.workItems = segments.NewWorkItems(st.table)
-	st.segments = segments.New(st.table, st.instances, st.documents, segments.Config{
+	st.segments = segments.New(st.table, st.instances, st.documentStore, segments.Config{
 		Now: s.Now, Log: s.Log, RollupSize: s.Rollup, RollupAlways: s.RollupAnyhow,
 	})
-	st.timers = timers.New(clients.Schedules, st.queue, st.segments, st.attempts, timers.Config{
+	st.timers = timers.New(clients.Schedules, st.queue, st.segments, st.activityStore, timers.Config{
 		UseSchedules: hub.TimerMode == TimersSchedules, ScheduleGroup: hub.ScheduleGroup,
 		ScheduleRoleARN: hub.ScheduleRoleARN, TimersARN: hub.TimersARN,
 		TimersDeadLettersARN: hub.TimersDeadLettersARN, ScheduleLead: s.ScheduleLead, Now: s.Now, Log: s.Log,
 	})
-	st.workQueues = workqueue.New(st.queue, st.inbox, st.tokens, st.cancels, s.Now, s.Log)
+	st.workQueues = workqueue.New(st.queue, st.inbox, st.tokenKeys, st.cancels, s.Now, s.Log)
 	st.updates = updates.New(st.table, s.Now)
 	st.outbox = outbox.New(outbox.Stores{
 		Table: st.table, Queue: st.queue, Inbox: st.inbox, WorkQueues: st.workQueues, Timers: st.timers,
-		Instances: st.instances, Attempts: st.attempts, Segments: st.segments, Updates: st.updates,
+		Instances: st.instances, Attempts: st.activityStore, Segments: st.segments, Updates: st.updates,
 	}, s.Now, s.Log)
 	st.addOperations(hub, clients, s)
 	return st
 }
 
-// addOperations adds what uses the outbox.
+// addOperations adds the stores that use the outbox.
 func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 	st.retries = retries.New(retries.Stores{
-		Table: st.table, Queue: st.queue, WorkQueues: st.workQueues, Attempts: st.attempts, WorkItems: st.workItems,
-		Outbox: st.outbox,
+		Table: st.table, Queue: st.queue, WorkQueues: st.workQueues, Attempts: st.activityStore,
+		WorkItems: st.workItems, Outbox: st.outbox,
 	}, s.Now)
 	st.rejections = rejections.New(st.table, st.inbox, s.Now, s.Log)
 	st.starts = starts.New(starts.Stores{
@@ -111,19 +124,19 @@ func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 		Segments: st.segments, Outbox: st.outbox,
 	}, s.Now)
 	st.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
-	st.erasure = erasure.New(st.table, st.cancels, st.payloads, s.Now)
-	st.finalexec = finalexec.New(st.table, st.segments, st.timers, s.Now, s.Log)
+	eraser := erasure.New(st.table, st.cancels, st.payloads, s.Now)
 	st.deletion = deletion.New(deletion.Stores{
 		Table: st.table, Instances: st.instances, Segments: st.segments, Cancels: st.cancels, Updates: st.updates,
-		Payloads: st.payloads, Timers: st.timers, Outbox: st.outbox, Eraser: st.erasure, FinalExec: st.finalexec,
+		Payloads: st.payloads, Timers: st.timers, Outbox: st.outbox, Eraser: eraser,
 	}, s.Now, s.Log)
 	st.retention = retention.New(retention.Stores{
-		Table: st.table, Instances: st.instances, Segments: st.segments, Eraser: st.erasure, Deleter: st.deletion,
+		Table: st.table, Instances: st.instances, Segments: st.segments, Eraser: eraser, Deleter: st.deletion,
 	}, s.Now, s.Log)
 	st.reconcile = reconcile.New(reconcile.Stores{
 		Queue: st.queue, Inbox: st.inbox, Timers: st.timers, Instances: st.instances, Segments: st.segments,
-		Cancels: st.cancels, Attempts: st.attempts, Outbox: st.outbox, Rejections: st.rejections, Deleter: st.deletion,
+		Cancels: st.cancels, Attempts: st.activityStore, Outbox: st.outbox, Rejections: st.rejections,
+		Deleter: st.deletion,
 	}, s.Now)
-	st.deadLetters = deadletters.New(st.queue, st.inbox, st.timers, st.tokens)
-	st.queries = queries.New(clients.Functions, hub.Name, hub.Orchestrator)
+	st.deadLetterStore = deadletters.New(st.queue, st.timers, st.tokenKeys)
+	st.instanceQueries = queries.New(clients.Functions, hub.Name, hub.Orchestrator)
 }

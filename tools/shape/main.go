@@ -27,7 +27,6 @@ var facades = []string{
 	"provider/dynamo.Provider",                   // the provider's contract
 	"client.Client",                              // the calls of the HTTP API and the CLI
 	"provider/providertest/internal/kit.Fixture", // helpers for tests of several subjects
-	"internal/simaws.Table",                      // the calls of DynamoDB, in memory
 }
 
 func main() {

@@ -77,16 +77,13 @@ type examination struct {
 	visibility map[string]time.Duration
 }
 
-func (x *examination) wrong(of, what, leadsTo, do string) {
-	x.findings = append(x.findings, Finding{Resource: of, Problem: what, Impact: leadsTo, Fix: do})
+func (x *examination) report(resource, problem, impact, fix string) {
+	x.findings = append(x.findings, Finding{Resource: resource, Problem: problem, Impact: impact, Fix: fix})
 }
 
-func (x *examination) unread(of string, err error) {
-	x.findings = append(x.findings,
-		Finding{
-			Unverified: true, Resource: of, Problem: err.Error(),
-			Fix: "repeat with a role that has permission to read it",
-		})
+func (x *examination) reportUnread(resource string, err error) {
+	const fix = "repeat with a role that has permission to read it"
+	x.findings = append(x.findings, Finding{Unverified: true, Resource: resource, Problem: err.Error(), Fix: fix})
 }
 
 // Check checks the hub's deployment and returns its problems and the resources that could not be read. It changes
@@ -115,7 +112,7 @@ func (x *examination) table(ctx context.Context) {
 	const of = "table"
 	out, err := x.Describe.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &x.Config.Table})
 	if err != nil {
-		x.unread(of, err)
+		x.reportUnread(of, err)
 		return
 	}
 	x.tableARN = aws.ToString(out.Table.TableArn)
@@ -124,7 +121,7 @@ func (x *examination) table(ctx context.Context) {
 		keys[k.KeyType] = *k.AttributeName
 	}
 	if keys[types.KeyTypeHash] != "pk" || keys[types.KeyTypeRange] != "sk" {
-		x.wrong(of, fmt.Sprintf("the key is %q and %q instead of \"pk\" and \"sk\"",
+		x.report(of, fmt.Sprintf("the key is %q and %q instead of \"pk\" and \"sk\"",
 			keys[types.KeyTypeHash], keys[types.KeyTypeRange]), "the hub does not work", redeploy)
 	}
 	there := map[string]bool{}
@@ -134,7 +131,7 @@ func (x *examination) table(ctx context.Context) {
 	}
 	for _, name := range indexes {
 		if !there[name] {
-			x.wrong(of, "the index "+name+" is missing or not active",
+			x.report(of, "the index "+name+" is missing or not active",
 				"lists, the sweeper, retention and reconcile do not find instances",
 				redeploy+". Restore a table with all its indexes")
 		}
@@ -146,24 +143,24 @@ func (x *examination) backups(ctx context.Context) {
 	ttl, err := x.Describe.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.Config.Table})
 	switch {
 	case err != nil:
-		x.unread(of, err)
+		x.reportUnread(of, err)
 	case ttl.TimeToLiveDescription == nil ||
 		ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled ||
 		*ttl.TimeToLiveDescription.AttributeName != ttlAttribute:
-		x.wrong(of, "TTL on the attribute "+ttlAttribute+" is off",
+		x.report(of, "TTL on the attribute "+ttlAttribute+" is off",
 			"tombstones, crash markers and other temporary items are never deleted, and cost storage",
 			"enable TTL on the attribute "+ttlAttribute+" (a restored table has it off)")
 	}
 	backups, err := x.Describe.DescribeContinuousBackups(ctx,
 		&dynamodb.DescribeContinuousBackupsInput{TableName: &x.Config.Table})
 	if err != nil {
-		x.unread(of, err)
+		x.reportUnread(of, err)
 		return
 	}
 	d := backups.ContinuousBackupsDescription
 	if d == nil || d.PointInTimeRecoveryDescription == nil ||
 		d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-		x.wrong(of, "point-in-time recovery is off", "deleted data cannot be restored",
+		x.report(of, "point-in-time recovery is off", "deleted data cannot be restored",
 			"enable point-in-time recovery (a restored table has it off)")
 	}
 }
@@ -172,7 +169,7 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	of := "queue " + name
 	attributes, err := x.attributes(ctx, url, sqstypes.QueueAttributeNameAll)
 	if err != nil {
-		x.unread(of, err)
+		x.reportUnread(of, err)
 		return
 	}
 	x.arns[name] = attributes["QueueArn"]
@@ -185,11 +182,11 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 		if fifo {
 			is, want = want, is
 		}
-		x.wrong(of, fmt.Sprintf("the queue type is %s instead of %s", is, want), typeImpact(fifo), redeploy)
+		x.report(of, fmt.Sprintf("the queue type is %s instead of %s", is, want), typeImpact(fifo), redeploy)
 	}
 	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil &&
 		time.Duration(seconds)*time.Second < leastRetention {
-		x.wrong(of,
+		x.report(of,
 			fmt.Sprintf("the message retention is %d seconds instead of %.0f", seconds, leastRetention.Seconds()),
 			"an outage of that length loses messages", redeploy)
 	}
@@ -201,10 +198,10 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	_ = json.Unmarshal([]byte(attributes["RedrivePolicy"]), &redrive) // the attribute is empty if there is no policy
 	switch most, err := redrive.MaxReceiveCount.Int64(); {
 	case err != nil:
-		x.wrong(of, "the queue has no dead-letter queue",
+		x.report(of, "the queue has no dead-letter queue",
 			"a message that always fails blocks its instance until it expires, and is then lost", redeploy)
 	case most < leastReceives:
-		x.wrong(of, fmt.Sprintf("the maxReceiveCount is %d, but must be at least %d", most, leastReceives),
+		x.report(of, fmt.Sprintf("the maxReceiveCount is %d, but must be at least %d", most, leastReceives),
 			"an outage moves healthy messages to the dead-letter queue", redeploy)
 	}
 }
@@ -220,7 +217,7 @@ func typeImpact(fifo bool) string {
 func (x *examination) messageSize(of string, attributes map[string]string) {
 	const name = string(sqstypes.QueueAttributeNameMaximumMessageSize)
 	if most, err := strconv.Atoi(attributes[name]); err == nil && most < leastMessageBytes {
-		x.wrong(of, fmt.Sprintf("the maximum message size is %d bytes instead of %d", most, leastMessageBytes),
+		x.report(of, fmt.Sprintf("the maximum message size is %d bytes instead of %d", most, leastMessageBytes),
 			"larger inputs, results and events are not delivered",
 			fmt.Sprintf("set %s to %d%s", name, leastMessageBytes, orRedeploy))
 	}
@@ -233,12 +230,12 @@ func (x *examination) deadLetters(ctx context.Context) {
 			sqstypes.QueueAttributeNameApproximateNumberOfMessages,
 			sqstypes.QueueAttributeNameMaximumMessageSize)
 		if err != nil {
-			x.unread(of, err)
+			x.reportUnread(of, err)
 			continue
 		}
 		x.messageSize(of, attributes)
 		if n := attributes["ApproximateNumberOfMessages"]; n != "0" {
-			x.wrong(of, "the queue contains about "+n+" dead letters",
+			x.report(of, "the queue contains about "+n+" dead letters",
 				"SQS deletes them after 14 days, and some are the only copy of a message",
 				"inspect them with perdure dead-letters list --queue "+name)
 		}
@@ -249,13 +246,13 @@ func (x *examination) deadLetters(ctx context.Context) {
 func (x *examination) mappings(ctx context.Context) []Mapping {
 	all, err := x.Mappings(ctx)
 	if err != nil {
-		x.unread("mappings", err)
+		x.reportUnread("mappings", err)
 		return nil
 	}
 	written, err := x.readPaused(ctx)
 	by := whoDisabled{written: written.uuids, unread: err != nil}
 	if err != nil {
-		x.unread("pause record", err)
+		x.reportUnread("pause record", err)
 	} else {
 		x.pauses(&written, all)
 	}
@@ -271,7 +268,7 @@ func (x *examination) mappings(ctx context.Context) []Mapping {
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.queues())) {
 		if !mapped[name] {
-			x.wrong("queue "+name, "no function is mapped to the queue",
+			x.report("queue "+name, "no function is mapped to the queue",
 				"its messages wait, unless a process polls the queue", redeploy)
 		}
 	}
@@ -295,14 +292,14 @@ func (x *examination) disabled(m *Mapping, by whoDisabled) {
 	}
 	switch {
 	case by.unread:
-		x.wrong(of,
+		x.report(of,
 			fmt.Sprintf("the state is %s, "+
 				"and the cause is unknown because the pause record could not be read", m.State),
 			leadsTo, x.resume()+" if perdure pause disabled it, otherwise "+all)
 	case by.written[m.UUID]:
-		x.wrong(of, fmt.Sprintf("the state is %s (disabled by perdure pause)", m.State), leadsTo, x.resume())
+		x.report(of, fmt.Sprintf("the state is %s (disabled by perdure pause)", m.State), leadsTo, x.resume())
 	default:
-		x.wrong(of, fmt.Sprintf("the state is %s (not by perdure pause)", m.State), leadsTo, all)
+		x.report(of, fmt.Sprintf("the state is %s (not by perdure pause)", m.State), leadsTo, all)
 	}
 }
 
@@ -314,12 +311,12 @@ func (x *examination) clock(ctx context.Context) {
 		err = errors.New("the response has no Date header")
 	}
 	if err != nil {
-		x.unread("clock", err)
+		x.reportUnread("clock", err)
 		return
 	}
 	// The Date header has a resolution of one second.
 	if skew := max(before.Sub(server), server.Sub(x.Now())) - time.Second; skew > mostSkew {
-		x.wrong("clock",
+		x.report("clock",
 			fmt.Sprintf("the clock of this machine differs from the clock of AWS by %v", skew.Round(time.Second)),
 			"if a process of the hub runs on this machine, timers and retention are early or late",
 			"synchronize the clock with NTP")

@@ -17,15 +17,15 @@ const (
 	// workerSilence is the time without a report after which a worker counts as missing. Workers report every five
 	// minutes.
 	workerSilence = 10 * time.Minute
-	// livingLookedAt is the number of instances of each status that are checked against the deployed build.
-	livingLookedAt = 1000
-	// livingLookFor limits the time of this check. Skipping a million ended instances takes half a minute.
-	livingLookFor = 2 * time.Minute
-	// livingOf is the resource that findings of this check name.
-	livingOf = "instances"
+	// maxChecked is the number of instances of each status that are checked against the deployed build.
+	maxChecked = 1000
+	// checkTime limits the time of this check. Skipping a million ended instances takes half a minute.
+	checkTime = 2 * time.Minute
+	// checkedResource is the resource that findings of this check name.
+	checkedResource = "instances"
 )
 
-func isNoGroup(err error) bool {
+func isMissingGroup(err error) bool {
 	_, none := errors.AsType[*schedulertypes.ResourceNotFoundException](err)
 	return none
 }
@@ -37,12 +37,12 @@ func (x *examination) workers(ctx context.Context) {
 	}
 	waiting, err := x.Instances.CountWorkItems(ctx)
 	if err != nil {
-		x.unread("work items", err)
+		x.reportUnread("work items", err)
 		return
 	}
 	reports, err := x.Instances.ReadWorkers(ctx)
 	if err != nil {
-		x.unread("workers", err)
+		x.reportUnread("workers", err)
 		return
 	}
 	for _, queue := range slices.Sorted(maps.Keys(waiting)) {
@@ -56,7 +56,7 @@ func (x *examination) workers(ctx context.Context) {
 			what = fmt.Sprintf("about %d work items are waiting, and the last worker (build %s) reported %v ago",
 				waiting[queue], r.BuildID, silent.Round(time.Minute))
 		}
-		x.wrong("queue "+queue, what, "activities wait, and their work items expire after 14 days",
+		x.report("queue "+queue, what, "activities wait, and their work items expire after 14 days",
 			"deploy a worker for the queue, or read the worker's log for a failed start or a missing permission")
 	}
 }
@@ -72,38 +72,38 @@ func (x *examination) builds(ctx context.Context) {
 	case errors.Is(err, provider.ErrNotFound):
 		return // no instance was ever started
 	case err != nil:
-		x.unread(of, err)
+		x.reportUnread(of, err)
 		return
 	}
 
 	unknown := map[string]int{}
-	limited, stop := context.WithTimeout(ctx, livingLookFor)
+	limited, stop := context.WithTimeout(ctx, checkTime)
 	defer stop()
 	for _, status := range []provider.RuntimeStatus{
 		provider.StatusRunning, provider.StatusPending, provider.StatusBlocked, provider.StatusPaused,
 		provider.StatusCancelling,
 	} {
-		err := x.living(limited, status, func(in *provider.Instance) {
-			if !knows(&build, in.Name, in.Version) {
+		err := x.eachInstance(limited, status, func(in *provider.Instance) {
+			if !registers(&build, in.Name, in.Version) {
 				unknown[fmt.Sprintf("%q version %q", in.Name, in.Version)]++
 			}
 		})
 		if limited.Err() != nil && ctx.Err() == nil {
 			x.findings = append(x.findings, Finding{
-				Unverified: true, Resource: livingOf,
+				Unverified: true, Resource: checkedResource,
 				Problem: fmt.Sprintf("the hub has too many ended instances to find the others within %v",
-					livingLookFor),
+					checkTime),
 				Fix: "run perdure versions, which counts running instances by orchestration and version",
 			})
 			break
 		}
 		if err != nil {
-			x.unread(livingOf, err)
+			x.reportUnread(checkedResource, err)
 			break
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		x.wrong(of+" "+build.ID,
+		x.report(of+" "+build.ID,
 			fmt.Sprintf("the orchestration %s is not registered, and %d of its instances have not ended",
 				name, unknown[name]),
 			"these instances are blocked at their next turn",
@@ -111,18 +111,18 @@ func (x *examination) builds(ctx context.Context) {
 	}
 }
 
-// living calls look with the latest instances of a status. A page can be empty and still have a cursor.
-func (x *examination) living(
-	ctx context.Context, status provider.RuntimeStatus, look func(in *provider.Instance),
+// eachInstance calls check with the latest instances of a status. A page can be empty and still have a cursor.
+func (x *examination) eachInstance(
+	ctx context.Context, status provider.RuntimeStatus, check func(in *provider.Instance),
 ) error {
-	q := provider.ListQuery{Status: status, Limit: livingLookedAt}
+	q := provider.ListQuery{Status: status, Limit: maxChecked}
 	for {
 		page, err := x.Instances.ListInstances(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range page.Instances {
-			look(&page.Instances[i])
+			check(&page.Instances[i])
 		}
 		q.Limit -= len(page.Instances)
 		if q.Cursor = page.NextCursor; q.Cursor == "" || q.Limit == 0 {
@@ -131,8 +131,8 @@ func (x *examination) living(
 	}
 }
 
-// knows reports whether a build registers an orchestration. An empty version matches any version.
-func knows(b *provider.Build, name, version string) bool {
+// registers reports whether a build registers an orchestration. An empty version matches any version.
+func registers(b *provider.Build, name, version string) bool {
 	versions, ok := b.Orchestrations[name]
 	return ok && (version == "" || slices.Contains(versions, version))
 }

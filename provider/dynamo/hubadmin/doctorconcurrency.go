@@ -27,7 +27,7 @@ func (x *examination) concurrency(ctx context.Context, mappings []Mapping) {
 	out, err := x.Account.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
 	switch {
 	case err != nil:
-		x.unread(of+", its concurrency", err)
+		x.reportUnread(of+", its concurrency", err)
 		return
 	case out.AccountLimit == nil || out.AccountLimit.UnreservedConcurrentExecutions == nil:
 		return
@@ -41,8 +41,9 @@ func (x *examination) concurrency(ctx context.Context, mappings []Mapping) {
 	if !bounded {
 		uses = "can use all of them, because at least one has no MaximumConcurrency"
 	}
-	x.wrong(of, fmt.Sprintf("the account has %d unreserved concurrent executions (quota %d), and the hub's mappings %s",
-		available, out.AccountLimit.ConcurrentExecutions, uses),
+	x.report(of,
+		fmt.Sprintf("the account has %d unreserved concurrent executions (quota %d), and the hub's mappings %s",
+			available, out.AccountLimit.ConcurrentExecutions, uses),
 		"the hub's functions throttle each other, so that messages wait and the HTTP API returns server errors",
 		"request a higher Lambda quota for concurrent executions, "+
 			"or lower InboxConcurrency, TimersConcurrency and WorkConcurrency")

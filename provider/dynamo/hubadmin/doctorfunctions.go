@@ -35,7 +35,7 @@ func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 		c, err := x.Functions.GetFunctionConfiguration(ctx,
 			&lambda.GetFunctionConfigurationInput{FunctionName: &m.functionARN})
 		if err != nil {
-			x.unread(of, err)
+			x.reportUnread(of, err)
 			continue
 		}
 		x.configuration(of, m.Queue, c)
@@ -47,12 +47,12 @@ func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 // configuration checks the configuration of a function.
 func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfigurationOutput) {
 	if c.LastUpdateStatus == lambdatypes.LastUpdateStatusFailed || c.State == lambdatypes.StateFailed {
-		x.wrong(of, "the last deployment failed: "+aws.ToString(c.LastUpdateStatusReason)+aws.ToString(c.StateReason),
+		x.report(of, "the last deployment failed: "+aws.ToString(c.LastUpdateStatusReason)+aws.ToString(c.StateReason),
 			"the function runs its previous code, or does not run", redeploy)
 	}
 	works := time.Duration(aws.ToInt32(c.Timeout)) * time.Second
 	if hidden, known := x.visibility[queue]; known && hidden < works {
-		x.wrong(of, fmt.Sprintf("the timeout %v exceeds the visibility timeout %v of queue %s", works, hidden, queue),
+		x.report(of, fmt.Sprintf("the timeout %v exceeds the visibility timeout %v of queue %s", works, hidden, queue),
 			"a message can be redelivered while it is being processed", redeploy)
 	}
 	if c.Environment == nil {
@@ -63,7 +63,7 @@ func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfi
 		"PERDURE_PAYLOAD_BUCKET": x.Config.PayloadBucket,
 	} {
 		if is, set := c.Environment.Variables[name]; set && is != want {
-			x.wrong(of, fmt.Sprintf("%s is %q instead of %q", name, is, want),
+			x.report(of, fmt.Sprintf("%s is %q instead of %q", name, is, want),
 				"the function reads and writes the resources of another hub", redeploy)
 		}
 	}
@@ -75,18 +75,18 @@ func (x *examination) limits(ctx context.Context, of, function string) {
 		&lambda.GetFunctionConcurrencyInput{FunctionName: &function})
 	switch {
 	case err != nil:
-		x.unread("reserved concurrency of "+of, err)
+		x.reportUnread("reserved concurrency of "+of, err)
 	case concurrency.ReservedConcurrentExecutions != nil && *concurrency.ReservedConcurrentExecutions == 0:
-		x.wrong(of, "the reserved concurrency is 0", "the function does not run, and its messages wait",
+		x.report(of, "the reserved concurrency is 0", "the function does not run, and its messages wait",
 			"run aws lambda delete-function-concurrency"+orRedeploy)
 	}
 	recursion, err := x.Functions.GetFunctionRecursionConfig(ctx,
 		&lambda.GetFunctionRecursionConfigInput{FunctionName: &function})
 	switch {
 	case err != nil:
-		x.unread("recursive loop detection of "+of, err)
+		x.reportUnread("recursive loop detection of "+of, err)
 	case recursion.RecursiveLoop != lambdatypes.RecursiveLoopAllow:
-		x.wrong(of, "recursive loop detection is enabled",
+		x.report(of, "recursive loop detection is enabled",
 			"Lambda drops invocations after a chain of about 16 messages",
 			"set it to Allow with aws lambda put-function-recursion-config"+orRedeploy)
 	}
@@ -139,7 +139,7 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 			PolicySourceArn: &role, ActionNames: r.actions, ResourceArns: []string{r.resource},
 		})
 		if err != nil {
-			x.unread("role of "+of, err)
+			x.reportUnread("role of "+of, err)
 			return
 		}
 		for i := range out.EvaluationResults {
@@ -150,7 +150,7 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	}
 	if len(denied) > 0 {
 		slices.Sort(denied)
-		x.wrong(of, "the role lacks permissions: "+strings.Join(denied, ", "), "invocations of the function fail",
+		x.report(of, "the role lacks permissions: "+strings.Join(denied, ", "), "invocations of the function fail",
 			redeploy+"; check permissions boundaries and organization policies too")
 	}
 }
@@ -163,11 +163,11 @@ func (x *examination) schedules(ctx context.Context) {
 	}
 	out, err := x.Schedules.GetScheduleGroup(ctx, &scheduler.GetScheduleGroupInput{Name: &x.Config.ScheduleGroup})
 	switch {
-	case isNoGroup(err) || err == nil && out.State != schedulertypes.ScheduleGroupStateActive:
-		x.wrong(of, x.Config.ScheduleGroup+" does not exist or is being deleted",
+	case isMissingGroup(err) || err == nil && out.State != schedulertypes.ScheduleGroupStateActive:
+		x.report(of, x.Config.ScheduleGroup+" does not exist or is being deleted",
 			"timers of more than 30 minutes never fire",
 			redeploy+", and then run perdure reconcile")
 	case err != nil:
-		x.unread(of, err)
+		x.reportUnread(of, err)
 	}
 }

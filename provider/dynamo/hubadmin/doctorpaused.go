@@ -13,7 +13,7 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 	if !written.pausing.IsZero() {
 		start := written.pausing.UTC().Format(time.RFC3339)
 		over := written.pausing.Add(mostPausing).UTC().Format(time.RFC3339)
-		x.wrong(of,
+		x.report(of,
 			fmt.Sprintf("a pause that started at %s did not complete: it is still running or was interrupted", start),
 			partlyPaused, fmt.Sprintf("%s to complete the pause, or %s after %s", x.verb("pause"), x.resume(), over))
 	}
@@ -31,7 +31,7 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 		}
 	}
 	if len(on) > 0 {
-		x.wrong(of,
+		x.report(of,
 			fmt.Sprintf("mappings that perdure pause disabled are enabled: %s. A pause or resume was interrupted, "+
 				"or a deployment enabled them. Still disabled: %s", strings.Join(on, ", "), listed(off)),
 			partlyPaused, fmt.Sprintf("%s to complete the pause, or %s", x.verb("pause"), x.resume()))
@@ -45,7 +45,7 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 	}
 	slices.Sort(gone)
 	if len(gone) > 0 {
-		x.wrong(of, "mappings that perdure pause disabled no longer exist: "+strings.Join(gone, ", "),
+		x.report(of, "mappings that perdure pause disabled no longer exist: "+strings.Join(gone, ", "),
 			"mappings that replaced them may be disabled, and perdure resume does not enable those",
 			fmt.Sprintf("check the disabled mappings below, then run %s --all to enable all mappings", x.resume()))
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// leastMailDays is the minimum age at which payloads of messages may expire. A message can wait 14 days in its queue
+// leastMessageDays is the minimum age at which payloads of messages may expire. A message can wait 14 days in its queue
 // and 14 days in the dead-letter queue, and again after a redrive. The lifecycle rule of the CDK construct has the same
 // age.
-const leastMailDays = 60
+const leastMessageDays = 60
 
 // payloads checks the lifecycle rules of the payload store. Payloads of messages must expire, and payloads of histories
 // must not.
@@ -23,14 +23,14 @@ func (x *examination) payloads(ctx context.Context) {
 	}
 	rules, err := x.ExpiryRules(ctx, bucket)
 	if err != nil {
-		x.unread(of, err)
+		x.reportUnread(of, err)
 		return
 	}
 	kept, mailed := x.Config.Name+"/"+provider.ExecutionPayloadPrefix, x.Config.Name+"/"+provider.MessagePayloadPrefix
 	forgets := false
 	for _, r := range rules {
 		if strings.HasPrefix(kept, r.Prefix) || strings.HasPrefix(r.Prefix, kept) {
-			x.wrong(of,
+			x.report(of,
 				fmt.Sprintf("a lifecycle rule deletes objects with the prefix %q, "+
 					"including payloads of histories under %s",
 					r.Prefix, kept),
@@ -38,21 +38,21 @@ func (x *examination) payloads(ctx context.Context) {
 		}
 		switch {
 		case !strings.HasPrefix(mailed, r.Prefix) && !strings.HasPrefix(r.Prefix, mailed):
-		case r.Days < leastMailDays:
-			x.wrong(of,
+		case r.Days < leastMessageDays:
+			x.report(of,
 				fmt.Sprintf("a lifecycle rule deletes payloads of messages under %s before they are %d days old",
-					mailed, leastMailDays),
+					mailed, leastMessageDays),
 				"messages that wait, or are redriven from a dead-letter queue, lose their payloads",
-				fmt.Sprintf("set the expiration of the rule to %d days", leastMailDays))
+				fmt.Sprintf("set the expiration of the rule to %d days", leastMessageDays))
 			forgets = true
 		default:
 			forgets = forgets || !r.Filtered && strings.HasPrefix(mailed, r.Prefix)
 		}
 	}
 	if !forgets {
-		x.wrong(of, "no lifecycle rule expires objects under "+mailed,
+		x.report(of, "no lifecycle rule expires objects under "+mailed,
 			"a copy of each large payload that a message carried is kept forever, and costs storage",
 			fmt.Sprintf("add a lifecycle rule to bucket %s that expires the prefix %s after %d days", bucket, mailed,
-				leastMailDays))
+				leastMessageDays))
 	}
 }

@@ -178,8 +178,8 @@ func (h *Admin) stateOf(ctx context.Context, uuid string) (string, error) {
 	return aws.ToString(out.State), nil
 }
 
-// ask enables or disables a mapping or rule. A mapping changes asynchronously.
-func (h *Admin) ask(ctx context.Context, uuid string, enabled bool) error {
+// setState enables or disables a mapping or rule. A mapping changes asynchronously.
+func (h *Admin) setState(ctx context.Context, uuid string, enabled bool) error {
 	name, isRule := strings.CutPrefix(uuid, rulePrefix)
 	var err error
 	switch {

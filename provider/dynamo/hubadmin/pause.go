@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
 	"github.com/perdure/perdure/provider"
 )
 
@@ -26,8 +29,8 @@ func (e *MissingTriggersError) Error() string {
 	return "hubadmin: mappings that perdure pause disabled no longer exist: " + strings.Join(e.UUIDs, ", ")
 }
 
-// errMeanwhile means that another pause, resume or deployment runs at the same time.
-var errMeanwhile = errors.New("concurrent change by another pause, resume or deployment; " +
+// errConcurrentChange means that another pause, resume or deployment runs at the same time.
+var errConcurrentChange = errors.New("concurrent change by another pause, resume or deployment; " +
 	"wait until it has ended (check the stack's events)")
 
 // errReplaced means that a mapping was deleted while Pause or Resume changed it.
@@ -79,8 +82,8 @@ func (h *Admin) Pause(ctx context.Context) ([]Mapping, error) {
 	}
 
 	var disabled []string
-	err = h.setAll(ctx, chosen, false, func(uuid string, asked bool) error {
-		if asked {
+	err = h.setAll(ctx, chosen, false, func(uuid string, requested bool) error {
+		if requested {
 			disabled = append(disabled, uuid)
 		}
 		return nil
@@ -94,7 +97,7 @@ func (h *Admin) Pause(ctx context.Context) ([]Mapping, error) {
 	after, err := h.Mappings(ctx)
 	for i := range after {
 		if m := &after[i]; m.State != stateDisabled {
-			return after, fmt.Errorf("hubadmin: mapping %s is %s: %w", m.UUID, m.State, errMeanwhile)
+			return after, fmt.Errorf("hubadmin: mapping %s is %s: %w", m.UUID, m.State, errConcurrentChange)
 		}
 	}
 	return after, err
@@ -179,3 +182,9 @@ func (h *Admin) missing(ctx context.Context, written *paused, there []Mapping, a
 	}
 	return h.forget(ctx, written, missing...)
 }
+
+var passing = retry.IsErrorRetryables(append(retry.DefaultRetryables,
+	retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}))
+
+// IsTransient reports whether err is transient: AWS throttled the request, failed temporarily or did not respond.
+func IsTransient(err error) bool { return passing.IsErrorRetryable(err) == aws.TrueTernary }

@@ -177,7 +177,7 @@ func (h *Admin) update(
 	}
 	_, err := h.Table.UpdateItem(ctx, in)
 	if _, since := errors.AsType[*types.ConditionalCheckFailedException](err); since {
-		err = errMeanwhile
+		err = errConcurrentChange
 	}
 	if err != nil {
 		return fmt.Errorf("hubadmin: hub %q: write pause record: %w", h.Config.Name, err)

@@ -1,3 +1,5 @@
+// Package attempts stores the records of activities: the state that workers report, the run lease, the current attempt
+// of an activity that has failed before, and the crash markers of deliveries.
 package attempts
 
 import (
@@ -11,12 +13,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Store reads and writes the records of activities. It is safe for concurrent use.
+type Store struct {
+	table   *table.Table
+	cancels *cancels.Store
+	now     func() time.Time
+}
+
+// New returns the records of activities in a table.
+func New(t *table.Table, c *cancels.Store, now func() time.Time) *Store {
+	return &Store{table: t, cancels: c, now: now}
+}
 
 // ReadRetry reads one item.
 func (as *Store) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
@@ -63,9 +76,10 @@ func (as *Store) ReadRetries(ctx context.Context, executionID string) iter.Seq2[
 	return as.readBetween(ctx, executionID, 0, MaxActivityID)
 }
 
-// ReadRetriesOf reads the attempt records of some of an execution's activities, in one query over their IDs.
-func (as *Store) ReadRetriesOf(
-	ctx context.Context, executionID string, activities map[int64]bool,
+// ReadRetriesOf reads the attempt records of some of an execution's activities, in one query over their IDs. It is not
+// a method, because the methods of a Store are those of the provider.
+func ReadRetriesOf(
+	ctx context.Context, as *Store, executionID string, activities map[int64]bool,
 ) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		if len(activities) == 0 {
@@ -87,23 +101,10 @@ const MaxActivityID = 9_999_999_999
 func (as *Store) readBetween(
 	ctx context.Context, executionID string, first, last int64,
 ) iter.Seq2[provider.ActivityRetry, error] {
-	return func(yield func(provider.ActivityRetry, error) bool) {
-		in := table.SegmentsQuery(executionID, provider.Strong)
-		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
-		in.ExpressionAttributeValues[":sk"] = table.Str(table.AttemptSK(first))
-		in.ExpressionAttributeValues[":last"] = table.Str(table.AttemptSK(last))
-		for page, err := range as.table.Query(ctx, "", in) {
-			if err != nil {
-				yield(provider.ActivityRetry{}, err)
-				return
-			}
-			for _, it := range page {
-				if !yield(Decode(it)) {
-					return
-				}
-			}
-		}
-	}
+	in := table.RangeQuery(
+		table.ExecutionPK(executionID), table.AttemptSK(first), table.AttemptSK(last), provider.Strong,
+	)
+	return table.Decoded(as.table.Items(ctx, "", in), Decode)
 }
 
 // decodePending decodes the current attempt if it is pending.
@@ -143,10 +144,12 @@ func Decode(it table.Item) (provider.ActivityRetry, error) {
 		err = decodePending(it, &r)
 	}
 	if err != nil {
-		return r, fmt.Errorf(
-			"dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK),
-			table.GetString(it, table.AttrSK), err,
-		)
+		return r, errCorrupt(it, err)
 	}
 	return r, nil
+}
+
+func errCorrupt(it table.Item, err error) error {
+	return fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK),
+		table.GetString(it, table.AttrSK), err)
 }

@@ -22,13 +22,16 @@ const (
 	attrDelivery = "delivery" // the latest one
 )
 
+// The names in the expressions of each marked and unmarked delivery.
+var (
+	markerNames = table.Names(attrDelivery, "at", table.AttrTTL, attrStarted)
+	unmarkNames = table.Names(attrDelivery, table.AttrTTL, attrStarted)
+)
+
 func markerKey(a *provider.Attempt) table.Item {
-	return table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(a.ExecutionID)),
-		// The key contains the message, because an activity can have two messages with separate counts, and each turn
-		// has another first message.
-		table.AttrSK: table.Str(fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID)),
-	}
+	// The key contains the message, because an activity can have two messages with separate counts, and each turn has
+	// another first message.
+	return table.ExecutionKey(a.ExecutionID, fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID))
 }
 
 // PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
@@ -38,12 +41,10 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	now := as.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := table.Item{
-		":delivery": table.Num(
-			int64(a.Record.ReceiveCount),
-		),
-		":begun": table.Num(1),
-		":at":    table.Str(table.FormatTime(now)),
-		":gone":  table.Unix(now.Add(table.TombstoneLifetime)),
+		":delivery": table.Num(int64(a.Record.ReceiveCount)),
+		":begun":    table.Num(1),
+		":at":       table.Str(table.FormatTime(now)),
+		":ttl":      table.Unix(now.Add(table.TombstoneLifetime)),
 	}
 	if a.Batched {
 		condition += " AND #begun = :none"
@@ -51,17 +52,11 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 	}
 
 	in := &dynamodb.UpdateItemInput{
-		Key: markerKey(&a),
-		UpdateExpression: aws.String(
-			"SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun",
-		),
+		Key:                 markerKey(&a),
+		UpdateExpression:    aws.String("SET #delivery = :delivery, #at = :at, #ttl = :ttl ADD #begun :begun"),
 		ConditionExpression: &condition,
-		ExpressionAttributeNames: map[string]string{
-			"#delivery": attrDelivery,
-			NameAt:      "at",
-			"#gone":     table.AttrTTL,
-			"#begun":    attrStarted,
-		},
+
+		ExpressionAttributeNames:            markerNames,
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -106,18 +101,14 @@ func (as *Store) setMarker(
 	ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time,
 ) (counted bool, err error) {
 	_, counted, err = as.table.UpdateIf(ctx, "", &dynamodb.UpdateItemInput{
-		Key:                 markerKey(a),
-		UpdateExpression:    aws.String("SET #begun = :begun, #gone = :gone"),
-		ConditionExpression: &condition,
-		ExpressionAttributeNames: map[string]string{
-			"#delivery": attrDelivery,
-			"#gone":     table.AttrTTL,
-			"#begun":    attrStarted,
-		},
+		Key:                      markerKey(a),
+		UpdateExpression:         aws.String("SET #begun = :begun, #ttl = :ttl"),
+		ConditionExpression:      &condition,
+		ExpressionAttributeNames: unmarkNames,
 		ExpressionAttributeValues: table.Item{
 			":delivery": table.Num(int64(a.Record.ReceiveCount)),
 			":begun":    table.Num(begun),
-			":gone":     table.Unix(until),
+			":ttl":      table.Unix(until),
 		},
 	})
 	return counted, err

@@ -11,12 +11,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// The names and values that several expressions use.
-const (
-	NameAt       = "#at"
-	NameAttempt  = "#attempt"
-	ValueAttempt = ":attempt"
-)
+const valueAttempt = ":attempt"
 
 // HeartbeatPending updates the activity record, on condition that the attempt may still be open.
 func (as *Store) HeartbeatPending(
@@ -24,15 +19,10 @@ func (as *Store) HeartbeatPending(
 ) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
-		Key: table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
-		ExpressionAttributeNames: map[string]string{
-			"#beatenAt": attrHeartbeatAt,
-			"#beatOf":   attrHeartbeatOf,
-			"#overOf":   attrTimedOutOf,
-		},
+		Key:                      table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
+		ExpressionAttributeNames: table.Names(attrHeartbeatAt, attrHeartbeatOf, attrTimedOutOf),
 		ExpressionAttributeValues: table.Item{
-			":beat":      table.Str(table.FormatTime(b.At)),
-			ValueAttempt: table.Num(int64(b.Attempt)),
+			":beat": table.Str(table.FormatTime(b.At)), valueAttempt: table.Num(int64(b.Attempt)),
 		},
 		// A time of another attempt is from another holder's clock, and is not comparable.
 		ConditionExpression: aws.String(
@@ -62,8 +52,8 @@ func (as *Store) TimeOutPending(
 	in := &dynamodb.UpdateItemInput{
 		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
 		UpdateExpression:          aws.String("SET #overOf = :attempt"),
-		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrHeartbeatAt, "#overOf": attrTimedOutOf},
-		ExpressionAttributeValues: table.Item{ValueAttempt: table.Num(int64(attempt))},
+		ExpressionAttributeNames:  table.Names(attrHeartbeatAt, attrTimedOutOf),
+		ExpressionAttributeValues: table.Item{valueAttempt: table.Num(int64(attempt))},
 		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
 	}
 	if !beatenAt.IsZero() {

@@ -39,11 +39,9 @@ const (
 
 // PutActivityRecords updates one item per record, concurrently.
 func (as *Store) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
-	puts := make([]func() error, len(records))
-	for i := range records {
-		puts[i] = func() error { return as.putActivityRecord(ctx, executionID, &records[i]) }
-	}
-	return awscall.Parallel(puts...)
+	return awscall.ForEach(len(records), func(i int) error {
+		return as.putActivityRecord(ctx, executionID, &records[i])
+	})
 }
 
 func (as *Store) putActivityRecord(ctx context.Context, executionID string, r *provider.ActivityRecord) error {
@@ -101,40 +99,36 @@ func recordUpdate(executionID string, r *provider.ActivityRecord) (*dynamodb.Upd
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: table.Item{},
 	}
 	var sets []string
-	set := func(name, value string) {
-		if value == "" {
-			return
-		}
+	set := func(name string, value types.AttributeValue) {
 		in.ExpressionAttributeNames["#"+name] = name
-		in.ExpressionAttributeValues[":"+name] = table.Str(value)
+		in.ExpressionAttributeValues[":"+name] = value
 		sets = append(sets, "#"+name+" = :"+name)
 	}
-
-	set(attrCancelSeenAt, formatOptional(r.SeenAt))
-	set(attrEndedAt, formatOptional(r.EndedAt))
-	set(attrEnd, string(r.CancelOutcome))
-	set(attrDetails, string(r.Details))
-	set(attrHeartbeatAt, formatOptional(r.LastHeartbeatAt))
-	set(attrUnknownAt, formatOptional(r.UnknownAt))
-	set(attrUnknownBuild, r.UnknownBuild)
-	set(attrBegunAt, formatOptional(r.BegunAt))
-	if r.InvocationTimeoutAttempt > 0 {
-		in.ExpressionAttributeNames["#"+attrTimeoutsOf] = attrTimeoutsOf
-		in.ExpressionAttributeNames["#"+attrTimeouts] = attrTimeouts
-		in.ExpressionAttributeValues[":"+attrTimeoutsOf] = table.Num(int64(r.InvocationTimeoutAttempt))
-		in.ExpressionAttributeValues[":"+attrTimeouts] = table.Num(int64(r.InvocationTimeouts))
-		sets = append(sets, "#"+attrTimeoutsOf+" = :"+attrTimeoutsOf, "#"+attrTimeouts+" = :"+attrTimeouts)
+	setText := func(name, value string) {
+		if value != "" {
+			set(name, table.Str(value))
+		}
 	}
 
+	setText(attrCancelSeenAt, formatOptional(r.SeenAt))
+	setText(attrEndedAt, formatOptional(r.EndedAt))
+	setText(attrEnd, string(r.CancelOutcome))
+	setText(attrDetails, string(r.Details))
+	setText(attrHeartbeatAt, formatOptional(r.LastHeartbeatAt))
+	setText(attrUnknownAt, formatOptional(r.UnknownAt))
+	setText(attrUnknownBuild, r.UnknownBuild)
+	setText(attrBegunAt, formatOptional(r.BegunAt))
+	if r.InvocationTimeoutAttempt > 0 {
+		set(attrTimeoutsOf, table.Num(int64(r.InvocationTimeoutAttempt)))
+		set(attrTimeouts, table.Num(int64(r.InvocationTimeouts)))
+	}
 	if r.Pending != nil {
 		doc, err := json.Marshal(r.Pending)
 		if err != nil {
 			return nil, fmt.Errorf("encode pending attempt: %w", err)
 		}
-		set(AttrPending, string(doc))
-		in.ExpressionAttributeNames["#"+AttrPendingOf] = AttrPendingOf
-		in.ExpressionAttributeValues[":"+AttrPendingOf] = table.Num(int64(r.PendingAttempt))
-		sets = append(sets, "#"+AttrPendingOf+" = :"+AttrPendingOf)
+		setText(AttrPending, string(doc))
+		set(AttrPendingOf, table.Num(int64(r.PendingAttempt)))
 	}
 
 	if len(sets) == 0 {
@@ -175,38 +169,19 @@ func (as *Store) ReadActivityRecord(
 func (as *Store) ReadActivityRecords(
 	ctx context.Context, executionID string,
 ) iter.Seq2[provider.ActivityRecord, error] {
-	return func(yield func(provider.ActivityRecord, error) bool) {
-		in := table.SegmentsQuery(executionID, provider.Strong)
-		in.ExpressionAttributeValues[":sk"] = table.Str(table.SKActivities)
-		for page, err := range as.table.Query(ctx, "", in) {
-			if err != nil {
-				yield(provider.ActivityRecord{}, err)
-				return
-			}
-			for _, it := range page {
-				if !yield(decodeActivityRecord(it)) {
-					return
-				}
-			}
-		}
-	}
+	in := table.PrefixQuery(table.ExecutionPK(executionID), table.SKActivities, provider.Strong)
+	return table.Decoded(as.table.Items(ctx, "", in), decodeActivityRecord)
 }
 
 func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 	r := provider.ActivityRecord{
-		CancelOutcome: provider.CancelOutcome(
-			table.GetString(it, attrEnd),
-		),
-		UnknownBuild: table.GetString(it, attrUnknownBuild),
-		InvocationTimeoutAttempt: int(
-			table.GetNumber(it, attrTimeoutsOf),
-		),
-		InvocationTimeouts: int(table.GetNumber(it, attrTimeouts)),
-		PendingAttempt: int(
-			table.GetNumber(it, AttrPendingOf),
-		),
-		HeartbeatAttempt: int(table.GetNumber(it, attrHeartbeatOf)),
-		TimedOutAttempt:  int(table.GetNumber(it, attrTimedOutOf)),
+		CancelOutcome:            provider.CancelOutcome(table.GetString(it, attrEnd)),
+		UnknownBuild:             table.GetString(it, attrUnknownBuild),
+		InvocationTimeoutAttempt: int(table.GetNumber(it, attrTimeoutsOf)),
+		InvocationTimeouts:       int(table.GetNumber(it, attrTimeouts)),
+		PendingAttempt:           int(table.GetNumber(it, AttrPendingOf)),
+		HeartbeatAttempt:         int(table.GetNumber(it, attrHeartbeatOf)),
+		TimedOutAttempt:          int(table.GetNumber(it, attrTimedOutOf)),
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKActivities), 10, 64)
 	r.ActivityID = id
@@ -218,21 +193,16 @@ func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 		attrCancelSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrHeartbeatAt: &r.LastHeartbeatAt,
 		attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
 	} {
-		text := table.GetString(it, name)
-		if text == "" || err != nil {
-			continue
+		if text := table.GetString(it, name); text != "" && err == nil {
+			*at, err = time.Parse(table.TimeFormat, text)
 		}
-		*at, err = time.Parse(table.TimeFormat, text)
 	}
 	if doc := table.GetString(it, AttrPending); doc != "" && err == nil {
 		r.Pending = &provider.PendingAttempt{}
 		err = json.Unmarshal([]byte(doc), r.Pending)
 	}
 	if err != nil {
-		return r, fmt.Errorf(
-			"dynamo: %w: item %s %s: %w", provider.ErrCorrupt, table.GetString(it, table.AttrPK),
-			table.GetString(it, table.AttrSK), err,
-		)
+		return r, errCorrupt(it, err)
 	}
 	return r, nil
 }

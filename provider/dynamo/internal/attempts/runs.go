@@ -180,7 +180,7 @@ func (as *Store) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		Key: table.ExecutionKey(r.ExecutionID, table.ActivitySK(r.ActivityID)),
 		ExpressionAttributeNames: map[string]string{
-			"#token": attrRunToken, NameAttempt: attrRunAttempt, "#until": attrRunUntil,
+			"#token": attrRunToken, "#attempt": attrRunAttempt, "#until": attrRunUntil,
 		},
 		ExpressionAttributeValues: table.Item{},
 	}
@@ -191,7 +191,7 @@ const setRunExpression = "SET #token = :token, #attempt = :attempt, #until = :un
 func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 	v := in.ExpressionAttributeValues
 	v[":token"] = table.Str(r.Token)
-	v[":attempt"] = table.Num(int64(r.Attempt))
+	v[valueAttempt] = table.Num(int64(r.Attempt))
 	v[":until"] = table.Str(table.FormatTime(r.Until))
 }
 

@@ -11,10 +11,22 @@ import (
 const MaxParallel = 16
 
 // Parallel runs fs concurrently, with a limit, and joins their errors. The last one runs in the calling goroutine.
-func Parallel(fs ...func() error) error { return ParallelN(MaxParallel, fs) }
+func Parallel(fs ...func() error) error { return parallel(MaxParallel, fs) }
 
-// ParallelN is like Parallel with up to most concurrent functions.
-func ParallelN(most int, fs []func() error) error {
+// ForEach calls f with the numbers below n like Parallel.
+func ForEach(n int, f func(i int) error) error { return ForEachN(MaxParallel, n, f) }
+
+// ForEachN is like ForEach with up to most concurrent calls.
+func ForEachN(most, n int, f func(i int) error) error {
+	fs := make([]func() error, n)
+	for i := range fs {
+		fs[i] = func() error { return f(i) }
+	}
+	return parallel(most, fs)
+}
+
+// parallel is like Parallel with up to most concurrent functions.
+func parallel(most int, fs []func() error) error {
 	switch len(fs) {
 	case 0:
 		return nil

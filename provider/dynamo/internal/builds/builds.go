@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,15 +50,11 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
 	in := &dynamodb.UpdateItemInput{
-		Key: buildKey(b.ID),
+		Key: table.HubKey(table.SKBuilds + b.ID),
 		UpdateExpression: aws.String(
 			"SET #build = :doc, #created = :reported, #first = if_not_exists(#first, :reported)",
 		),
-		ExpressionAttributeNames: map[string]string{
-			"#build":   table.AttrBuild,
-			"#created": table.AttrCreated,
-			"#first":   table.AttrFirst,
-		},
+		ExpressionAttributeNames: table.Names(table.AttrBuild, table.AttrCreated, table.AttrFirst),
 		ExpressionAttributeValues: table.Item{
 			":doc":      table.Str(string(doc)),
 			":reported": table.Str(table.FormatTime(bs.now())),
@@ -66,13 +63,9 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 	return bs.table.Update(ctx, "", in)
 }
 
-func buildKey(id string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKBuilds + id)}
-}
-
 // ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
 func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
-	found, err := bs.table.Get(ctx, "", buildKey(id), provider.Strong)
+	found, err := bs.table.Get(ctx, "", table.HubKey(table.SKBuilds+id), provider.Strong)
 	switch {
 	case err != nil:
 		return provider.Build{}, err
@@ -92,14 +85,11 @@ func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, err
 // LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
 // build has reported.
 func (bs *Builds) LatestBuild(ctx context.Context) (provider.Build, error) {
-	in := table.HubQuery(table.SKBuilds)
-	in.ConsistentRead = aws.Bool(true)
-	items, err := bs.table.QueryAll(ctx, "", in)
-	if err != nil {
-		return provider.Build{}, err
-	}
 	latest := table.Item{}
-	for _, it := range items {
+	for it, err := range bs.items(ctx) {
+		if err != nil {
+			return provider.Build{}, err
+		}
 		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
 			latest = it
 		}
@@ -108,9 +98,17 @@ func (bs *Builds) LatestBuild(ctx context.Context) (provider.Build, error) {
 		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", bs.hub,
 			provider.ErrNotFound)
 	}
-	var b provider.Build
-	if err := json.Unmarshal([]byte(table.GetString(latest, table.AttrBuild)), &b); err != nil {
-		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(latest, table.AttrSK), err)
+	return decode(latest)
+}
+
+// items yields the items of all builds.
+func (bs *Builds) items(ctx context.Context) iter.Seq2[table.Item, error] {
+	return bs.table.Items(ctx, "", table.PrefixQuery(table.PKHub, table.SKBuilds, provider.Strong))
+}
+
+func decode(it table.Item) (b provider.Build, err error) {
+	if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &b); err != nil {
+		return b, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
 	}
 	return b, nil
 }
@@ -233,21 +231,21 @@ func isInternal(name string) bool {
 func (bs *Builds) refresh(ctx context.Context, enough func() bool) error {
 	bs.mu.Lock()
 	for called := bs.started; bs.finished <= called; {
-		l := bs.current
-		if l == nil {
-			l = &read{done: make(chan struct{})}
-			bs.current, bs.started = l, bs.started+1
+		r := bs.current
+		if r == nil {
+			r = &read{done: make(chan struct{})}
+			bs.current, bs.started = r, bs.started+1
 			bs.mu.Unlock()
-			return bs.read(ctx, l)
+			return bs.read(ctx, r)
 		}
 		bs.mu.Unlock()
 		select {
-		case <-l.done:
+		case <-r.done:
 		case <-ctx.Done():
 			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", bs.hub, context.Cause(ctx))
 		}
-		if l.err != nil {
-			return l.err
+		if r.err != nil {
+			return r.err
 		}
 		bs.mu.Lock()
 		if enough() {
@@ -263,45 +261,39 @@ func (bs *Builds) has(name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-// read makes the read l.
-func (bs *Builds) read(ctx context.Context, l *read) error {
+// read makes the read r.
+func (bs *Builds) read(ctx context.Context, r *read) error {
 	found, err := bs.readBuilds(ctx)
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	if err == nil {
 		bs.result, bs.readAt, bs.finished = found, bs.now(), bs.started
 	} else if ctx.Err() == nil {
-		l.err = err
+		r.err = err
 	}
 	bs.current = nil
-	close(l.done)
+	close(r.done)
 	return err
 }
 
 func (bs *Builds) readBuilds(ctx context.Context) (found result, err error) {
-	in := table.HubQuery(table.SKBuilds)
-	in.ConsistentRead = aws.Bool(true)
-
 	latest := table.Item{}
-	for page, err := range bs.table.Query(ctx, "", in) {
+	for it, err := range bs.items(ctx) {
 		if err != nil {
 			return found, err
 		}
-		for _, it := range page {
-			if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
-				latest = it
-			}
-
-			var build provider.Build
-			if err := json.Unmarshal([]byte(table.GetString(it, table.AttrBuild)), &build); err != nil {
-				return found, fmt.Errorf("dynamo: build %s: %w", table.GetString(it, table.AttrSK), err)
-			}
-			if found.names == nil {
-				found.names = map[string][]string{}
-			}
-			for name, versions := range build.Orchestrations {
-				found.names[name] = append(found.names[name], versions...)
-			}
+		if table.GetString(it, table.AttrCreated) > table.GetString(latest, table.AttrCreated) {
+			latest = it
+		}
+		build, err := decode(it)
+		if err != nil {
+			return found, err
+		}
+		if found.names == nil {
+			found.names = map[string][]string{}
+		}
+		for name, versions := range build.Orchestrations {
+			found.names[name] = append(found.names[name], versions...)
 		}
 	}
 	found.latest = strings.TrimPrefix(table.GetString(latest, table.AttrSK), table.SKBuilds)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -72,10 +70,7 @@ func EncodeTurn(t *provider.Turn) ([]table.Item, error) {
 
 // encodedSize returns the size of the decisions in an item.
 func encodedSize(it table.Item) int {
-	if b, ok := it[table.AttrZstd].(*types.AttributeValueMemberB); ok {
-		return len(b.Value)
-	}
-	return len(table.GetString(it, AttrCancels))
+	return len(table.GetBytes(it, table.AttrZstd)) + len(table.GetString(it, AttrCancels)) // it has one of them
 }
 
 // encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after
@@ -100,23 +95,7 @@ func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.
 		}
 		return nil, errTooMany(len(cancels), len(packed))
 	}
-	items := []table.Item{first}
-	for at := 0; at < len(packed); at += table.PartLimit {
-		if at > 0 {
-			items = append(
-				items,
-				table.Item{
-					table.AttrPK: table.Str(table.ExecutionPK(executionID)),
-					table.AttrSK: table.Str(fmt.Sprintf("%s#%03d", sk, len(items))),
-				},
-			)
-		}
-		items[len(items)-1][table.AttrZstd] = &types.AttributeValueMemberB{
-			Value: packed[at:min(at+table.PartLimit, len(packed))],
-		}
-	}
-	first[table.AttrParts] = table.Num(int64(len(items)))
-	return items, nil
+	return table.SplitDocument(first, packed), nil
 }
 
 // fromFirstAll returns the decisions from the first open one on, if others precede it, because the open decision covers
@@ -169,14 +148,10 @@ func EncodeMark(executionID string, cancels provider.Cancels) ([]table.Item, err
 		}
 		return nil, errTooMany(len(cancels), len(packed))
 	}
-	for at := 0; at < len(packed); at += table.PartLimit {
-		items = append(items, table.Item{
-			table.AttrPK: table.Str(
-				table.ExecutionPK(executionID),
-			),
-			table.AttrSK:   table.Str(table.CancelMarkPartSK(len(items) - 1)),
-			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
-		})
+	for bytes := range slices.Chunk(packed, table.PartLimit) {
+		part := table.ExecutionKey(executionID, table.CancelMarkPartSK(len(items)-1))
+		part[table.AttrZstd] = table.Bin(bytes)
+		items = append(items, part)
 	}
 	c[table.AttrParts] = table.Num(int64(len(items) - 1))
 	return items, nil

@@ -1,3 +1,5 @@
+// Package cancels stores the decisions that cancel activities of an execution. Each turn writes its decisions as items
+// of its own, blocks repeat the decisions of many turns, and a mark cancels everything when the instance is deleted.
 package cancels
 
 import (
@@ -9,12 +11,19 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Store reads and writes cancel decisions. It is safe for concurrent use.
+type Store struct {
+	table *table.Table
+	now   func() time.Time
+}
+
+// New returns the cancel decisions in a table.
+func New(t *table.Table, now func() time.Time) *Store { return &Store{table: t, now: now} }
 
 const (
 	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are
@@ -124,8 +133,7 @@ func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bo
 func (cs *Store) recentTurns(
 	ctx context.Context, executionID string, from int64, c provider.Consistency,
 ) (latest []turnCancels, mark provider.Cancels, all bool, err error) {
-	in := cs.between(executionID, table.CancelDecisionsSK(from), table.SKCancelMark)
-	in.ConsistentRead = aws.Bool(c == provider.Strong)
+	in := table.RangeQuery(table.ExecutionPK(executionID), table.CancelDecisionsSK(from), table.SKCancelMark, c)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(maxRecentTurns)
 	items, err := cs.table.QueryPage(ctx, "", in)
@@ -192,24 +200,14 @@ func (cs *Store) earlierTurns(
 func (cs *Store) turnsBetween(
 	ctx context.Context, executionID, prefix string, first, last int64,
 ) ([]turnCancels, error) {
-	in := cs.between(executionID, table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~")
-	items, err := cs.table.QueryAll(ctx, "", in)
+	items, err := cs.table.QueryAll(ctx, "", table.RangeQuery(
+		table.ExecutionPK(executionID), table.NumberedSK(prefix, first), table.NumberedSK(prefix, last)+"#~",
+		provider.Strong,
+	))
 	if err != nil {
 		return nil, err
 	}
 	return decodeTurns(executionID, prefix, items)
-}
-
-func (cs *Store) between(executionID, first, last string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		ConsistentRead:         aws.Bool(true),
-		KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
-		ExpressionAttributeValues: table.Item{
-			table.ValuePK: table.Str(table.ExecutionPK(executionID)),
-			table.ValueSK: table.Str(first),
-			":last":       table.Str(last),
-		},
-	}
 }
 
 // decodeTurns decodes items that are sorted by key.
@@ -252,9 +250,7 @@ func joinDocument(parts []table.Item, sk string, n int) ([]byte, error) {
 				"item %s instead of part %d of %s", table.GetString(part, table.AttrSK), i, sk,
 			)
 		}
-		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
-			packed.Write(b.Value)
-		}
+		packed.Write(table.GetBytes(part, table.AttrZstd))
 	}
 	if len(parts) < n {
 		return nil, table.NewTornError("%d of %d parts of %s exist", len(parts), n, sk)
@@ -297,9 +293,7 @@ func (cs *Store) readMarkParts(ctx context.Context, executionID string, parts in
 		if err != nil {
 			return nil, err
 		}
-		if b, ok := part[table.AttrZstd].(*types.AttributeValueMemberB); ok {
-			packed.Write(b.Value)
-		}
+		packed.Write(table.GetBytes(part, table.AttrZstd))
 	}
 	doc, err := table.Decompress(packed.Bytes())
 	if err != nil {

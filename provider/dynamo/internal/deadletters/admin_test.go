@@ -17,19 +17,20 @@ func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
 	dd := New(sqsqueue.New(q,
 		sqsqueue.Config{
 			WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"},
-		}, nil), nil, nil, nil)
+		}, nil), nil, nil)
 	var letters []provider.DeadLetter
 	for _, body := range []string{"a", "b", "c"} {
 		letters = append(letters, provider.DeadLetter{
 			Queue: "default", Record: provider.Record{ID: "letter " + body, Body: body},
 		})
 	}
-	err := dd.Redrive(t.Context(), "default", letters...)
+	err := dd.RedriveDeadLetters(t.Context(), "default", letters...)
 	if sent, ok := errors.AsType[*provider.SentError](err); !ok ||
 		!slices.Equal(sent.IDs, []string{"letter a", "letter c"}) {
 		t.Errorf("the error is %v", err)
 	}
-	if err := dd.Redrive(t.Context(), "default", letters[1]); err == nil || errors.As(err, new(*provider.SentError)) {
+	err = dd.RedriveDeadLetters(t.Context(), "default", letters[1])
+	if err == nil || errors.As(err, new(*provider.SentError)) {
 		t.Errorf("of one that is not sent the error is %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/outputs"
 )
@@ -60,14 +60,14 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	}
 
 	settled := at.settledIDs()
-	release, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.history.acquireLarge(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
 	noted := dl.now()
-	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, at.Before) {
+	for s, err := range dl.history.segmentsBefore(ctx, in, at.Before) {
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (dl *Deleter) cancelChildren(ctx context.Context, in *provider.Instance, ca
 		outputs.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true},
 		provider.Segment{Events: cancels}, nil,
 	)
-	refused, err := dl.outbox.SendOutputs(ctx, &out)
+	refused, err := dl.Outbox.SendOutputs(ctx, &out)
 	for i := range refused {
 		dl.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
 			"event", logevent.DeletionCancelRejected, "instance", in.InstanceID, "error", refused[i].Failure.Message)
@@ -166,7 +166,7 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 	if err != nil {
 		return err
 	}
-	_, updated, err := dl.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+	_, updated, err := dl.Table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
 		Key:              table.InstanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
 		ConditionExpression: aws.String(
@@ -179,19 +179,14 @@ func (dl *Deleter) storeSearch(ctx context.Context, in *provider.Instance, befor
 		},
 	})
 	if err == nil && !updated {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
 
 func encodeSearch(before int64, settled map[int64]bool) (string, error) {
-	ids := make([]int64, 0, len(settled))
-	for id := range settled {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	var c provider.ActivityCancel
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(settled)) {
 		c.IDs = history.AppendID(c.IDs, id)
 	}
 	doc, err := json.Marshal(ChildSearch{Before: before, Settled: cancels.NewDecision(&c)})

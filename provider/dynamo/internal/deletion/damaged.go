@@ -7,19 +7,18 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 )
 
 // TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
 // segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
 // status again, because the process that committed it may have died before that. An execution that continued as new and
-// is still the instance's current one does not count as ended (errIncomplete).
+// is still the instance's current one does not count as ended.
 func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
-	in, err := dl.instances.ReadWith(ctx, m.InstanceID, provider.Strong)
+	in, err := dl.Instances.ReadWith(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
 		return err
 	}
-	d, err := dl.finalexec.ReadDamaged(ctx, &in)
+	d, err := dl.history.readDamaged(ctx, &in)
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		Events:  []history.Event{end},
 		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
-	if _, err = dl.outbox.Ack(ctx, t); err != nil {
+	if _, err = dl.Outbox.Ack(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: end the unreadable history: %w", in.InstanceID, err)
 	}
 	return nil
@@ -57,28 +56,28 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 func (dl *Deleter) unansweredCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
-	release, err := dl.finalexec.AcquireLarge(ctx)
+	release, err := dl.history.acquireLarge(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 
-	began, over := dl.now(), map[string]bool{}
-	for s, err := range dl.finalexec.SegmentsBefore(ctx, in, before) {
+	began, answered := dl.now(), map[string]bool{}
+	for s, err := range dl.history.segmentsBefore(ctx, in, before) {
 		if err != nil {
 			return nil, err
 		}
 		for i := range s.Events {
 			if e := &s.Events[i]; e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected {
-				over[e.EventID] = true
+				answered[e.EventID] = true
 			}
 		}
 		for e := range awaitedUpdates(s.Events) {
-			if !over[e.EventID] && !slices.Contains(callers, *e.Parent) {
+			if !answered[e.EventID] && !slices.Contains(callers, *e.Parent) {
 				callers = append(callers, *e.Parent)
 			}
 		}
-		if dl.now().Sub(began) > finalexec.MaxReadTime {
+		if dl.now().Sub(began) > maxReadTime {
 			break
 		}
 	}
@@ -86,11 +85,11 @@ func (dl *Deleter) unansweredCallers(
 }
 
 // dispatchEnd sends the outputs of the end of a damaged history.
-func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalexec.Execution) error {
+func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalExecution) error {
 	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.Head
 	head.Segment = end.Sequence - 1
-	_, err := dl.outbox.Dispatch(
+	_, err := dl.Outbox.Dispatch(
 		ctx,
 		&provider.Turn{
 			InstanceID: in.InstanceID,

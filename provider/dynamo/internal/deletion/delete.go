@@ -1,9 +1,12 @@
+// Package deletion deletes instances: it ends and marks an instance in one transaction, sends the outputs of its end,
+// erases its executions, and leaves a tombstone (R17). It also ends instances with a damaged history.
 package deletion
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -13,11 +16,44 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
+	"github.com/perdure/perdure/provider/dynamo/internal/updates"
 )
+
+// Stores are the stores that a Deleter reads and writes.
+type Stores struct {
+	Table     *table.Table
+	Instances *instances.Store
+	Segments  *segments.Store
+	Cancels   *cancels.Store
+	Updates   *updates.Store
+	Payloads  *payloads.Store
+	Timers    *timers.Timers
+	Outbox    *outbox.Outbox
+	Eraser    *erasure.Eraser
+}
+
+// Deleter deletes instances. It is safe for concurrent use.
+type Deleter struct {
+	Stores
+
+	history *historyReader
+	now     func() time.Time
+	log     *slog.Logger
+}
+
+// New returns a deleter.
+func New(s Stores, now func() time.Time, log *slog.Logger) *Deleter {
+	h := &historyReader{Stores: s, now: now, log: log, large: make(chan struct{}, maxLargeReads)}
+	return &Deleter{Stores: s, history: h, now: now, log: log}
+}
 
 // maxTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
 // another process deletes it too.
@@ -30,18 +66,18 @@ func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force 
 	return dl.deleteIncarnation(ctx, instanceID, "", force)
 }
 
-// deleteIncarnation deletes the incarnation that the start life created, or the current incarnation if life is empty.
+// deleteIncarnation deletes the incarnation that startID created, or the current incarnation if startID is empty.
 // It does not delete a later incarnation.
-func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life string, force bool) error {
+func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	for range maxTries {
-		it, err := dl.instances.Get(ctx, instanceID, provider.Strong)
+		it, err := dl.Instances.Get(ctx, instanceID, provider.Strong)
 		switch start := table.GetString(it, table.AttrStartID); {
-		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
+		case startID != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != startID):
 			return nil // another process has finished the deletion
 		case err != nil:
 			return err
 		default:
-			life = start
+			startID = start
 		}
 
 		if instances.IsDeleting(it) {
@@ -49,7 +85,7 @@ func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, life strin
 		} else if err = dl.endAndMark(ctx, it, force); err == nil {
 			continue
 		}
-		if !errors.Is(err, finalexec.ErrChanged) {
+		if !errors.Is(err, errChanged) {
 			return err
 		}
 	}
@@ -66,7 +102,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotEnded)
 	}
 
-	d, err := dl.finalexec.ReadEnd(ctx, &in)
+	d, err := dl.history.readEnd(ctx, &in)
 	if err != nil {
 		return err
 	}
@@ -78,10 +114,10 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-	err = dl.table.Transact(ctx, in.InstanceID, writes)
+	err = dl.Table.Transact(ctx, in.InstanceID, writes)
 	// a turn was committed, or another process has marked the instance, or the response to this write was lost
 	if table.ConditionFailed(err) {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
@@ -89,7 +125,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 // endWrites returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
 // cancel record, and the mark.
 func (dl *Deleter) endWrites(
-	ctx context.Context, in *provider.Instance, d *finalexec.Execution,
+	ctx context.Context, in *provider.Instance, d *finalExecution,
 ) ([]types.TransactWriteItem, error) {
 	now := dl.now().UTC()
 	var items []table.Item
@@ -97,7 +133,7 @@ func (dl *Deleter) endWrites(
 		fence := provider.Segment{
 			Sequence:  d.Head.Segment + 1,
 			Watermark: d.Head.Watermark,
-			Events:    provider.DeletionEvents(d.CancelEvents(), d.State.LastID, now),
+			Events:    provider.DeletionEvents(d.cancelEvents(), d.State.LastID, now),
 		}
 		end := &fence.Events[len(fence.Events)-1]
 		end.RequestedBy, end.Callers = requesterOf(ctx), history.UnansweredCallers(d.State, fence.Events)
@@ -108,7 +144,7 @@ func (dl *Deleter) endWrites(
 		}
 	}
 
-	record, err := dl.cancels.MarkItems(ctx, in.ExecutionID, now)
+	record, err := dl.Cancels.MarkItems(ctx, in.ExecutionID, now)
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +199,9 @@ func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Positi
 				" REMOVE blockedBy, diagnosis, paused, due",
 		),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
-		ExpressionAttributeNames: map[string]string{table.NameStatus: table.AttrStatus},
+		ExpressionAttributeNames: table.Names(table.AttrStatus),
 		ExpressionAttributeValues: table.Item{
-			":status": table.Str(
-				string(provider.StatusDeleting),
-			),
+			":status":    table.Str(string(provider.StatusDeleting)),
 			":since":     table.Str(table.FormatTime(now)),
 			":attention": table.Str(table.AttentionDeleting),
 			":wm":        table.Str(watermark.Sequence),
@@ -200,15 +234,15 @@ func (dl *Deleter) eraseInstance(ctx context.Context, it table.Item) error {
 		}
 	}
 
-	progress := dl.erasure.NewProgress(it)
+	progress := dl.Eraser.NewProgress(it)
 	for {
-		previous, err := dl.erasure.Erase(ctx, in.InstanceID, at, "", progress)
+		previous, err := dl.Eraser.Erase(ctx, in.InstanceID, at, "", progress)
 		if err != nil {
 			return err
 		}
 		// the executions before the oldest one are already erased (R21)
 		if previous == "" || at == table.GetString(it, table.AttrOldest) {
-			if err := dl.updates.DeleteAll(ctx, it, progress.Record); err != nil {
+			if err := dl.Updates.DeleteAll(ctx, it, progress.Record); err != nil {
 				return err
 			}
 			return dl.writeTombstone(ctx, it, at)
@@ -239,32 +273,30 @@ func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, fro
 		update.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :from")
 		update.ExpressionAttributeValues[":from"] = table.Str(from)
 	}
-	err := dl.table.Update(ctx, in.InstanceID, update)
+	err := dl.Table.Update(ctx, in.InstanceID, update)
 	if _, overtaken := table.FailedItem(err, 0); overtaken {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }
 
 // writeTombstone replaces an instance without remaining items by a tombstone.
 func (dl *Deleter) writeTombstone(ctx context.Context, it table.Item, last string) error {
+	condition := "execution = :x AND attribute_exists(deleting) AND erasing = :last AND "
 	in := &dynamodb.PutItemInput{
-		Item: dl.instances.Tombstone(it),
-		ConditionExpression: aws.String(
-			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)",
-		),
+		Item:                      dl.Instances.Tombstone(it),
 		ExpressionAttributeValues: table.Item{":x": it[table.AttrExecution], ":last": table.Str(last)},
 	}
 	if refused := it[table.AttrRejectedCount]; refused != nil {
-		in.ConditionExpression = aws.String(
-			"execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused",
-		)
+		in.ConditionExpression = aws.String(condition + "refused = :refused")
 		in.ExpressionAttributeValues[":refused"] = refused
+	} else {
+		in.ConditionExpression = aws.String(condition + "attribute_not_exists(refused)")
 	}
-	err := dl.table.Put(ctx, table.GetString(it, table.AttrPK)[len(table.IDPrefix):], in)
+	err := dl.Table.Put(ctx, table.InstanceIDOf(it), in)
 	// a start was rejected in the meantime, or another process was faster
 	if _, changed := table.FailedItem(err, 0); changed {
-		return finalexec.ErrChanged
+		return errChanged
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/finalexec"
 	"github.com/perdure/perdure/provider/outputs"
 )
 
@@ -20,7 +19,7 @@ const queueRetention = 14 * 24 * time.Hour
 // have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
 // new. sendEndOutputs therefore sends the outputs of both segments again.
 func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) error {
-	d, err := dl.finalexec.ReadLast(ctx, in)
+	d, err := dl.history.readLast(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -31,15 +30,15 @@ func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) er
 		Parent:      in.Parent,
 		Ended:       true,
 	}
-	out := dl.outbox.NewSender(true)
+	out := dl.Outbox.NewSender(true)
 	for _, s := range d.Last {
 		if err := out.Send(ctx, x, s, dl.tooOld(s)); err != nil {
 			return err
 		}
 	}
 
-	if d.Previous != "" && (d.Head.Segment < finalexec.ResentSegments || len(d.Last) < finalexec.ResentSegments) {
-		before, err := dl.segments.ReadLastSegment(ctx, d.Previous)
+	if d.Previous != "" && (d.Head.Segment < resentSegments || len(d.Last) < resentSegments) {
+		before, err := dl.Segments.ReadLastSegment(ctx, d.Previous)
 		if err != nil {
 			return err
 		}
@@ -67,15 +66,15 @@ const scheduleReadTime = 5 * time.Second
 
 // deleteSchedules deletes the schedules of all timers that the history has cancelled. It is best effort.
 func (dl *Deleter) deleteSchedules(ctx context.Context, in *provider.Instance) error {
-	if !dl.timers.HasSchedules() {
+	if !dl.Timers.HasSchedules() {
 		return nil
 	}
-	d, _, err := dl.finalexec.ReadWithin(ctx, in, scheduleReadTime)
+	d, _, err := dl.history.readWithin(ctx, in, scheduleReadTime)
 	if err != nil {
 		return err
 	}
 	if d != nil {
-		dl.timers.DeleteSchedules(ctx, in.ExecutionID, d.ObsoleteTimers)
+		dl.Timers.DeleteSchedules(ctx, in.ExecutionID, d.ObsoleteTimers)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ const maxErasedAtOnce = 90
 // DeleteEnded deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and
 // a large one step by step.
 func (dl *Deleter) DeleteEnded(ctx context.Context, it table.Item) error {
-	id := table.GetString(it, table.AttrPK)[len(table.IDPrefix):]
-	payloads, err := dl.payloads.Has(ctx, table.GetString(it, table.AttrExecution))
+	id := table.InstanceIDOf(it)
+	payloads, err := dl.Payloads.Has(ctx, table.GetString(it, table.AttrExecution))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (dl *Deleter) deleteInOneTransaction(
 	all.ExpressionAttributeNames["#cancels"] = cancels.AttrCancels
 	all.ExpressionAttributeNames["#parts"] = table.AttrParts
 	all.Limit = aws.Int32(maxErasedAtOnce + 1)
-	items, err := dl.table.QueryPage(ctx, instanceID, all)
+	items, err := dl.Table.QueryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > maxErasedAtOnce {
 		return false, err
 	}
@@ -83,7 +83,7 @@ func (dl *Deleter) deleteInOneTransaction(
 		[]types.TransactWriteItem{{Put: dl.tombstonePut(it, rest.Watermark, requesterOf(ctx))}},
 		table.Puts(record)...)
 	for _, sk := range rest.Decided {
-		writes = append(writes, types.TransactWriteItem{Update: dl.cancels.ExpireUpdate(executionID, sk, ttl)})
+		writes = append(writes, types.TransactWriteItem{Update: dl.Cancels.ExpireUpdate(executionID, sk, ttl)})
 	}
 	for _, sk := range rest.Others {
 		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
@@ -94,7 +94,7 @@ func (dl *Deleter) deleteInOneTransaction(
 		return false, nil
 	}
 
-	switch err := dl.table.Transact(ctx, instanceID, writes); {
+	switch err := dl.Table.Transact(ctx, instanceID, writes); {
 	case err == nil:
 		return true, nil
 	case table.ConditionFailed(err):
@@ -108,16 +108,13 @@ func (dl *Deleter) deleteInOneTransaction(
 // changed.
 func (dl *Deleter) tombstonePut(it table.Item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
-		Item: dl.instances.Tombstone(it),
-		ExpressionAttributeNames: map[string]string{
-			"#was":                  table.AttrStatus,
-			table.NameRejectedCount: table.AttrRejectedCount,
-		},
+		Item:                     dl.Instances.Tombstone(it),
+		ExpressionAttributeNames: table.Names(table.AttrStatus, table.AttrRejectedCount),
 		ExpressionAttributeValues: table.Item{
 			":x": it[table.AttrExecution], ":was": it[table.AttrStatus], ":start": it[table.AttrStartID],
 		},
 	}
-	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) " +
+	condition := "execution = :x AND #status = :was AND startId = :start AND attribute_not_exists(deleting) " +
 		"AND attribute_not_exists(answered) AND "
 	if refused := it[table.AttrRejectedCount]; refused != nil {
 		condition += "#refused = :refused"
@@ -140,7 +137,7 @@ func (dl *Deleter) tombstonePut(it table.Item, watermark provider.Position, purg
 // DeleteIncarnation deletes the incarnation that a start created. If it has ended and is small, a single transaction
 // deletes it.
 func (dl *Deleter) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
-	it, err := dl.instances.Get(ctx, instanceID, provider.Strong)
+	it, err := dl.Instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return nil

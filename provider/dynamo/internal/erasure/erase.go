@@ -1,14 +1,35 @@
+// Package erasure erases executions: it replaces segments by stubs, and deletes other items and stored payloads. Cancel
+// decisions stay until no message can refer to the execution.
 package erasure
 
 import (
 	"context"
 	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Eraser erases executions. It is safe for concurrent use.
+type Eraser struct {
+	table    *table.Table
+	cancels  *cancels.Store
+	payloads *payloads.Store // nil if the hub has no bucket
+	now      func() time.Time
+}
+
+// New returns an eraser.
+func New(t *table.Table, c *cancels.Store, p *payloads.Store, now func() time.Time) *Eraser {
+	return &Eraser{table: t, cancels: c, payloads: p, now: now}
+}
 
 // Erase replaces an execution's segments by stubs and returns the previous execution. A segment's key is never free, so
 // a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
@@ -135,4 +156,37 @@ func Summarize(items []table.Item) Summary {
 		}
 	}
 	return r
+}
+
+// progressInterval is the interval at which a long deletion records its progress. The sweeper continues a deletion
+// without progress for two minutes.
+const progressInterval = 30 * time.Second
+
+// Progress records the progress of an instance's deletion. It is nil if the instance is not deleted.
+type Progress struct {
+	eraser     *Eraser
+	instance   table.Item // of the instance
+	recordedAt time.Time
+}
+
+// NewProgress returns the progress of the deletion of an instance.
+func (er *Eraser) NewProgress(it table.Item) *Progress {
+	return &Progress{eraser: er, instance: it, recordedAt: er.now()}
+}
+
+// Record records progress if the last record is old enough.
+func (d *Progress) Record(ctx context.Context) error {
+	if d == nil || d.eraser.now().Sub(d.recordedAt) < progressInterval {
+		return nil
+	}
+	d.recordedAt = d.eraser.now()
+	_, _, err := d.eraser.table.UpdateIf(ctx, table.InstanceIDOf(d.instance), &dynamodb.UpdateItemInput{
+		Key:                 table.KeyOf(d.instance),
+		UpdateExpression:    aws.String("SET updated = :wentOn"),
+		ConditionExpression: aws.String("execution = :x AND attribute_exists(deleting)"),
+		ExpressionAttributeValues: table.Item{
+			":wentOn": table.Str(table.FormatTime(d.recordedAt)), ":x": d.instance[table.AttrExecution],
+		},
+	})
+	return err
 }

@@ -29,10 +29,6 @@ const (
 // jobLifetime is the time for which a job is kept after its end.
 const jobLifetime = 7 * 24 * time.Hour
 
-func jobKey(id string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(skJobs + id)}
-}
-
 // PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is
 // lost, PutJob recognizes its own write by the content.
 func (hs *Store) PutJob(ctx context.Context, j *provider.Job) error {
@@ -40,7 +36,7 @@ func (hs *Store) PutJob(ctx context.Context, j *provider.Job) error {
 	if err != nil {
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
 	}
-	it := jobKey(j.ID)
+	it := table.HubKey(skJobs + j.ID)
 	it[attrJob] = table.Str(string(doc))
 	it[attrRevision] = table.Num(j.Revision + 1)
 	if j.Ended() {
@@ -82,7 +78,7 @@ func encodeJob(j *provider.Job) ([]byte, error) {
 
 // ReadJob reads a job.
 func (hs *Store) ReadJob(ctx context.Context, id string) (provider.Job, error) {
-	found, err := hs.table.Get(ctx, "", jobKey(id), provider.Strong)
+	found, err := hs.table.Get(ctx, "", table.HubKey(skJobs+id), provider.Strong)
 	if err != nil {
 		return provider.Job{}, err
 	}
@@ -107,18 +103,12 @@ func decodeJob(it table.Item) (j provider.Job, err error) {
 // ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
 // a job of a later release, does not prevent others from being listed.
 func (hs *Store) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
-	items, err := hs.table.QueryAll(ctx, "", &dynamodb.QueryInput{
-		ConsistentRead:   aws.Bool(true),
-		ScanIndexForward: aws.Bool(false),
-		KeyConditionExpression: aws.String(
-			"pk = :hub AND begins_with(sk, :jobs)",
-		),
-		ExpressionAttributeValues: table.Item{":hub": table.Str(table.PKHub), ":jobs": table.Str(skJobs)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, it := range items {
+	in := table.PrefixQuery(table.PKHub, skJobs, provider.Strong)
+	in.ScanIndexForward = aws.Bool(false)
+	for it, err := range hs.table.Items(ctx, "", in) {
+		if err != nil {
+			return nil, err
+		}
 		j, err := decodeJob(it)
 		if err != nil {
 			hs.log.WarnContext(ctx, "bulk job unreadable, skipping it", "event", logevent.BulkJobUnreadable,

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -25,7 +23,7 @@ const (
 )
 
 func interruptionKey(instanceID string) table.Item {
-	return table.Item{table.AttrPK: table.Str(interruptionPrefix + instanceID), table.AttrSK: table.Str(skInterruption)}
+	return table.Key(interruptionPrefix+instanceID, skInterruption)
 }
 
 // noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
@@ -43,12 +41,9 @@ func (ib *Inbox) noteInterruptions(ctx context.Context, ms []provider.Message) {
 			noted[id] = true
 			now := ib.now()
 			it := interruptionKey(id)
-			it[attrRequestedAt], it[table.AttrTTL] = table.Num(
-				now.UnixMilli(),
-			), table.Unix(
-				now.Add(interruptionLifetime),
-			)
-			_ = ib.table.Put(ctx, id, &dynamodb.PutItemInput{Item: it})
+			it[attrRequestedAt] = table.Num(now.UnixMilli())
+			it[table.AttrTTL] = table.Unix(now.Add(interruptionLifetime))
+			_ = ib.table.PutItem(ctx, id, it)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -17,12 +18,18 @@ import (
 // AttentionQuery returns a query of a partition of the attention index, sorted by the time of the last change.
 func AttentionQuery(partition string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		IndexName: aws.String(table.IndexByAttention),
-		KeyConditionExpression: aws.String(
-			"attention = :kind",
-		),
+		IndexName:                 aws.String(table.IndexByAttention),
+		KeyConditionExpression:    aws.String("attention = :kind"),
 		ExpressionAttributeValues: table.Item{":kind": table.Str(partition)},
 	}
+}
+
+// AttentionQueryUntil is AttentionQuery for instances whose last change is not after a time.
+func AttentionQueryUntil(partition, updated string) *dynamodb.QueryInput {
+	in := AttentionQuery(partition)
+	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
+	in.ExpressionAttributeValues[":before"] = table.Str(updated)
+	return in
 }
 
 // IndexPosition is the position of a search in the attention index.
@@ -58,21 +65,16 @@ const MaxParallelReads = 64
 func (is *Store) GetAll(ctx context.Context, named []table.Item) (items []table.Item, errs []error) {
 	var mu sync.Mutex
 	found := make([]table.Item, len(named))
-	reads := make([]func() error, len(named))
-	for i, it := range named {
-		reads[i] = func() error {
-			got, err := is.Get(ctx, idOf(it), provider.Strong)
-			if err != nil && !errors.Is(err, provider.ErrNotFound) {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-			found[i] = got
-			return nil
+	_ = awscall.ForEachN(MaxParallelReads, len(named), func(i int) error {
+		got, err := is.Get(ctx, table.InstanceIDOf(named[i]), provider.Strong)
+		if err != nil && !errors.Is(err, provider.ErrNotFound) {
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
 		}
-	}
-
-	_ = awscall.ParallelN(MaxParallelReads, reads)
+		found[i] = got
+		return nil
+	})
 	for _, it := range found {
 		if len(it) > 0 {
 			items = append(items, it)
@@ -98,11 +100,6 @@ func (is *Store) ReadAll(
 		found = append(found, in)
 	}
 	return found, errs
-}
-
-func idOf(it table.Item) string {
-	pk := table.GetString(it, table.AttrPK)
-	return pk[min(len(table.IDPrefix), len(pk)):]
 }
 
 // A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
@@ -134,11 +131,41 @@ func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 		IndexName:              aws.String(table.IndexByCreation),
 		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
 		// every name that can be a reserved word has an alias
-		ExpressionAttributeNames: map[string]string{"#created": table.AttrCreated},
+		ExpressionAttributeNames: table.Names(table.AttrCreated),
 		ExpressionAttributeValues: table.Item{
 			":shard": table.Str(strconv.Itoa(shard)),
 			":from":  table.Str(from),
 			":to":    table.Str(to),
 		},
 	}
+}
+
+// Due dates are stored as days in UTC. Retention needs no finer resolution, and even months have few enough days to
+// search all of them.
+const (
+	Day       = 24 * time.Hour
+	DayFormat = "2006-01-02"
+)
+
+// DueKey returns the key in the due index: the first day that does not start before the given time.
+func DueKey(instanceID string, at time.Time) string {
+	at = at.UTC()
+	whole := at.Truncate(Day)
+	if whole.Before(at) {
+		whole = whole.Add(Day)
+	}
+	return whole.Format(DayFormat) + "#" + table.ShardOf(instanceID)
+}
+
+// IsDue reports whether a key of the index is of today or of an earlier day.
+func IsDue(key string, now time.Time) bool {
+	return len(key) > len(DayFormat) && key[:len(DayFormat)] <= now.UTC().Format(DayFormat)
+}
+
+// PastRetention returns the retention of past executions, for an instance with the given retention. A message that
+// their turns consumed can be redelivered, or recovered from a dead-letter queue, and the history then determines the
+// outputs to send again (R4, R13). A past execution is therefore not erased while a queue may hold such a message. An
+// instance that has ended has sent all outputs (R9), and needs no such time.
+func PastRetention(retention time.Duration) time.Duration {
+	return max(retention, table.TombstoneLifetime)
 }

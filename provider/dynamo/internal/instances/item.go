@@ -1,3 +1,5 @@
+// Package instances stores the item of each instance: what starts, lists and the sweeper know of it. The item follows
+// from the history, so that a later write can always repair it. A deleted instance leaves a tombstone.
 package instances
 
 import (
@@ -6,9 +8,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Store reads and writes the items of instances. It is safe for concurrent use.
+type Store struct {
+	table *table.Table
+	now   func() time.Time
+}
+
+// New returns the items of instances in a table.
+func New(t *table.Table, now func() time.Time) *Store { return &Store{table: t, now: now} }
 
 // Encode returns the item of an instance.
 func Encode(in provider.Instance) (table.Item, error) {
@@ -72,9 +87,8 @@ func CreatedKey(in provider.Instance) string {
 
 // Decode returns the instance in an item. After an error, it is the readable part.
 func Decode(it table.Item) (provider.Instance, error) {
-	id := table.GetString(it, table.AttrPK)
 	in := provider.Instance{
-		InstanceID:      id[min(len(table.IDPrefix), len(id)):],
+		InstanceID:      table.InstanceIDOf(it),
 		ExecutionID:     table.GetString(it, table.AttrExecution),
 		ExecutionNumber: table.GetNumber(it, "number"),
 		Name:            table.GetString(it, "name"),
@@ -106,34 +120,38 @@ func Decode(it table.Item) (provider.Instance, error) {
 	if in.PurgedAt, err = table.DecodeTime(it, table.AttrPurgedAt); err != nil {
 		return in, err
 	}
-	if parent := table.GetString(it, table.AttrParent); parent != "" {
-		if err := json.Unmarshal([]byte(parent), &in.Parent); err != nil {
-			return in, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
-		}
-	}
-	if why := table.GetString(it, table.AttrDiagnosis); why != "" {
-		if err := json.Unmarshal([]byte(why), &in.Diagnosis); err != nil {
-			return in, fmt.Errorf("dynamo: instance %q: diagnosis: %w", in.InstanceID, err)
-		}
-	}
-
-	if paused := table.GetString(it, table.AttrPaused); paused != "" {
-		if err := json.Unmarshal([]byte(paused), &in.Paused); err != nil {
-			return in, fmt.Errorf("dynamo: instance %q: paused: %w", in.InstanceID, err)
-		}
-	}
 	if custom := table.GetString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
 	}
 	if in.Notes, err = decodeNotes(it); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: notes: %w", in.InstanceID, err)
 	}
-	if tags := table.GetString(it, "tags"); tags != "" {
-		if err := json.Unmarshal([]byte(tags), &in.Tags); err != nil {
-			return in, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
+	for _, field := range []struct {
+		name string
+		into any
+	}{
+		{table.AttrParent, &in.Parent},
+		{table.AttrDiagnosis, &in.Diagnosis},
+		{table.AttrPaused, &in.Paused},
+		{"tags", &in.Tags},
+	} {
+		doc := table.GetString(it, field.name)
+		if doc == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(doc), field.into); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: %s: %w", in.InstanceID, field.name, err)
 		}
 	}
 	return in, nil
+}
+
+// FirstTurnAt returns the time at which the first turn of an instance is due.
+func FirstTurnAt(in *provider.Instance) time.Time {
+	if in.StartAt.After(in.CreatedAt) {
+		return in.StartAt
+	}
+	return in.CreatedAt
 }
 
 // ReadInstance reads the instance item.
@@ -164,9 +182,46 @@ func (is *Store) Get(ctx context.Context, instanceID string, c provider.Consiste
 
 // GetRaw reads the item of an instance or a tombstone. The item is empty if there is neither.
 func (is *Store) GetRaw(ctx context.Context, instanceID string, c provider.Consistency) (table.Item, error) {
-	found, err := is.table.Get(ctx, instanceID, table.InstanceKey(instanceID), c)
-	if err != nil {
-		return nil, err
+	return is.table.Get(ctx, instanceID, table.InstanceKey(instanceID), c)
+}
+
+// BlockInstance writes only the instance item, because a segment requires a readable history.
+func (is *Store) BlockInstance(
+	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
+) error {
+	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
+	in := &dynamodb.UpdateItemInput{
+		Key:                      table.InstanceKey(instanceID),
+		UpdateExpression:         aws.String(set + forget),
+		ConditionExpression:      aws.String("#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
+		ExpressionAttributeNames: table.Names(table.AttrUpdated, table.AttrStatus, table.AttrExecution),
+		ExpressionAttributeValues: table.Item{
+			":updated":    table.Str(table.FormatTime(is.now())),
+			":x":          table.Str(executionID),
+			":status":     table.Str(string(provider.StatusRunning)),
+			":pending":    table.Str(string(provider.StatusPending)),
+			":running":    table.Str(string(provider.StatusRunning)),
+			":cancelling": table.Str(string(provider.StatusCancelling)),
+			":blocked":    table.Str(string(provider.StatusBlocked)),
+		},
 	}
-	return found, nil
+	if why != nil {
+		diagnosis, err := json.Marshal(why)
+		if err != nil {
+			return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
+		}
+		in.UpdateExpression = aws.String(
+			set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused",
+		)
+		in.ConditionExpression = aws.String(
+			"#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)",
+		)
+		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
+		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))
+		in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(instanceID))
+		in.ExpressionAttributeValues[":blockedBy"] = table.Str(buildID)
+		in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(diagnosis))
+	}
+	_, _, err := is.table.UpdateIf(ctx, instanceID, in)
+	return err
 }

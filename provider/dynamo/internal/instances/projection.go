@@ -3,7 +3,6 @@ package instances
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,26 +57,21 @@ func (u *Projection) updated(now time.Time) time.Time {
 // condition fails, another process is ahead or deletes the instance, and project does nothing.
 func (is *Store) Project(ctx context.Context, u Projection) error {
 	in := &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(u.InstanceID),
-		UpdateExpression: aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
+		Key: table.InstanceKey(u.InstanceID),
 		ConditionExpression: aws.String(
 			"#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) " +
 				"AND attribute_not_exists(deleting)",
 		),
 		ExpressionAttributeNames: map[string]string{"#execution": table.AttrExecution, "#seq": "seq"},
 		ExpressionAttributeValues: table.Item{
-			":updated": table.Str(
-				table.FormatTime(u.updated(is.now())),
-			),
+			":updated":   table.Str(table.FormatTime(u.updated(is.now()))),
 			":execution": table.Str(u.ExecutionID),
 			":seq":       table.Num(u.Sequence),
 		},
 	}
-	u.values(in, is.now())
-	err := is.table.Update(ctx, u.InstanceID, in)
-	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
-		return nil
-	}
+	assignments := u.assignments(in.ExpressionAttributeNames, in.ExpressionAttributeValues, is.now())
+	in.UpdateExpression = aws.String("SET updated = :updated, #seq = :seq" + assignments + u.removals())
+	_, _, err := is.table.UpdateIf(ctx, u.InstanceID, in)
 	return err
 }
 
@@ -87,24 +81,17 @@ const secondExecution = 2
 // NextExecutionUpdate returns the update that makes the turn's next execution the current one, on condition that the
 // turn's own execution was (R7).
 func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Update {
-	in := &dynamodb.UpdateItemInput{
-		ExpressionAttributeNames: map[string]string{
-			"#execution": table.AttrExecution,
-			"#seq":       "seq",
-			"#number":    "number",
-		},
-		ExpressionAttributeValues: table.Item{
-			":at": table.Str(table.FormatTime(is.now())), ":execution": table.Str(t.Head.ExecutionID),
-			":next": table.Str(t.Next.ExecutionID), ":number": table.Num(t.Next.Start.Number),
-		},
+	names := map[string]string{"#execution": table.AttrExecution, "#seq": "seq", "#number": "number"}
+	values := table.Item{
+		":at": table.Str(table.FormatTime(is.now())), ":execution": table.Str(t.Head.ExecutionID),
+		":next": table.Str(t.Next.ExecutionID), ":number": table.Num(t.Next.Start.Number),
 	}
-
-	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments()
+	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments(names, values, is.now())
 	remove := " REMOVE #seq, attention, blockedBy, diagnosis, paused"
 	if t.Retention > 0 {
 		set += ", due = if_not_exists(due, :due), retain = :retain"
-		in.ExpressionAttributeValues[":retain"] = table.Num(int64(t.Retention / time.Second))
-		in.ExpressionAttributeValues[":due"] = table.Str(DueKey(t.InstanceID, is.now().Add(PastRetention(t.Retention))))
+		values[":retain"] = table.Num(int64(t.Retention / time.Second))
+		values[":due"] = table.Str(DueKey(t.InstanceID, is.now().Add(PastRetention(t.Retention))))
 	} else {
 		remove += ", due, retain"
 	}
@@ -112,44 +99,51 @@ func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Upda
 		set += ", oldest = :execution"
 	}
 	set += remove
-	u.values(in, is.now())
-
 	return &types.Update{
-		Key: table.InstanceKey(
-			t.InstanceID,
-		),
+		Key:                       table.InstanceKey(t.InstanceID),
 		UpdateExpression:          &set,
 		ConditionExpression:       aws.String("#execution = :execution"),
-		ExpressionAttributeNames:  in.ExpressionAttributeNames,
-		ExpressionAttributeValues: in.ExpressionAttributeValues,
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: values,
 	}
 }
 
-func (u *Projection) assignments() string {
-	set := ""
+// assignments returns the assignments of an update, and adds their names and values.
+func (u *Projection) assignments(names map[string]string, values table.Item, now time.Time) (set string) {
 	if u.Status != "" {
 		set += ", #status = :status"
+		names["#status"], values[":status"] = table.AttrStatus, table.Str(string(u.Status))
 	}
 	if u.version != "" && u.Status != "" {
 		set += ", #version = :version"
+		names["#version"], values[":version"] = "version", table.Str(u.version)
 	}
 	if u.Status.Terminal() {
 		set += ", wm = :wm, inbox = :inbox" // for the next incarnation of the ID (R3)
+		values[":wm"], values[":inbox"] = table.Str(u.watermark.Sequence), table.Str(u.watermark.Inbox)
 		if u.retention > 0 {
 			set += ", due = :due"
+			values[":due"] = table.Str(DueKey(u.InstanceID, now.Add(u.retention)))
 		}
 	}
 	if u.customStatus != nil {
 		set += ", #customStatus = :customStatus"
+		names["#customStatus"], values[":customStatus"] = "customStatus", table.Str(string(u.customStatus))
 	}
 	if u.blocked.Active {
 		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
+		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
+		values[":attention"] = table.Str(BlockedPartition(u.InstanceID))
+		values[":blockedBy"], values[":diagnosis"] = table.Str(u.blocked.LastBuild), table.Str(string(why))
 	}
 	if u.paused != nil {
 		set += ", attention = :attention, paused = :paused"
+		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
+		values[":attention"], values[":paused"] = table.Str(table.AttentionPaused), table.Str(string(who))
 	}
 	if u.pending() {
 		set += ", attention = :attention"
+		values[":attention"] = table.Str(table.AttentionPending)
 	}
 	return set
 }
@@ -188,42 +182,6 @@ func diagnosisOf(b *history.Blocked) *history.Failure {
 	cut := *why
 	cut.Message = history.TruncateMessage(why.Message, maxDiagnosisBytes)
 	return &cut
-}
-
-func (u *Projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
-	if u.Status != "" {
-		in.ExpressionAttributeNames[table.NameStatus] = table.AttrStatus
-		in.ExpressionAttributeValues[":status"] = table.Str(string(u.Status))
-	}
-	if u.version != "" && u.Status != "" {
-		in.ExpressionAttributeNames["#version"] = "version"
-		in.ExpressionAttributeValues[":version"] = table.Str(u.version)
-	}
-	if u.Status.Terminal() {
-		in.ExpressionAttributeValues[":wm"] = table.Str(u.watermark.Sequence)
-		in.ExpressionAttributeValues[":inbox"] = table.Str(u.watermark.Inbox)
-		if u.retention > 0 {
-			in.ExpressionAttributeValues[":due"] = table.Str(DueKey(u.InstanceID, now.Add(u.retention)))
-		}
-	}
-	if u.blocked.Active {
-		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
-		in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(u.InstanceID))
-		in.ExpressionAttributeValues[":blockedBy"] = table.Str(u.blocked.LastBuild)
-		in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(why))
-	}
-	if u.paused != nil {
-		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
-		in.ExpressionAttributeValues[":attention"] = table.Str(table.AttentionPaused)
-		in.ExpressionAttributeValues[":paused"] = table.Str(string(who))
-	}
-	if u.pending() {
-		in.ExpressionAttributeValues[":attention"] = table.Str(table.AttentionPending)
-	}
-	if u.customStatus != nil {
-		in.ExpressionAttributeNames["#customStatus"] = "customStatus"
-		in.ExpressionAttributeValues[":customStatus"] = table.Str(string(u.customStatus))
-	}
 }
 
 // AfterTurn returns the changes of the instance after a turn. They include all values from the history, and thus

@@ -37,9 +37,7 @@ func (is *Store) Tombstone(it table.Item) table.Item {
 	now := is.now()
 	lives := append(DeletedStarts(it), table.Str(table.GetString(it, table.AttrStartID)))
 	t := table.Item{
-		table.AttrTombstone: table.Str(
-			table.FormatTime(now),
-		),
+		table.AttrTombstone:      table.Str(table.FormatTime(now)),
 		table.AttrTTL:            table.Unix(now.Add(table.TombstoneLifetime)),
 		table.AttrRejectedCount:  table.Num(table.GetNumber(it, table.AttrRejectedCount)),
 		table.AttrRejectedStarts: it[table.AttrRejectedStarts],
@@ -117,9 +115,6 @@ func ReplaceTombstone(put *types.Put, old table.Item) {
 		put.Item[table.AttrPurgedAt] = table.Str(table.FormatTime(PurgedAt(old)))
 	}
 	put.ConditionExpression = aws.String(table.NotExists + " OR #deleted = :deleted AND #refused = :refused")
-	put.ExpressionAttributeNames = map[string]string{
-		"#deleted":              table.AttrTombstone,
-		table.NameRejectedCount: table.AttrRejectedCount,
-	}
+	put.ExpressionAttributeNames = table.Names(table.AttrTombstone, table.AttrRejectedCount)
 	put.ExpressionAttributeValues = table.Item{":deleted": old[table.AttrTombstone], ":refused": refused}
 }

@@ -28,17 +28,14 @@ func (ls *Lists) mergePartitions(
 	partitions := instances.Partitions(kind)
 	pages := make([][]table.Item, len(partitions))
 	more := make([]bool, len(partitions))
-	reads := make([]func() error, len(partitions))
-	for i, partition := range partitions {
-		reads[i] = func() (err error) {
-			in := ls.partitionQuery(partition, i, c)
-			in.Limit = aws.Int32(int32(limit))
-			pages[i], err = ls.table.QueryPage(ctx, "", in)
-			more[i] = in.ExclusiveStartKey != nil
-			return err
-		}
-	}
-	if err := awscall.Parallel(reads...); err != nil {
+	err = awscall.ForEach(len(partitions), func(i int) (err error) {
+		in := ls.partitionQuery(partitions[i], i, c)
+		in.Limit = aws.Int32(int32(limit))
+		pages[i], err = ls.table.QueryPage(ctx, "", in)
+		more[i] = in.ExclusiveStartKey != nil
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 

@@ -1,3 +1,4 @@
+// Package lists reads pages of instances for clients and jobs from the indexes of the table.
 package lists
 
 import (
@@ -7,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +22,18 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Lists reads lists of instances. It is safe for concurrent use.
+type Lists struct {
+	table     *table.Table
+	instances *instances.Store
+	log       *slog.Logger
+}
+
+// New returns the lists of a hub.
+func New(t *table.Table, i *instances.Store, log *slog.Logger) *Lists {
+	return &Lists{table: t, instances: i, log: log}
+}
 
 const (
 	defaultPage = 100
@@ -190,7 +204,7 @@ func (ls *Lists) mergeShards(
 	}
 }
 
-// newShardList holds the instances of a shard that a list has read and not used yet, newest first.
+// shardList holds the instances of a shard that a list has read and not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
 	before string // the key of the last listed instance

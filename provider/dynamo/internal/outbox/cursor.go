@@ -68,7 +68,7 @@ func (c *cursor) key() table.Item {
 
 // readCursor reads the cursor of a segment with strong consistency. It changes nothing if there is no cursor.
 func (ob *Outbox) readCursor(ctx context.Context, c *cursor) error {
-	found, err := ob.table.Get(ctx, c.instanceID, c.key(), provider.Strong)
+	found, err := ob.Table.Get(ctx, c.instanceID, c.key(), provider.Strong)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (ob *Outbox) writeCursor(ctx context.Context, c *cursor) {
 			ValueRun:   table.Str(cmp.Or(c.run, noRun)),
 		},
 	}
-	err := ob.table.Put(ctx, c.instanceID, in)
+	err := ob.Table.Put(ctx, c.instanceID, in)
 	if _, ahead := table.FailedItem(err, 0); err != nil && !ahead {
 		ob.log.WarnContext(ctx, "dispatch cursor write failed, some outputs may be sent again",
 			"event", logevent.DispatchCursorWriteFailed, "instance", c.instanceID, "upTo", c.reached, "error", err)

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -10,44 +11,55 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
+// Ack commits a turn by creating its segment, and then sends the outputs of the segment.
+func (ob *Outbox) Ack(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
+	if !t.LockedUntil.IsZero() && !ob.now().Before(t.LockedUntil) {
+		return nil, fmt.Errorf("dynamo: instance %q: segment %d was not committed: %w", t.InstanceID, t.Head.Segment+1,
+			provider.ErrLockLost)
+	}
+	s := t.Segment()
+	if err := ob.Segments.Commit(ctx, t, s); err != nil {
+		return nil, err
+	}
+	refused, err := ob.Dispatch(ctx, t, s)
+	if err != nil {
+		return refused, fmt.Errorf("%w: %w", provider.ErrDispatchIncomplete, err)
+	}
+	return refused, nil
+}
+
 // Dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
 // the ID may be used again only then (R9). The last steps are best effort.
 func (ob *Outbox) Dispatch(
 	ctx context.Context, t *provider.Turn, s provider.Segment,
-) ([]provider.OutputFailure, error) {
+) (refused []provider.OutputFailure, err error) {
 	u := instances.AfterTurn(t, s)
-	needless := t.ObsoleteTimers()
 	if u.Changed() && !u.Status.Terminal() {
-		return ob.dispatchWithStatus(ctx, t, s, u, needless)
+		refused, err = ob.sendWithStatus(ctx, t, s, u)
+	} else {
+		refused, err = ob.sendSegment(ctx, t, s)
 	}
-
-	refused, err := ob.sendSegment(ctx, t, s)
+	obsolete := t.ObsoleteTimers()
 	if err == nil {
-		err = ob.SendActivityEnds(ctx, outputs.TurnOrigin(t), s.Sequence, needless)
+		err = ob.SendActivityEnds(ctx, outputs.TurnOrigin(t), s.Sequence, obsolete)
 	}
-	if err == nil && u.Changed() {
+	if err == nil && u.Status.Terminal() {
 		err = ob.writeStatus(ctx, &u)
 	}
 	if err == nil {
-		ob.timers.DeleteSchedules(ctx, t.Head.ExecutionID, needless)
+		ob.Timers.DeleteSchedules(ctx, t.Head.ExecutionID, obsolete)
 	}
 	return refused, err
 }
 
-// dispatchWithStatus sends the outputs and writes the instance concurrently, because neither depends on the other.
-func (ob *Outbox) dispatchWithStatus(
-	ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection, needless []history.OpenItem,
+// sendWithStatus sends the outputs and writes the instance concurrently, because neither depends on the other.
+func (ob *Outbox) sendWithStatus(
+	ctx context.Context, t *provider.Turn, s provider.Segment, u instances.Projection,
 ) (refused []provider.OutputFailure, err error) {
 	err = awscall.Parallel(
 		func() error { return ob.writeStatus(ctx, &u) },
 		func() (err error) { refused, err = ob.sendSegment(ctx, t, s); return err },
 	)
-	if err == nil {
-		err = ob.SendActivityEnds(ctx, outputs.TurnOrigin(t), s.Sequence, needless)
-	}
-	if err == nil {
-		ob.timers.DeleteSchedules(ctx, t.Head.ExecutionID, needless)
-	}
 	return refused, err
 }
 
@@ -97,7 +109,7 @@ func (ob *Outbox) redispatch(
 		if u.Orchestration == o {
 			first = u.first
 		} else {
-			ob.timers.DeleteSchedules(ctx, u.Head.ExecutionID, ObsoleteTimers(u.Segments, u.first))
+			ob.Timers.DeleteSchedules(ctx, u.Head.ExecutionID, ObsoleteTimers(u.Segments, u.first))
 		}
 	}
 
@@ -110,7 +122,7 @@ func (ob *Outbox) redispatch(
 			return out.Rejected, err
 		}
 	}
-	ob.timers.DeleteSchedules(ctx, o.Head.ExecutionID, ObsoleteTimers(o.Segments, first))
+	ob.Timers.DeleteSchedules(ctx, o.Head.ExecutionID, ObsoleteTimers(o.Segments, first))
 	return out.Rejected, nil
 }
 

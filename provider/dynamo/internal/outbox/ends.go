@@ -3,6 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -38,7 +39,7 @@ func (ob *Outbox) SendActivityEnds(
 
 	var ends []provider.ActivityOutcome
 	var graces outputs.Set
-	for r, err := range ob.attempts.ReadRetriesOf(ctx, x.ExecutionID, waits) {
+	for r, err := range attempts.ReadRetriesOf(ctx, ob.Attempts, x.ExecutionID, waits) {
 		if err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (ob *Outbox) SendActivityEnds(
 			graces.Timers = append(graces.Timers, ob.graceTimer(x, sequence, &r))
 			continue
 		}
-		if !ob.timers.MayHaveStarted(r.At) {
+		if !ob.Timers.MayHaveStarted(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
 				ActivityID: r.ActivityID,
 				Attempt:    r.Attempt - 1,
@@ -57,18 +58,16 @@ func (ob *Outbox) SendActivityEnds(
 	}
 
 	var ms []provider.Message
-	for len(ends) > 0 {
-		n := min(len(ends), maxEndsPerMessage)
+	for some := range slices.Chunk(ends, maxEndsPerMessage) {
 		ms = append(ms, provider.Message{
 			Kind:        provider.MessageActivityOutcomes,
 			InstanceID:  x.InstanceID,
 			ExecutionID: x.ExecutionID,
 			Segment:     sequence,
-			Outcomes:    ends[:n],
+			Outcomes:    some,
 		})
-		ends = ends[n:]
 	}
-	if err := ob.inbox.Send(ctx, ms...); err != nil {
+	if err := ob.Inbox.Send(ctx, ms...); err != nil {
 		return err
 	}
 	_, err := ob.SendOutputs(ctx, &graces)

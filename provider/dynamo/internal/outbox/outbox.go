@@ -33,23 +33,13 @@ type Stores struct {
 
 // Outbox commits turns and sends their outputs. It is safe for concurrent use.
 type Outbox struct {
-	table      *table.Table
-	queue      *sqsqueue.Queues
-	inbox      *inbox.Inbox
-	workQueues *workqueue.WorkQueues
-	timers     *timers.Timers
-	instances  *instances.Store
-	attempts   *attempts.Store
-	segments   *segments.Store
-	updates    *updates.Store
-	now        func() time.Time
-	log        *slog.Logger
+	Stores
+
+	now func() time.Time
+	log *slog.Logger
 }
 
 // New returns the outbox of a hub.
 func New(s Stores, now func() time.Time, log *slog.Logger) *Outbox {
-	return &Outbox{
-		table: s.Table, queue: s.Queue, inbox: s.Inbox, workQueues: s.WorkQueues, timers: s.Timers,
-		instances: s.Instances, attempts: s.Attempts, segments: s.Segments, updates: s.Updates, now: now, log: log,
-	}
+	return &Outbox{Stores: s, now: now, log: log}
 }

@@ -20,7 +20,7 @@ func (ob *Outbox) SendOutputs(ctx context.Context, out *outputs.Set) ([]provider
 	if err != nil {
 		return refused, err
 	}
-	sent, err := ob.queue.SendAll(ctx, queues)
+	sent, err := ob.Queue.SendAll(ctx, queues)
 	return append(refused, rejectedOutputs(sent.Rejected)...), err
 }
 
@@ -29,24 +29,22 @@ func (ob *Outbox) SendOutputs(ctx context.Context, out *outputs.Set) ([]provider
 func (ob *Outbox) encode(
 	ctx context.Context, out *outputs.Set,
 ) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
-	if refused, err = ob.workQueues.AddEntries(ctx, out.WorkItems, &queues); err != nil {
+	if refused, err = ob.WorkQueues.AddEntries(ctx, out.WorkItems, &queues); err != nil {
 		return nil, refused, err
 	}
 	refused = append(refused, ob.addMessages(out.Messages, &queues)...)
-	timers, err := ob.timers.Encode(out.Timers)
+	timers, err := ob.Timers.Encode(out.Timers)
 	if err == nil && len(timers) > 0 {
-		queues = append(queues, sqsqueue.Batch{URL: ob.queue.TimersURL, Entries: timers})
+		queues = append(queues, sqsqueue.Batch{URL: ob.Queue.TimersURL, Entries: timers})
 	}
 	return queues, refused, err
 }
 
 func rejectedOutputs(never []sqsqueue.RejectedEntry) (refused []provider.OutputFailure) {
 	for _, e := range never {
-		refused = append(
-			refused,
-			workqueue.RejectOutput(e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code,
-				e.Message),
-		)
+		refused = append(refused, workqueue.RejectOutput(
+			e.ID, "OutputRefusedError", "SQS rejected the message: %s %s", e.Code, e.Message,
+		))
 	}
 	return refused
 }
@@ -56,7 +54,7 @@ func (ob *Outbox) addMessages(ms []provider.Message, queues *sqsqueue.Outgoing) 
 	for i := range ms {
 		m := ms[i]
 		id := m.SourceEventID
-		m.Hub = ob.queue.Hub
+		m.Hub = ob.Queue.Hub
 		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent ||
 			m.Kind == provider.MessageUpdateSent
 		if own {
@@ -76,7 +74,7 @@ func (ob *Outbox) addMessages(ms []provider.Message, queues *sqsqueue.Outgoing) 
 
 		e.ID = id
 		e.IsEvent = own // the others refer to events of other executions, or to none
-		queues.Add(ob.queue.InboxURL, e, len(ms)-1-i)
+		queues.Add(ob.Queue.InboxURL, e, len(ms)-1-i)
 	}
 	return refused
 }
@@ -94,7 +92,7 @@ func (ob *Outbox) PutWorkItems(ctx context.Context, items ...provider.WorkItem) 
 // have been purged, and SQS still drops repetitions of purged messages.
 func (ob *Outbox) setReconcileIDs(queues sqsqueue.Outgoing, run string) {
 	for i := range queues {
-		if q := &queues[i]; q.URL != ob.queue.InboxURL {
+		if q := &queues[i]; q.URL != ob.Queue.InboxURL {
 			for j := range q.Entries {
 				if e := &q.Entries[j]; e.Dedup != "" {
 					e.Dedup = table.Digest(e.Dedup, run)

@@ -84,10 +84,10 @@ func (b *Sender) sendNew(
 	if b.run != "" {
 		b.outbox.setReconcileIDs(queues, b.run)
 	}
-	sent, err := b.outbox.queue.SendAll(ctx, queues)
+	sent, err := b.outbox.Queue.SendAll(ctx, queues)
 	if t.executionID != "" && (remember || err != nil) {
 		for i := range sent.Accepted {
-			t.add(sent.Accepted[i].URL == b.outbox.queue.TimersURL, sent.Accepted[i].Entries)
+			t.add(sent.Accepted[i].URL == b.outbox.Queue.TimersURL, sent.Accepted[i].Entries)
 		}
 	}
 	return sent.Rejected, err
@@ -108,7 +108,7 @@ func (b *Sender) skipAccepted(ctx context.Context, queues sqsqueue.Outgoing) err
 	for i := range queues {
 		q := &queues[i]
 		q.Entries = slices.DeleteFunc(
-			q.Entries, func(e sqsqueue.Entry) bool { return t.has(q.URL == b.outbox.queue.TimersURL, &e) },
+			q.Entries, func(e sqsqueue.Entry) bool { return t.has(q.URL == b.outbox.Queue.TimersURL, &e) },
 		)
 	}
 	return nil
@@ -116,16 +116,14 @@ func (b *Sender) skipAccepted(ctx context.Context, queues sqsqueue.Outgoing) err
 
 // readRecords reads the dispatch records from a segment on, with strong consistency.
 func (ob *Outbox) readRecords(ctx context.Context, t *acceptedOutputs) error {
-	in := table.SegmentsQuery(t.executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :from AND :sk")
-	in.ExpressionAttributeValues[":from"] = table.Str(table.CursorSK(t.from))
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.CursorSK(t.head) + recordSuffix)
-
-	notes, err := ob.table.QueryAll(ctx, t.instanceID, in)
+	last := table.CursorSK(t.head) + recordSuffix
+	notes, err := ob.Table.QueryAll(ctx, t.instanceID, table.RangeQuery(
+		table.ExecutionPK(t.executionID), table.CursorSK(t.from), last, provider.Strong,
+	))
 	for _, note := range notes {
 		t.others = ob.addIDs(ctx, t.others, note, attrAccepted)
 		t.timers = ob.addIDs(ctx, t.timers, note, attrTakenTimers)
-		if table.GetString(note, table.AttrSK) == table.CursorSK(t.head)+recordSuffix {
+		if table.GetString(note, table.AttrSK) == last {
 			t.run = max(t.run, table.GetString(note, table.AttrTakenBy))
 			t.stored = idAttributes(note)
 		}
@@ -178,7 +176,7 @@ func (b *Sender) WriteRecord(ctx context.Context) {
 		if in == nil {
 			return
 		}
-		err := b.outbox.table.Put(ctx, t.instanceID, in)
+		err := b.outbox.Table.Put(ctx, t.instanceID, in)
 		old, others := table.FailedItem(err, 0)
 		switch {
 		case err == nil:
@@ -199,13 +197,8 @@ func (b *Sender) WriteRecord(ctx context.Context) {
 
 // recordWrite returns the write of a dispatch record, or nil if it is too large.
 func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
-	it := table.Item{
-		table.AttrPK: table.Str(
-			table.ExecutionPK(t.executionID),
-		),
-		table.AttrSK:  table.Str(table.CursorSK(t.head) + recordSuffix),
-		table.AttrTTL: table.Unix(b.outbox.now().Add(cursorLife)),
-	}
+	it := table.ExecutionKey(t.executionID, table.CursorSK(t.head)+recordSuffix)
+	it[table.AttrTTL] = table.Unix(b.outbox.now().Add(cursorLife))
 	in := &dynamodb.PutItemInput{
 		Item: it, ConditionExpression: aws.String(notLaterRun),
 		ExpressionAttributeValues:           table.Item{ValueRun: table.Str(cmp.Or(t.run, noRun))},

@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -124,7 +126,7 @@ func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	never, err := b.sendNew(ctx, queues, b.repeated)
 	b.Rejected = append(b.Rejected, rejectedOutputs(never)...)
 	if err == nil {
-		err = b.outbox.updates.Put(ctx, answers...)
+		err = b.outbox.Updates.Put(ctx, answers...)
 	}
 	return b.Rejected, err
 }
@@ -147,14 +149,12 @@ func isLarge(x outputs.Origin, s provider.Segment) bool {
 }
 
 // windowsOf splits a segment into windows of events.
-func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
+func windowsOf(s provider.Segment) iter.Seq[provider.Segment] {
 	return func(yield func(provider.Segment) bool) {
-		for events := s.Events; len(events) > 0; {
-			n := min(windowEvents, len(events))
-			if !yield(provider.Segment{Sequence: s.Sequence, Watermark: s.Watermark, Events: events[:n:n]}) {
+		for events := range slices.Chunk(s.Events, windowEvents) {
+			if !yield(provider.Segment{Sequence: s.Sequence, Watermark: s.Watermark, Events: events}) {
 				return
 			}
-			events = events[n:]
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *outputs.Set) er
 	}
 	never, err := b.sendNew(ctx, queues, false) // the cursor records the sent outputs
 	if err == nil {
-		err = b.outbox.updates.Put(ctx, out.UpdateResults...)
+		err = b.outbox.Updates.Put(ctx, out.UpdateResults...)
 	}
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) erro
 	if !u.Changed() {
 		return nil
 	}
-	err := ob.instances.Project(ctx, *u)
+	err := ob.Instances.Project(ctx, *u)
 	if err == nil || u.Required() {
 		return err
 	}
@@ -40,7 +40,7 @@ func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) erro
 // scheduleRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is
 // due, so that a failing refresh does not delay the instance's messages.
 func (ob *Outbox) scheduleRefresh(ctx context.Context, wake *provider.Message) error {
-	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, ob.queue.MaxDelay) //nolint:mnd // far beyond the last
+	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, ob.Queue.MaxDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
 		V:           provider.WireVersion,
 		InstanceID:  wake.InstanceID,
@@ -50,7 +50,7 @@ func (ob *Outbox) scheduleRefresh(ctx context.Context, wake *provider.Message) e
 		FireAt:      ob.now().Add(after).UTC(),
 		Refresh:     wake.Refresh + 1,
 	}
-	return ob.timers.Send(ctx, []provider.Timer{t})
+	return ob.Timers.Send(ctx, []provider.Timer{t})
 }
 
 // RefreshStatus writes the instance's status from its history. An hour of failures can request several refreshes. Only
@@ -67,7 +67,7 @@ func (ob *Outbox) RefreshStatus(ctx context.Context, wake *provider.Message) err
 // the status.
 func (ob *Outbox) refreshStatus(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
-	o, err := ob.segments.ReadOrchestration(
+	o, err := ob.Segments.ReadOrchestration(
 		ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}},
 		provider.Strong,
 	)
@@ -83,7 +83,7 @@ func (ob *Outbox) refreshStatus(ctx context.Context, wake *provider.Message) (la
 	if u.Required() || o.Last().Kind == history.OrchestrationContinuedAsNew {
 		return false, nil
 	}
-	return !statusChangedAfter(o, wake.Segment), ob.instances.Project(ctx, u)
+	return !statusChangedAfter(o, wake.Segment), ob.Instances.Project(ctx, u)
 }
 
 // statusChangedAfter reports whether a turn after the segment has changed the instance's status, or its custom status.

@@ -46,7 +46,7 @@ func (ob *Outbox) unsentExecutions(
 			}
 
 			var err error
-			if x, err = ob.segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
+			if x, err = ob.Segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
 				// otherwise erased (R21): it ended before any message was sent that can still arrive
 				if !errors.Is(err, provider.ErrNotFound) {
 					yield(unsentExecution{}, err)

@@ -107,28 +107,28 @@ func (b *Client) send(ctx context.Context, r *request, most int64) ([]byte, erro
 	if len(r.body) > 0 {
 		req.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
 	}
-	who, err := b.credentials.Retrieve(ctx)
+	credentials, err := b.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: retrieve credentials for S3: %w", err)
 	}
-	if err := b.signer.SignHTTP(ctx, who, req, hash, "s3", b.region, b.now()); err != nil {
+	if err := b.signer.SignHTTP(ctx, credentials, req, hash, "s3", b.region, b.now()); err != nil {
 		return nil, fmt.Errorf("dynamo: sign S3 request: %w", err)
 	}
 
-	answer, err := b.http.Do(req)
+	response, err := b.http.Do(req)
 	if err != nil {
 		return nil, interruptedCall(ctx, err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode >= http.StatusMultipleChoices {
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= http.StatusMultipleChoices {
 		most = responseLimit
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, interruptedCall(ctx, err)
-	case answer.StatusCode >= http.StatusMultipleChoices:
-		return nil, decodeError(answer.StatusCode, body)
+	case response.StatusCode >= http.StatusMultipleChoices:
+		return nil, decodeError(response.StatusCode, body)
 	case int64(len(body)) > most:
 		return nil, fmt.Errorf("dynamo: S3 response exceeds %d bytes: %w", most, provider.ErrCorrupt)
 	default:
@@ -255,7 +255,7 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 	if err != nil {
 		return fmt.Errorf("dynamo: encode keys to delete: %w", err)
 	}
-	answer, err := b.send(ctx, &request{
+	response, err := b.send(ctx, &request{
 		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
 		header: map[string]string{"Content-Type": "application/xml", "X-Amz-Sdk-Checksum-Algorithm": "SHA256"},
 	}, responseLimit)
@@ -269,7 +269,7 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 			Message string `xml:"Message"`
 		} `xml:"Error"`
 	}
-	if err := xml.Unmarshal(answer, &failed); err != nil && len(bytes.TrimSpace(answer)) > 0 {
+	if err := xml.Unmarshal(response, &failed); err != nil && len(bytes.TrimSpace(response)) > 0 {
 		return fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for _, f := range failed.Errors {
@@ -288,7 +288,7 @@ func (b *Client) ListObjects(ctx context.Context, bucket, prefix, after string) 
 	if after != "" {
 		query.Set("start-after", after)
 	}
-	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, responseLimit)
+	response, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, responseLimit)
 	if err != nil {
 		if errors.Is(err, provider.ErrNotFound) { // the bucket does not exist
 			err = &bucketError{Code: "NoSuchBucket", status: http.StatusNotFound}
@@ -301,7 +301,7 @@ func (b *Client) ListObjects(ctx context.Context, bucket, prefix, after string) 
 			LastModified time.Time `xml:"LastModified"`
 		} `xml:"Contents"`
 	}
-	if err := xml.Unmarshal(answer, &list); err != nil {
+	if err := xml.Unmarshal(response, &list); err != nil {
 		return nil, fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	all := make([]provider.StoredPayload, len(list.Contents))

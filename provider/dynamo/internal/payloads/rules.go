@@ -23,7 +23,7 @@ type ExpiryRule struct {
 
 // ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects.
 func (b *Client) ExpiryRules(ctx context.Context, bucket string) ([]ExpiryRule, error) {
-	answer, err := b.send(ctx, &request{
+	response, err := b.send(ctx, &request{
 		method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}},
 	}, responseLimit)
 	if refusal, ok := errors.AsType[smithy.APIError](err); ok && refusal.ErrorCode() == "NoSuchLifecycleConfiguration" {
@@ -32,7 +32,7 @@ func (b *Client) ExpiryRules(ctx context.Context, bucket string) ([]ExpiryRule, 
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: read lifecycle rules of bucket %s: %w", bucket, err)
 	}
-	return decodeExpiryRules(answer)
+	return decodeExpiryRules(response)
 }
 
 // lifecycle is the lifecycle configuration of a bucket, as S3 encodes it.
@@ -67,9 +67,9 @@ func (c *condition) selective() bool {
 	return len(c.Tags) > 0 || c.GreaterThan != nil || c.LessThan != nil
 }
 
-func decodeExpiryRules(answer []byte) (rules []ExpiryRule, err error) {
+func decodeExpiryRules(response []byte) (rules []ExpiryRule, err error) {
 	var l lifecycle
-	if err := xml.Unmarshal(answer, &l); err != nil {
+	if err := xml.Unmarshal(response, &l); err != nil {
 		return nil, fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for i := range l.Rules {

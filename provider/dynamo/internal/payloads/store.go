@@ -33,9 +33,13 @@ func New(b Bucket, name, hub string, now func() time.Time) *Store {
 // Bucket contains the S3 calls of a Store.
 type Bucket interface {
 	PutObject(ctx context.Context, bucket, key string, data []byte) error
+	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound if the object does not exist.
 	GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error)
+	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound if the object does not exist.
 	CopyObject(ctx context.Context, bucket, from, to string) error
+	// DeleteObjects deletes up to 1,000 objects. Objects that do not exist are ignored.
 	DeleteObjects(ctx context.Context, bucket string, keys []string) error
+	// ListObjects returns up to 1,000 keys with a prefix that sort after the given key, in byte order.
 	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
 }
 
@@ -117,9 +121,7 @@ func (s *Store) Has(ctx context.Context, executionID string) (bool, error) {
 // DeleteAll deletes the payloads of an execution page by page, and calls progress after each page. The start of the
 // execution is already a stub, so that no turn can commit a reference to a payload any more. A sweep finds payloads
 // that late processes store afterwards.
-func (s *Store) DeleteAll(
-	ctx context.Context, executionID string, progress func(ctx context.Context) error,
-) error {
+func (s *Store) DeleteAll(ctx context.Context, executionID string, progress func(ctx context.Context) error) error {
 	if s == nil {
 		return nil
 	}
@@ -156,9 +158,7 @@ const (
 type ExecutionExists func(ctx context.Context, executionID string) (bool, error)
 
 // Sweep deletes a page of orphaned payloads after a position, and returns the position of the next page.
-func (s *Store) Sweep(
-	ctx context.Context, after string, exists ExecutionExists,
-) (next string, deleted int, err error) {
+func (s *Store) Sweep(ctx context.Context, after string, exists ExecutionExists) (next string, deleted int, err error) {
 	if s == nil {
 		return "", 0, nil
 	}

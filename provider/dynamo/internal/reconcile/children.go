@@ -23,36 +23,32 @@ func (rc *Reconciler) checkOldStarts(
 	ctx context.Context, x outputs.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
 ) error {
 	var mu sync.Mutex
-	reads := make([]func() error, len(u.OldStarts))
-	for i, e := range u.OldStarts {
-		reads[i] = func() error {
-			refused, lost, err := rc.checkOldStart(ctx, x, e)
-			mu.Lock()
-			defer mu.Unlock()
-			if refused {
-				delete(u.Ids, e.ID)
-			}
-			if lost {
-				out.LostChildren++
-				out.Sent++
-			}
-			return err
+	return awscall.ForEach(len(u.OldStarts), func(i int) error {
+		refused, lost, err := rc.checkOldStart(ctx, x, u.OldStarts[i])
+		mu.Lock()
+		defer mu.Unlock()
+		if refused {
+			delete(u.IDs, u.OldStarts[i].ID)
 		}
-	}
-	return awscall.Parallel(reads...)
+		if lost {
+			out.LostChildren++
+			out.Sent++
+		}
+		return err
+	})
 }
 
 func (rc *Reconciler) checkOldStart(
 	ctx context.Context, x outputs.Origin, e *history.Event,
 ) (refused, lost bool, err error) {
-	it, err := rc.instances.GetRaw(ctx, e.InstanceID, provider.Strong)
+	it, err := rc.Instances.GetRaw(ctx, e.InstanceID, provider.Strong)
 	switch {
 	case err != nil:
 		return false, false, err
 	case len(it) > 0 && !instances.IsTombstone(it):
 		return table.GetString(it, table.AttrStartID) != e.StartID, false, nil
 	case !instances.MustNotStart(it, e.StartID):
-		err := rc.rejections.PreventStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
+		err := rc.Rejections.PreventStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
 		if errors.Is(err, provider.ErrConflict) {
 			err = &provider.Error{Op: "DynamoDB.UpdateItem", InstanceID: e.InstanceID, Retryable: true, Err: err}
 		}
@@ -61,9 +57,9 @@ func (rc *Reconciler) checkOldStart(
 		}
 	}
 
-	answer := outputs.ChildOutcome(
+	reply := outputs.ChildOutcome(
 		e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 	)
-	answer.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
-	return false, true, rc.inbox.Send(ctx, answer)
+	reply.Error = rejections.LostOutcome(it, e.InstanceID, e.StartID)
+	return false, true, rc.Inbox.Send(ctx, reply)
 }

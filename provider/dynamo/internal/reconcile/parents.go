@@ -36,7 +36,7 @@ func (rc *Reconciler) readParentOnce(ctx context.Context, run, parentID string) 
 
 // readParent reads the present state of a parent.
 func (rc *Reconciler) readParent(ctx context.Context, run, parentID string) (parentState, error) {
-	it, err := rc.instances.GetRaw(ctx, parentID, provider.Strong)
+	it, err := rc.Instances.GetRaw(ctx, parentID, provider.Strong)
 	if err != nil {
 		return parentState{}, err
 	}
@@ -96,7 +96,7 @@ func (rc *Reconciler) cancelOrphan(
 		reason = history.ReasonInstanceDeleted
 	}
 	out.Sent++
-	return rc.inbox.Send(ctx, provider.Message{
+	return rc.Inbox.Send(ctx, provider.Message{
 		Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: reason,
 		RequestedBy: history.RequestedByParent + parent.InstanceID, Parent: parent,
 	})

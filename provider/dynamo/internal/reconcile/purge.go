@@ -23,11 +23,13 @@ func (rc *Reconciler) PurgeQueues(
 	ctx context.Context, progress func(provider.QueuePurgeResult),
 ) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
-	if err := rc.countIdleWithTimeout(ctx, out.Messages); err != nil {
+	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
+	defer stop()
+	if err := rc.countIdle(limited, out.Messages); err != nil {
 		return out, err
 	}
-	if rc.timers.UseSchedules && rc.timers.ScheduleGroup != "" {
-		err := rc.timers.DeleteAllSchedules(ctx, func(deleted int) {
+	if rc.Timers.UseSchedules && rc.Timers.ScheduleGroup != "" {
+		err := rc.Timers.DeleteAllSchedules(ctx, func(deleted int) {
 			if out.Schedules += deleted; progress != nil {
 				progress(out)
 			}
@@ -42,25 +44,18 @@ func (rc *Reconciler) PurgeQueues(
 	}
 
 	var purges []func() error
-	for _, url := range rc.queue.WorkingQueues() {
-		purges = append(purges, func() error { return rc.queue.Purge(ctx, url) })
+	for _, url := range rc.Queue.WorkingQueues() {
+		purges = append(purges, func() error { return rc.Queue.Purge(ctx, url) })
 	}
 	return out, awscall.Parallel(purges...)
-}
-
-// countIdleWithTimeout is countIdle with a time limit.
-func (rc *Reconciler) countIdleWithTimeout(ctx context.Context, messages map[string]int) error {
-	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
-	defer stop()
-	return rc.countIdle(limited, messages)
 }
 
 // countIdle counts the approximate number of messages of each queue. It returns ErrBusy if messages are being
 // processed or there are dead letters.
 func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) error {
-	queues := rc.queue.WorkingQueues()
+	queues := rc.Queue.WorkingQueues()
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		n, err := rc.queue.Attributes(
+		n, err := rc.Queue.Attributes(
 			ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
 			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
 			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
@@ -70,21 +65,21 @@ func (rc *Reconciler) countIdle(ctx context.Context, messages map[string]int) er
 		}
 		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
 			return fmt.Errorf(
-				"dynamo: hub %q: %d messages of queue %s are being processed: %w", rc.queue.Hub, held, name,
+				"dynamo: hub %q: %d messages of queue %s are being processed: %w", rc.Queue.Hub, held, name,
 				provider.ErrBusy,
 			)
 		}
 		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] +
 			n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
 	}
-	for _, name := range rc.queue.Dead().Names() {
-		visible, hidden, err := rc.queue.Dead().Count(ctx, name)
+	for _, name := range rc.Queue.Dead().Names() {
+		visible, hidden, err := rc.Queue.Dead().Count(ctx, name)
 		if err != nil {
 			return err
 		}
 		if visible+hidden > 0 {
 			return fmt.Errorf(
-				"dynamo: hub %q: queue %s has %d dead letters: %w", rc.queue.Hub, name, visible+hidden,
+				"dynamo: hub %q: queue %s has %d dead letters: %w", rc.Queue.Hub, name, visible+hidden,
 				provider.ErrBusy,
 			)
 		}

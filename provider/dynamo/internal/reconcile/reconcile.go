@@ -1,17 +1,55 @@
+// Package reconcile restores the queues of a hub from its histories, after a table was restored or queues were purged.
 package reconcile
 
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
+	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/outputs"
 )
+
+// Stores are the stores that a Reconciler reads and writes.
+type Stores struct {
+	Queue      *sqsqueue.Queues
+	Inbox      *inbox.Inbox
+	Timers     *timers.Timers
+	Instances  *instances.Store
+	Segments   *segments.Store
+	Cancels    *cancels.Store
+	Attempts   *attempts.Store
+	Outbox     *outbox.Outbox
+	Rejections *rejections.Rejections
+	Deleter    *deletion.Deleter
+}
+
+// Reconciler sends the outputs of instances again, and purges queues. It is safe for concurrent use.
+type Reconciler struct {
+	Stores
+
+	now func() time.Time
+	// parents caches the states of parents.
+	parents *lru.Cache[parentState]
+}
+
+// New returns a reconciler.
+func New(s Stores, now func() time.Time) *Reconciler {
+	return &Reconciler{Stores: s, now: now, parents: lru.New[parentState](maxParents)}
+}
 
 // Reconcile sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
 // because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
@@ -19,14 +57,14 @@ import (
 func (rc *Reconciler) Reconcile(
 	ctx context.Context, instanceID string, r provider.ReconcileOptions,
 ) (out provider.ReconcileResult, err error) {
-	it, err := rc.instances.Get(ctx, instanceID, provider.Strong)
+	it, err := rc.Instances.Get(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return provider.ReconcileResult{NotFound: true}, nil
 	case err != nil:
 		return out, err
 	case instances.IsDeleting(it):
-		err = rc.deletion.DeleteInstance(ctx, instanceID, false)
+		err = rc.Deleter.DeleteInstance(ctx, instanceID, false)
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
 			err = nil // another process has completed it
 		}
@@ -49,7 +87,7 @@ func (rc *Reconciler) Reconcile(
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
 	}
-	if woken := rc.inbox.Send(ctx, wake); woken != nil {
+	if woken := rc.Inbox.Send(ctx, wake); woken != nil {
 		return out, woken
 	}
 	out.Sent++
@@ -72,7 +110,7 @@ func (rc *Reconciler) resendAll(
 		}
 
 		var notes []table.Item
-		o, err := rc.segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
+		o, err := rc.Segments.ReadExecutionWithNotes(ctx, in.InstanceID, id, provider.Strong, &notes)
 		if n == 0 {
 			err = rc.checkConsistent(ctx, in, o, err)
 		}
@@ -104,7 +142,7 @@ func (rc *Reconciler) checkConsistent(
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
-	if _, now := rc.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil ||
+	if _, now := rc.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil ||
 		err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
@@ -132,17 +170,17 @@ func (rc *Reconciler) resend(
 		if err := rc.checkOldStarts(ctx, x, &u, out); err != nil {
 			return err
 		}
-		if err := rc.cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
+		if err := rc.Cancels.DeleteUncommitted(ctx, o, u.Has); err != nil {
 			return err
 		}
 	}
-	sent, refused, err := rc.outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
+	sent, refused, err := rc.Outbox.Resend(ctx, o, x, u.Has, r.Run, notes)
 	out.Sent += sent
 	out.RejectedOutputs = append(out.RejectedOutputs, refused...)
 	if err != nil {
 		return err
 	}
-	if err := rc.outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
+	if err := rc.Outbox.SendActivityEnds(ctx, x, o.Head.Segment, outbox.ObsoleteTimers(o.Segments, 0)); err != nil {
 		return err
 	}
 	return rc.resendAttempts(ctx, o, out)
@@ -174,7 +212,7 @@ func (rc *Reconciler) resendAttempts(
 
 	state := o.State(history.TrackOpen)
 	var due []provider.Timer
-	for current, err := range rc.attempts.ReadRetries(ctx, o.Head.ExecutionID) {
+	for current, err := range rc.Attempts.ReadRetries(ctx, o.Head.ExecutionID) {
 		if err != nil {
 			return err
 		}
@@ -202,5 +240,5 @@ func (rc *Reconciler) resendAttempts(
 		})
 	}
 	out.Sent += len(due)
-	return rc.timers.Send(ctx, due)
+	return rc.Timers.Send(ctx, due)
 }

@@ -1,19 +1,38 @@
+// Package rejections records messages that no instance accepts, and then replies to their senders: starts of an ID that
+// is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may have
+// an effect.
 package rejections
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/outputs"
 )
+
+// Rejections records rejected messages and replies to them. It is safe for concurrent use.
+type Rejections struct {
+	table *table.Table
+	inbox *inbox.Inbox
+	now   func() time.Time
+	log   *slog.Logger
+}
+
+// New returns the rejections of a hub.
+func New(t *table.Table, in *inbox.Inbox, now func() time.Time, log *slog.Logger) *Rejections {
+	return &Rejections{table: t, inbox: in, now: now, log: log}
+}
 
 // The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
 // to an incarnation, because a copy of an event can reach the next one.
@@ -51,7 +70,7 @@ func (rj *Rejections) ReadRejectedEvents(ctx context.Context, instanceID string)
 }
 
 func rejectedEventsKey(instanceID string) table.Item {
-	return table.Item{table.AttrPK: table.Str(table.IDPrefix + instanceID), table.AttrSK: table.Str(skRejectedEvents)}
+	return table.Key(table.IDPrefix+instanceID, skRejectedEvents)
 }
 
 func (rj *Rejections) read(ctx context.Context, instanceID string) (writes int64, senders []rejectedSender, err error) {
@@ -149,7 +168,7 @@ func (rj *Rejections) encode(instanceID string, writes int64, senders []rejected
 	table.RequireAbsent(put)
 	if writes > 0 {
 		put.ConditionExpression = aws.String("#writes = :writes")
-		put.ExpressionAttributeNames = map[string]string{"#writes": attrWrites}
+		put.ExpressionAttributeNames = table.Names(attrWrites)
 		put.ExpressionAttributeValues = table.Item{":writes": table.Num(writes)}
 	}
 	return put, nil
@@ -162,7 +181,7 @@ func (rj *Rejections) noReceiver(instanceID, over string) *types.ConditionCheck 
 		ConditionExpression: aws.String(
 			table.NotExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)",
 		),
-		ExpressionAttributeNames:            map[string]string{"#deleted": table.AttrTombstone},
+		ExpressionAttributeNames:            table.Names(table.AttrTombstone),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if over != "" {

@@ -50,8 +50,8 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 		return err
 	}
 
-	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{
+	reply := outputs.ChildOutcome(m.InstanceID, m.Parent)
+	reply.Error = &history.Failure{
 		Type:         history.TypeAlreadyExists,
 		NonRetryable: true,
 		Message: provider.NewAlreadyExistsError(m.InstanceID, new(instances.HolderOf(there)),
@@ -59,9 +59,9 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 			Error(),
 	}
 	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
-		answer.Error = LostOutcome(there, m.InstanceID, m.StartID)
+		reply.Error = LostOutcome(there, m.InstanceID, m.StartID)
 	}
-	return rj.inbox.Send(ctx, answer)
+	return rj.inbox.Send(ctx, reply)
 }
 
 // belowLimit is the condition that an instance can store another start.
@@ -80,12 +80,9 @@ func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, 
 // condition, which includes belowLimit.
 func (rj *Rejections) addRejectedStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(m.InstanceID),
-		UpdateExpression: aws.String("ADD #past :start, #refused :one"),
-		ExpressionAttributeNames: map[string]string{
-			"#past":                 table.AttrRejectedStarts,
-			table.NameRejectedCount: table.AttrRejectedCount,
-		},
+		Key:                      table.InstanceKey(m.InstanceID),
+		UpdateExpression:         aws.String("ADD #past :start, #refused :one"),
+		ExpressionAttributeNames: table.Names(table.AttrRejectedStarts, table.AttrRejectedCount),
 		ExpressionAttributeValues: table.Item{
 			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}},
 			":one":   table.Num(1),
@@ -102,13 +99,13 @@ func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage
 	if err := rj.PreventStart(ctx, &m.Message); err != nil {
 		return err
 	}
-	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{
+	reply := outputs.ChildOutcome(m.InstanceID, m.Parent)
+	reply.Error = &history.Failure{
 		Type:    history.TypeCancelled,
 		Reason:  m.Reason,
 		Message: history.TruncateCancelMessage(m.Text),
 	}
-	return rj.inbox.Send(ctx, answer)
+	return rj.inbox.Send(ctx, reply)
 }
 
 // PreventStart stores that a start must not succeed, if there is no instance. It returns ErrConflict if there is one.

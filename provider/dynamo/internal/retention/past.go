@@ -33,7 +33,7 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 	}
 	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
 	if keep <= 0 {
-		return 0, rn.removeDue(ctx, it)
+		return 0, rn.setDue(ctx, it, "REMOVE due", table.Item{}) // the code now keeps past executions forever
 	}
 
 	before := rn.now().Add(-instances.PastRetention(keep))
@@ -55,7 +55,7 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 
 		some := unreferencedPast(links)
 		for _, l := range some {
-			if _, err := rn.erasure.Erase(ctx, in.InstanceID, l.id, l.next, nil); err != nil {
+			if _, err := rn.Eraser.Erase(ctx, in.InstanceID, l.id, l.next, nil); err != nil {
 				return erased, err
 			}
 			oldest = l.next
@@ -65,7 +65,9 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 		if len(some) < maxPastRead {
 			return erased, rn.setNextDue(ctx, it, &in, oldest, links[len(some)])
 		}
-		if err := rn.storeOldest(ctx, &in, oldest); err != nil {
+		if err := rn.storeProgress(
+			ctx, &in, "SET oldest = :oldest REMOVE seeking", table.Item{":oldest": table.Str(oldest)},
+		); err != nil {
 			return erased, err
 		}
 	}
@@ -115,7 +117,7 @@ var errMissing = errors.New("dynamo: oldest execution is missing")
 // next execution.
 func (rn *Retention) readPast(ctx context.Context, in *provider.Instance, id string) (pastExecution, error) {
 	l := pastExecution{id: id}
-	start, err := rn.table.GetExecutionItem(ctx, id, table.SegmentSK(0, 0))
+	start, err := rn.Table.GetExecutionItem(ctx, id, table.SegmentSK(0, 0))
 	switch {
 	case err != nil:
 		return l, err
@@ -132,7 +134,7 @@ func (rn *Retention) readPast(ctx context.Context, in *provider.Instance, id str
 		return l, nil
 	}
 
-	end, err := rn.segments.ReadTerminalEvent(ctx, id)
+	end, err := rn.Segments.ReadTerminalEvent(ctx, id)
 	if err != nil {
 		return l, err
 	}
@@ -151,7 +153,7 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 		at = in.ExecutionID
 	}
 	for n := 1; ; n++ {
-		start, err := rn.table.GetExecutionItem(ctx, at, table.SegmentSK(0, 0))
+		start, err := rn.Table.GetExecutionItem(ctx, at, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
@@ -159,7 +161,7 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 		if previous == "" || table.IsStub(start) {
 			return at, nil
 		}
-		before, err := rn.table.GetExecutionItem(ctx, previous, table.SegmentSK(0, 0))
+		before, err := rn.Table.GetExecutionItem(ctx, previous, table.SegmentSK(0, 0))
 		if err != nil {
 			return "", err
 		}
@@ -176,10 +178,6 @@ func (rn *Retention) findOldest(ctx context.Context, in *provider.Instance, from
 	}
 }
 
-func (rn *Retention) storeOldest(ctx context.Context, in *provider.Instance, oldest string) error {
-	return rn.storeProgress(ctx, in, "SET oldest = :oldest REMOVE seeking", table.Item{":oldest": table.Str(oldest)})
-}
-
 // resetOldest makes the next call for this instance search for the oldest execution from the current one.
 func (rn *Retention) resetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
 	rn.log.WarnContext(ctx, "oldest execution missing, searching again", "event", logevent.ExecutionMissing,
@@ -190,12 +188,10 @@ func (rn *Retention) resetOldest(ctx context.Context, in *provider.Instance, old
 // storeProgress stores the progress of a trim for the incarnation that was read, unless it is being deleted.
 func (rn *Retention) storeProgress(ctx context.Context, in *provider.Instance, update string, values table.Item) error {
 	values[":start"] = table.Str(in.StartID)
-	_, updated, err := rn.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key:              table.InstanceKey(in.InstanceID),
-		UpdateExpression: &update,
-		ConditionExpression: aws.String(
-			"startId = :start AND attribute_not_exists(deleting)",
-		),
+	_, updated, err := rn.Table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		Key:                       table.InstanceKey(in.InstanceID),
+		UpdateExpression:          &update,
+		ConditionExpression:       aws.String("startId = :start AND attribute_not_exists(deleting)"),
 		ExpressionAttributeValues: values,
 	})
 	if err == nil && !updated {
@@ -229,24 +225,13 @@ func (rn *Retention) setNextDue(
 	)
 }
 
-// removeDue removes an instance from the index, because its code now keeps past executions forever.
-func (rn *Retention) removeDue(ctx context.Context, it table.Item) error {
-	return rn.setDue(ctx, it, "REMOVE due", table.Item{})
-}
-
 func (rn *Retention) setDue(ctx context.Context, it table.Item, update string, values table.Item) error {
 	values[":due"] = it[table.AttrDue]
-	_, _, err := rn.table.UpdateIf(
-		ctx,
-		table.GetString(it, table.AttrPK)[len(table.IDPrefix):],
-		&dynamodb.UpdateItemInput{
-			Key:              table.Item{table.AttrPK: it[table.AttrPK], table.AttrSK: it[table.AttrSK]},
-			UpdateExpression: &update,
-			ConditionExpression: aws.String(
-				"due = :due AND attribute_not_exists(deleting)",
-			),
-			ExpressionAttributeValues: values,
-		},
-	)
+	_, _, err := rn.Table.UpdateIf(ctx, table.InstanceIDOf(it), &dynamodb.UpdateItemInput{
+		Key:                       table.KeyOf(it),
+		UpdateExpression:          &update,
+		ConditionExpression:       aws.String("due = :due AND attribute_not_exists(deleting)"),
+		ExpressionAttributeValues: values,
+	})
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -31,13 +32,11 @@ func (rt *Retries) PutPendingAttempts(
 		}
 		writes = append(writes, types.TransactWriteItem{Update: u})
 	}
-	for len(writes) > 0 {
-		n := min(len(writes), table.MaxTransactionItems-1)
-		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, writes[:n]...)
-		if err := rt.table.Transact(ctx, instanceID, batch); err != nil {
+	for some := range slices.Chunk(writes, table.MaxTransactionItems-1) {
+		batch := append([]types.TransactWriteItem{{ConditionCheck: c.headCondition()}}, some...)
+		if err := rt.Table.Transact(ctx, instanceID, batch); err != nil {
 			return c.conflict(err)
 		}
-		writes = writes[n:]
 	}
 
 	var out outputs.Set
@@ -57,7 +56,7 @@ func (rt *Retries) PutPendingAttempts(
 			WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
-	refused, err := rt.outbox.SendOutputs(ctx, &out)
+	refused, err := rt.Outbox.SendOutputs(ctx, &out)
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities were rejected: %s", instanceID,
 			len(refused), refused[0].Failure.Message)
@@ -77,20 +76,12 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 		"#failedAt = if_not_exists(#failedAt, :since), #error = if_not_exists(#error, :none)"
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
-		ExpressionAttributeNames: map[string]string{
-			attempts.NameAttempt: attempts.AttrAttempt,
-			"#pending":           attempts.AttrPending,
-			"#pendingOf":         attempts.AttrPendingOf,
-			"#lookBy":            attempts.AttrNextCheckID,
-			"#lookAt":            attempts.AttrNextCheckAt,
-			attempts.NameAt:      attempts.AttrAt,
-			"#failedAt":          attempts.AttrFailedAt,
-			"#error":             attempts.AttrError,
-		},
+		ExpressionAttributeNames: table.Names(
+			attempts.AttrAttempt, attempts.AttrPending, attempts.AttrPendingOf, attempts.AttrNextCheckID,
+			attempts.AttrNextCheckAt, attempts.AttrAt, attempts.AttrFailedAt, attempts.AttrError,
+		),
 		ExpressionAttributeValues: table.Item{
-			attempts.ValueAttempt: table.Num(
-				int64(k.Attempt),
-			),
+			":attempt": table.Num(int64(k.Attempt)),
 			":pending": table.Str(string(doc)),
 			":by":      table.Str(k.NextCheckID),
 			":since":   table.Str(since),

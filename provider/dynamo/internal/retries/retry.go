@@ -1,3 +1,5 @@
+// Package retries makes the next attempts of activities current, sends them, and stores pending attempts with their
+// timers. All writes require that the caller's head is the head of the history.
 package retries
 
 import (
@@ -5,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,11 +17,38 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
+	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 	"github.com/perdure/perdure/provider/outputs"
 )
+
+// Stores are the stores that Retries reads and writes.
+type Stores struct {
+	Table      *table.Table
+	Queue      *sqsqueue.Queues
+	WorkQueues *workqueue.WorkQueues
+	Attempts   *attempts.Store
+	WorkItems  *segments.WorkItems
+	Outbox     *outbox.Outbox
+}
+
+// Retries retries the activities of a hub. It is safe for concurrent use.
+type Retries struct {
+	Stores
+
+	now func() time.Time
+	// sent caches the attempts that were sent.
+	sent *lru.Cache[struct{}]
+}
+
+// New returns the retries of a hub.
+func New(s Stores, now func() time.Time) *Retries {
+	return &Retries{Stores: s, now: now, sent: lru.New[struct{}](maxSentRetries)}
+}
 
 // request is one call of RetryActivities.
 type request struct {
@@ -101,12 +131,10 @@ func (c *request) decide(ctx context.Context, round []int) error {
 		}
 	}
 
-	for len(advance) > 0 {
-		n := min(len(advance), table.MaxTransactionItems-1)
-		if err := c.advance(ctx, advance[:n]); err != nil {
+	for batch := range slices.Chunk(advance, table.MaxTransactionItems-1) {
+		if err := c.advance(ctx, batch); err != nil {
 			return err
 		}
-		advance = advance[n:]
 	}
 
 	err := c.decideLast(ctx, last)
@@ -122,18 +150,10 @@ func (c *request) decide(ctx context.Context, round []int) error {
 // one, and the commit that records it is conditional on the head. A failure whose run led to the current attempt was
 // reported before, when a next attempt was possible. That attempt may not have been sent.
 func (c *request) decideLast(ctx context.Context, last []int) error {
-	found := make([]provider.ActivityRetry, len(last))
-	reads := make([]func() error, len(last))
-	for n, i := range last {
-		reads[n] = func() (err error) {
-			found[n], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
-			return err
-		}
-	}
-	if err := awscall.Parallel(reads...); err != nil {
+	found, err := c.readCurrent(ctx, len(last), func(n int) int64 { return c.Failed[last[n]].ActivityID })
+	if err != nil {
 		return err
 	}
-
 	for n, i := range last {
 		switch o, current := &c.Failed[i], &found[n]; {
 		case current.Attempt == 0 || current.Attempt == o.Attempt:
@@ -143,6 +163,17 @@ func (c *request) decideLast(ctx context.Context, last []int) error {
 		}
 	}
 	return nil
+}
+
+// readCurrent reads the attempt records of n activities concurrently.
+func (c *request) readCurrent(
+	ctx context.Context, n int, activityID func(n int) int64,
+) (found []provider.ActivityRetry, err error) {
+	found = make([]provider.ActivityRetry, n)
+	return found, awscall.ForEach(n, func(i int) (err error) {
+		found[i], err = c.retries.Attempts.ReadRetry(ctx, c.Head.ExecutionID, activityID(i))
+		return err
+	})
 }
 
 // advance makes the next attempts current, for failures of current attempts, in one transaction that also checks the
@@ -160,7 +191,7 @@ func (c *request) advance(ctx context.Context, batch []int) error {
 			writes = append(writes, types.TransactWriteItem{Update: u})
 		}
 
-		err := c.retries.table.Transact(ctx, c.InstanceID, writes)
+		err := c.retries.Table.Transact(ctx, c.InstanceID, writes)
 		if err == nil {
 			for _, i := range batch {
 				c.addNext(i, *c.Failed[i].RetryAt, false, c.Failed[i].Ended)
@@ -209,18 +240,15 @@ func (c *request) withoutRefused(batch []int, failed error) (rest []int, known b
 func (c *request) addNext(i int, at time.Time, again bool, ended string) {
 	o := &c.Failed[i]
 	c.verdicts[i] = provider.RetryNext
-	c.sends = append(
-		c.sends,
-		nextAttempt{
-			activityID: o.ActivityID,
-			segment:    o.Segment,
-			number:     o.Attempt + 1,
-			run:        o.Run,
-			at:         at,
-			again:      again,
-			ended:      ended,
-		},
-	)
+	c.sends = append(c.sends, nextAttempt{
+		activityID: o.ActivityID,
+		segment:    o.Segment,
+		number:     o.Attempt + 1,
+		run:        o.Run,
+		at:         at,
+		again:      again,
+		ended:      ended,
+	})
 }
 
 // headCondition returns the condition that the caller's head is the head. A caller with a stale view, or one that is
@@ -247,22 +275,16 @@ func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, err
 			"SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error",
 		),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
-		ExpressionAttributeNames: map[string]string{
-			attempts.NameAttempt: attempts.AttrAttempt,
-			"#run":               attempts.AttrRun,
-			attempts.NameAt:      attempts.AttrAt,
-			"#failedAt":          attempts.AttrFailedAt,
-			"#error":             attempts.AttrError,
-		},
+		ExpressionAttributeNames: table.Names(
+			attempts.AttrAttempt, attempts.AttrRun, attempts.AttrAt, attempts.AttrFailedAt, attempts.AttrError,
+		),
 		ExpressionAttributeValues: table.Item{
-			":failed": table.Num(
-				int64(o.Attempt),
-			),
-			":next":         table.Num(int64(o.Attempt) + 1),
-			outbox.ValueRun: table.Str(o.Run),
-			":error":        table.Str(why),
-			":due":          table.Str(table.FormatTime(*o.RetryAt)),
-			":now":          table.Str(table.FormatTime(c.retries.now())),
+			":failed": table.Num(int64(o.Attempt)),
+			":next":   table.Num(int64(o.Attempt) + 1),
+			":run":    table.Str(o.Run),
+			":error":  table.Str(why),
+			":due":    table.Str(table.FormatTime(*o.RetryAt)),
+			":now":    table.Str(table.FormatTime(c.retries.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -287,15 +309,8 @@ func (c *request) conflict(err error) error {
 
 // addDue finds the due attempts that are current, and adds them to the attempts to send.
 func (c *request) addDue(ctx context.Context) error {
-	found := make([]provider.ActivityRetry, len(c.Due))
-	reads := make([]func() error, len(c.Due))
-	for i := range c.Due {
-		reads[i] = func() (err error) {
-			found[i], err = c.retries.attempts.ReadRetry(ctx, c.Head.ExecutionID, c.Due[i].ActivityID)
-			return err
-		}
-	}
-	if err := awscall.Parallel(reads...); err != nil {
+	found, err := c.readCurrent(ctx, len(c.Due), func(n int) int64 { return c.Due[n].ActivityID })
+	if err != nil {
 		return err
 	}
 	for i := range c.Due {
@@ -303,43 +318,23 @@ func (c *request) addDue(ctx context.Context) error {
 		again := current.Attempt == due.Attempt+1 && current.Run == provider.TimeoutRunID(due.Attempt, due.MessageID)
 		switch {
 		case current.Attempt == 0 || due.Attempt > 0 && due.Attempt != current.Attempt && !again:
-		case again:
-			c.sends = append(
-				c.sends,
-				nextAttempt{
-					activityID: due.ActivityID,
-					segment:    due.Segment,
-					number:     current.Attempt,
-					run:        current.Run,
-					at:         current.At,
-					again:      true,
-					ended:      current.Ended,
-				},
-			)
-		case current.Pending != nil:
-			c.addWaiting(i, current)
+		case !again && current.Pending != nil:
+			if c.waiting == nil {
+				c.waiting = make([]provider.ActivityRetry, len(c.Due))
+			}
+			c.waiting[i] = *current
 		default:
-			c.sends = append(
-				c.sends,
-				nextAttempt{
-					activityID: due.ActivityID,
-					segment:    due.Segment,
-					number:     current.Attempt,
-					at:         current.At,
-					ended:      current.Ended,
-				},
-			)
+			next := nextAttempt{
+				activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, again: again,
+				ended: current.Ended,
+			}
+			if again {
+				next.run = current.Run
+			}
+			c.sends = append(c.sends, next)
 		}
 	}
 	return nil
-}
-
-// addWaiting records that a due attempt is pending.
-func (c *request) addWaiting(i int, current *provider.ActivityRetry) {
-	if c.waiting == nil {
-		c.waiting = make([]provider.ActivityRetry, len(c.Due))
-	}
-	c.waiting[i] = *current
 }
 
 // verify checks that the head is current, if no write has done so and no commit will.
@@ -351,7 +346,7 @@ func (c *request) verify(ctx context.Context) error {
 	if c.verified || needless {
 		return nil
 	}
-	if err := c.retries.table.Transact(
+	if err := c.retries.Table.Transact(
 		ctx, c.InstanceID, []types.TransactWriteItem{{ConditionCheck: c.headCondition()}},
 	); err != nil {
 		return c.conflict(err)
@@ -372,12 +367,12 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			continue // this process has seen it arrive
 		}
 		left := a.at.Sub(c.retries.now())
-		if left > c.retries.queue.MaxDelay {
+		if left > c.retries.Queue.MaxDelay {
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
 
-		w, err := c.retries.workItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
+		w, err := c.retries.WorkItems.Find(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
 		case errors.Is(err, table.ErrDeleted):
 			return nil, fmt.Errorf(
@@ -389,7 +384,7 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			continue
 		case err != nil:
 			return nil, err
-		case left > c.retries.workQueues.MaxDelay(&w):
+		case left > c.retries.WorkQueues.MaxDelay(&w):
 			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
@@ -403,7 +398,7 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		}
 	}
 
-	more, err := c.retries.outbox.SendOutputs(ctx, &out)
+	more, err := c.retries.Outbox.SendOutputs(ctx, &out)
 	for i := range more { // an attempt has run before the one that cannot be sent
 		more[i].Ended = ended[more[i].EventID]
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -52,9 +50,7 @@ func (ds *Documents) segmentEvents(
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && try > table.MaxReadTries:
-			return nil, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err,
-			)
+			return nil, wrapError(instanceID, at.ExecutionID, fmt.Errorf("%w: %w", provider.ErrCorrupt, err))
 		case torn, errors.Is(err, provider.ErrNotFound) && c == provider.Eventual:
 			continue
 		case err != nil:
@@ -71,11 +67,7 @@ func (ds *Documents) segmentEvents(
 func (ds *Documents) read(
 	ctx context.Context, executionID string, sequence int64, c provider.Consistency,
 ) (s provider.Segment, size int, err error) {
-	in := table.SegmentsQuery(executionID, c)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	items, err := ds.table.QueryAll(ctx, "", in)
+	items, err := ds.table.QueryAll(ctx, "", segmentQuery(executionID, sequence, c))
 	switch {
 	case err != nil:
 		return s, 0, err

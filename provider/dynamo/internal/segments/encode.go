@@ -36,14 +36,9 @@ func EncodeStart(instanceID, executionID, previous string, s provider.Segment) (
 // KeysOnly excludes large attributes from a query.
 func KeysOnly(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
-	in.ExpressionAttributeNames = map[string]string{
-		"#sk":       table.AttrSK,
-		"#stub":     table.AttrStub,
-		"#wm":       table.AttrWM,
-		"#inbox":    table.AttrInbox,
-		"#previous": table.AttrPrevious,
-		"#ttl":      table.AttrTTL,
-	}
+	in.ExpressionAttributeNames = table.Names(
+		table.AttrSK, table.AttrStub, table.AttrWM, table.AttrInbox, table.AttrPrevious, table.AttrTTL,
+	)
 	return in
 }
 
@@ -69,10 +64,10 @@ func AllItemsQuery(executionID string) *dynamodb.QueryInput {
 
 // Stub returns the item that replaces a segment.
 func Stub(executionID string, sequence int64, now time.Time) table.Item {
-	return table.Item{
-		table.AttrPK: table.Str(table.ExecutionPK(executionID)), table.AttrSK: table.Str(table.SegmentSK(sequence, 0)),
-		table.AttrStub: table.Str(table.FormatTime(now)), table.AttrTTL: table.Unix(now.Add(table.TombstoneLifetime)),
-	}
+	it := table.ExecutionKey(executionID, table.SegmentSK(sequence, 0))
+	it[table.AttrStub] = table.Str(table.FormatTime(now))
+	it[table.AttrTTL] = table.Unix(now.Add(table.TombstoneLifetime))
+	return it
 }
 
 // Encode returns the items of a segment, the first part first.
@@ -82,13 +77,9 @@ func Encode(executionID, nonce string, s provider.Segment) ([]table.Item, error)
 		return nil, fmt.Errorf("segment %d: %w", s.Sequence, err)
 	}
 	first := table.Item{
-		table.AttrPK: table.Str(
-			table.ExecutionPK(executionID),
-		),
-		table.AttrSK: table.Str(table.SegmentSK(s.Sequence, 0)),
-		table.AttrNonce: table.Str(
-			nonce,
-		),
+		table.AttrPK:    table.Str(table.ExecutionPK(executionID)),
+		table.AttrSK:    table.Str(table.SegmentSK(s.Sequence, 0)),
+		table.AttrNonce: table.Str(nonce),
 		table.AttrParts: table.Num(1),
 		table.AttrInbox: table.Str(s.Watermark.Inbox),
 		table.AttrWM:    table.Str(s.Watermark.Sequence),
@@ -101,7 +92,7 @@ func Encode(executionID, nonce string, s provider.Segment) ([]table.Item, error)
 	if err != nil {
 		return nil, err
 	}
-	return split(first, executionID, s.Sequence, packed), nil
+	return table.SplitDocument(first, packed), nil
 }
 
 // pack compresses a document. It returns an error if the document could not be written or read again.
@@ -119,22 +110,6 @@ func pack(doc []byte) ([]byte, error) {
 			len(packed), table.TurnLimit, advice)
 	}
 	return packed, nil
-}
-
-func split(first table.Item, executionID string, sequence int64, packed []byte) []table.Item {
-	items := []table.Item{first}
-	first[table.AttrZstd] = &types.AttributeValueMemberB{Value: packed[:min(table.PartLimit, len(packed))]}
-	for at := table.PartLimit; at < len(packed); at += table.PartLimit {
-		items = append(items, table.Item{
-			table.AttrPK: table.Str(
-				table.ExecutionPK(executionID),
-			),
-			table.AttrSK:   table.Str(table.SegmentSK(sequence, len(items))),
-			table.AttrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+table.PartLimit, len(packed))]},
-		})
-	}
-	first[table.AttrParts] = table.Num(int64(len(items)))
-	return items
 }
 
 // decodeAll decodes the items of an execution, sorted by key, and checks that segments and parts have no gap (R8).
@@ -265,11 +240,21 @@ func errCorrupt(sequence int64, parts []table.Item, err error) error {
 	)
 }
 
+// wrapError adds the instance and the execution to an error.
+func wrapError(instanceID, executionID string, err error) error {
+	return fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+}
+
 // queryFrom returns a strongly consistent query of the segments of an execution from one on.
 func queryFrom(executionID string, sequence int64) *dynamodb.QueryInput {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":end"] = table.Str(table.SKSegments + "~")
-	return in
+	return table.RangeQuery(
+		table.ExecutionPK(executionID), table.SegmentSK(sequence, 0), table.SKSegments+"~", provider.Strong,
+	)
+}
+
+// segmentQuery returns a query of the parts of one segment.
+func segmentQuery(executionID string, sequence int64, c provider.Consistency) *dynamodb.QueryInput {
+	return table.RangeQuery(
+		table.ExecutionPK(executionID), table.SegmentSK(sequence, 0), table.SegmentSK(sequence, 999), c,
+	)
 }

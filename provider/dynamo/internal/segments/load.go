@@ -47,14 +47,15 @@ func (l *executionReader) readAll(ctx context.Context) error {
 	if err != nil || !more {
 		return err
 	}
-	for page, err := range l.p.table.Query(ctx, l.instanceID, rollupsQuery(l.executionID, l.due())) {
+	rollups := table.RangeQuery( // whose first segment is the next one, or a later one
+		table.ExecutionPK(l.executionID), table.RollupSK(l.due()), table.SKRollups+"~", provider.Eventual,
+	)
+	for it, err := range l.p.table.Items(ctx, l.instanceID, rollups) {
+		if err == nil {
+			err = l.addRollup(ctx, it)
+		}
 		if err != nil {
 			return err
-		}
-		for _, it := range page {
-			if err := l.addRollup(ctx, it); err != nil {
-				return err
-			}
 		}
 	}
 	l.resetNotes() // the last segments of the first page are read again
@@ -106,9 +107,9 @@ func (l *executionReader) readRange(ctx context.Context, s segmentRange) (more b
 	in.ConsistentRead = aws.Bool(l.consistency == provider.Strong)
 	switch {
 	case s.to > 0:
-		in.ExpressionAttributeValues[":end"] = table.Str(table.SegmentSK(s.to, 999))
+		in.ExpressionAttributeValues[":last"] = table.Str(table.SegmentSK(s.to, 999))
 	case l.notes != nil:
-		in.ExpressionAttributeValues[":end"] = table.Str(table.SKCursors + "~") // after each of them
+		in.ExpressionAttributeValues[":last"] = table.Str(table.SKCursors + "~") // after each of them
 	}
 	if s.until > 0 {
 		in.Limit = aws.Int32(int32(min(s.until, 1<<20)))

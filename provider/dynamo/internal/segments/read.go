@@ -21,11 +21,7 @@ import (
 
 // ReadSegment reads one segment. It returns an empty segment if the segment cannot be read.
 func (st *Store) ReadSegment(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	parts, err := st.table.QueryAll(ctx, "", in)
+	parts, err := st.table.QueryAll(ctx, "", segmentQuery(executionID, sequence, provider.Strong))
 	if err != nil {
 		return provider.Segment{}, err
 	}
@@ -93,9 +89,7 @@ func (st *Store) ReadCurrent(
 		case current != executionID:
 			executionID, try = current, 1
 		case instances.IsDeleting(it) || c != provider.Strong:
-			return nil, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound,
-			)
+			return nil, wrapError(instanceID, executionID, provider.ErrNotFound)
 		case try == table.MaxReadTries:
 			return nil, errIncomplete(instanceID, executionID, lost)
 		default:
@@ -145,18 +139,14 @@ func (st *Store) ReadExecutionWithNotes(
 		_, torn := errors.AsType[*table.TornError](err)
 		switch {
 		case torn && c == provider.Strong && try == table.MaxReadTries:
-			return nil, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w: %w", instanceID, executionID, provider.ErrCorrupt, err,
-			)
+			return nil, wrapError(instanceID, executionID, fmt.Errorf("%w: %w", provider.ErrCorrupt, err))
 		case torn:
 			c = provider.Strong
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+			return nil, wrapError(instanceID, executionID, err)
 		case len(l.segments) == 0 || instanceID != table.GetString(l.start, table.AttrInstance):
-			return nil, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound,
-			)
+			return nil, wrapError(instanceID, executionID, provider.ErrNotFound)
 		}
 		if notes == nil { // a reconciliation has only the permissions of its caller
 			st.writeRollups(ctx, instanceID, executionID, l.rollupCandidates())
@@ -180,14 +170,9 @@ func splitNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	return slices.DeleteFunc(page, func(it table.Item) bool {
 		isNote := strings.HasPrefix(table.GetString(it, table.AttrSK), table.SKCursors)
 		if isNote {
-			*notes = append(
-				*notes,
-				table.Item{
-					table.AttrPK:      it[table.AttrPK],
-					table.AttrSK:      it[table.AttrSK],
-					table.AttrTakenBy: table.Str(table.GetString(it, table.AttrTakenBy)),
-				},
-			)
+			note := table.KeyOf(it)
+			note[table.AttrTakenBy] = table.Str(table.GetString(it, table.AttrTakenBy))
+			*notes = append(*notes, note)
 		}
 		return isNote
 	})
@@ -207,7 +192,7 @@ func (st *Store) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		for s, err := range st.Stream(ctx, instanceID, executionID) {
+		for s, err := range st.Stream(ctx, instanceID, executionID, nil) {
 			if err != nil {
 				yield(history.Event{}, err)
 				return
@@ -260,30 +245,23 @@ func (st *Store) ListExecutions(ctx context.Context, instanceID string) iter.Seq
 func (st *Store) readStart(
 	ctx context.Context, instanceID, executionID string,
 ) (x provider.Execution, previous string, err error) {
-	in := table.SegmentsQuery(executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(0, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(0, 999))
-	items, err := st.table.QueryAll(ctx, instanceID, in)
+	items, err := st.table.QueryAll(ctx, instanceID, segmentQuery(executionID, 0, provider.Strong))
 	if err != nil {
 		return x, "", err
 	}
-	segments, err := decodeAll(table.UnlessDeleted(items))
-	if err == nil && len(segments) == 0 {
+	segments, err := decodeAll(items)
+	switch {
+	case errors.Is(err, table.ErrDeleted):
+		err = fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+	case err == nil && len(segments) == 0:
 		err = provider.ErrNotFound
 	}
-	if len(items) > 0 && table.IsStub(items[0]) {
-		err = fmt.Errorf("%w: %w", err, table.ErrDeleted)
-	}
 	if err != nil {
-		return x, "", fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+		return x, "", wrapError(instanceID, executionID, err)
 	}
 	start := &segments[0].Events[0]
-	return provider.Execution{
-		ExecutionID: executionID,
-		Number:      start.Number,
-		StartedAt:   start.Time,
-	}, table.GetString(items[0], table.AttrPrevious), nil
+	x = provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}
+	return x, table.GetString(items[0], table.AttrPrevious), nil
 }
 
 // ReadTerminalEvent reads only the last segment, with a backward query.

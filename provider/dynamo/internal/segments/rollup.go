@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
@@ -74,14 +73,10 @@ func (r *rollup) Length() int64 {
 // read units, and a transaction writes twice.
 func (r *rollup) Encode(executionID string) (it table.Item, worth bool) {
 	packed := table.Compress(r.docs)
-	return table.Item{
-		table.AttrPK: table.Str(
-			table.ExecutionPK(executionID),
-		),
-		table.AttrSK:   table.Str(table.RollupSK(r.first)),
-		attrLast:       table.Num(r.last),
-		table.AttrZstd: &types.AttributeValueMemberB{Value: packed},
-	}, len(packed) <= len(r.docs)/4
+	it = table.ExecutionKey(executionID, table.RollupSK(r.first))
+	it[attrLast] = table.Num(r.last)
+	it[table.AttrZstd] = table.Bin(packed)
+	return it, len(packed) <= len(r.docs)/4
 }
 
 // decodeRollup returns the segments of a rollup.
@@ -91,11 +86,11 @@ func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 	if _, err := fmt.Sscanf(sk, table.SKRollups+"%d", &first); err != nil {
 		return nil, fmt.Errorf("item %s: %w", sk, err)
 	}
-	packed, _ := it[table.AttrZstd].(*types.AttributeValueMemberB)
+	packed := table.GetBytes(it, table.AttrZstd)
 	if packed == nil {
 		return nil, fmt.Errorf("item %s contains no segments", sk)
 	}
-	docs, err := table.Decompress(packed.Value)
+	docs, err := table.Decompress(packed)
 	if err != nil {
 		return nil, fmt.Errorf("item %s: %w", sk, err)
 	}
@@ -121,15 +116,6 @@ func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 		return nil, fmt.Errorf("item %s ends with segment %d instead of %d", sk, last, table.GetNumber(it, attrLast))
 	}
 	return segments, nil
-}
-
-// rollupsQuery returns a query of an execution's rollups whose first segment is at or behind one.
-func rollupsQuery(executionID string, first int64) *dynamodb.QueryInput {
-	in := table.SegmentsQuery(executionID, provider.Eventual)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.RollupSK(first))
-	in.ExpressionAttributeValues[":end"] = table.Str(table.SKRollups + "~")
-	return in
 }
 
 // pause is the time until which a process pauses optional work. The zero value means no pause.

@@ -1,24 +1,22 @@
 package segments
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Stream yields the segments of an execution with strong consistency, and holds at most one page and one
-// segment in memory. It ends with the first error. It reads a torn segment again, because only half of a transaction
-// may have been visible.
-func (st *Store) Stream(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
-	return st.StreamWithCallback(ctx, instanceID, executionID, nil)
-}
-
-// StreamWithCallback is Stream, and calls large once before it reads the second page of a large history.
-func (st *Store) StreamWithCallback(
+// Stream yields the segments of an execution with strong consistency, and holds at most one page and one segment in
+// memory. It ends with the first error. It reads a torn segment again, because only half of a transaction may have been
+// visible. It calls large, unless that is nil, once before it reads the second page of a large history.
+func (st *Store) Stream(
 	ctx context.Context, instanceID, executionID string, large func() error,
 ) iter.Seq2[provider.Segment, error] {
 	return func(yield func(provider.Segment, error) bool) {
@@ -41,10 +39,7 @@ func (st *Store) StreamWithCallback(
 			case err == nil: // there are no segments
 				err = provider.ErrNotFound
 			}
-			yield(
-				provider.Segment{},
-				fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err),
-			)
+			yield(provider.Segment{}, wrapError(instanceID, executionID, err))
 			return
 		}
 	}
@@ -101,3 +96,93 @@ func (s *stream) belongsToOther(items []table.Item) bool {
 		!table.IsStub(items[0]) &&
 		table.GetString(items[0], table.AttrInstance) != s.instanceID
 }
+
+// ReadSettled reads segments page by page, and keeps only the settled IDs.
+func (st *Store) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+	for try := 1; ; try++ {
+		s, err := st.settledSince(ctx, executionID, from)
+		if _, torn := errors.AsType[*table.TornError](err); torn && try < table.MaxReadTries {
+			continue
+		} else if torn {
+			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+		}
+		if errors.Is(err, table.ErrDeleted) {
+			return provider.Settlements{Next: from, Ended: true, Deleted: true}, nil
+		}
+		if err != nil {
+			return s, fmt.Errorf("dynamo: execution %s: %w", executionID, err)
+		}
+		return s, nil
+	}
+}
+
+func (st *Store) settledSince(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+	s := provider.Settlements{Next: from}
+	in := queryFrom(executionID, from)
+	c := decoder{Next: from}
+	for page, err := range st.table.Query(ctx, "", in) {
+		if err != nil {
+			return s, err
+		}
+		c.Add(page, in.ExclusiveStartKey == nil)
+		if err := c.decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// ReadAwaitedTimers reads the history with strong consistency from the segment that sent the first of an execution's
+// timers. It returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers
+// stay open, because a timer can belong to a start whose transaction will follow (R11).
+func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer) (*history.State, error) {
+	waits := history.NewState(history.TrackTimers)
+	first := timers[0].Segment
+	for i := range timers {
+		id := timers[i].TimerID
+		before, _ := waits.Open(id) // the timer of an attempt has the same ID
+		waits.AddOpen(history.OpenItem{
+			ID:                   id,
+			FireAt:               timers[i].FireAt,
+			WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation,
+		})
+		first = min(first, timers[i].Segment)
+	}
+	in := queryFrom(timers[0].ExecutionID, first)
+	c := decoder{Next: first}
+	for page, err := range st.table.Query(ctx, timers[0].InstanceID, in) {
+		if err != nil {
+			return nil, err
+		}
+		c.Add(page, in.ExclusiveStartKey == nil)
+		over := false
+		err = c.decode(maySettle, func(s provider.Segment) bool {
+			waits.Apply(s.Events...)
+			over = waits.Ended()
+			return !over
+		})
+		switch {
+		case errors.Is(err, table.ErrDeleted) || over:
+			return &history.State{}, nil
+		case err != nil:
+			return waits, nil // an unreadable history decides nothing
+		}
+	}
+	return waits, nil
+}
+
+// maySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
+// thousand timers is read for each batch of them, and decoding its events takes a hundred times as long as this check.
+func maySettle(doc []byte) bool {
+	return slices.ContainsFunc(settlingKinds, func(kind []byte) bool { return bytes.Contains(doc, kind) })
+}
+
+// settlingKinds holds the kinds of such events in their encoded form.
+var settlingKinds = func() (kinds [][]byte) {
+	for _, k := range history.Kinds() {
+		if k.HasSource() || k.Terminal() {
+			kinds = append(kinds, []byte(`"kind":"`+string(k)+`"`))
+		}
+	}
+	return kinds
+}()

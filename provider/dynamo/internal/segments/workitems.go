@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -43,17 +41,14 @@ func (ws *WorkItems) Find(
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
 		if err != nil {
-			return provider.WorkItem{}, fmt.Errorf(
-				"dynamo: instance %q: execution %s: %w", instanceID, executionID, err,
-			)
+			return provider.WorkItem{}, wrapError(instanceID, executionID, err)
 		}
 		if w, ok := items[activityID]; ok {
 			return w, nil
 		}
 	}
-	return provider.WorkItem{}, fmt.Errorf(
-		"dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID,
-		provider.ErrNotFound,
+	return provider.WorkItem{}, wrapError(
+		instanceID, executionID, fmt.Errorf("activity #%d: %w", activityID, provider.ErrNotFound),
 	)
 }
 
@@ -72,11 +67,7 @@ func (ws *WorkItems) readItems(
 	if known, ok := ws.cache.Get(key); ok && known.first <= activityID && activityID <= known.last {
 		return known.items, nil
 	}
-	in := table.SegmentsQuery(executionID, c)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"] = table.Str(table.SegmentSK(sequence, 0))
-	in.ExpressionAttributeValues[":parts"] = table.Str(table.SegmentSK(sequence, 999))
-	parts, err := ws.table.QueryAll(ctx, instanceID, in)
+	parts, err := ws.table.QueryAll(ctx, instanceID, segmentQuery(executionID, sequence, c))
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,7 @@ import (
 
 // queuePurger contains the call that purges a queue. *sqs.Client implements it, and emulations can.
 type queuePurger interface {
-	PurgeQueue(
-		ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options),
-	) (*sqs.PurgeQueueOutput, error)
+	PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
 }
 
 // SQS accepts one purge of a queue per 60 seconds from all callers together. A purge does not delete messages that are
@@ -83,21 +81,32 @@ func (qs *Queues) countMessages(ctx context.Context, url string) (n int, err err
 func (qs *Queues) Attributes(
 	ctx context.Context, url string, names ...types.QueueAttributeName,
 ) (map[types.QueueAttributeName]int, error) {
-	var out *sqs.GetQueueAttributesOutput
-	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
-		out, err = qs.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
-		return err
-	})
+	attributes, err := qs.readAttributes(ctx, url, names...)
 	if err != nil {
 		return nil, err
 	}
 	numbers := map[types.QueueAttributeName]int{}
 	for _, name := range names {
-		if numbers[name], err = strconv.Atoi(out.Attributes[string(name)]); err != nil {
-			return nil, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, out.Attributes[string(name)])
+		if numbers[name], err = strconv.Atoi(attributes[string(name)]); err != nil {
+			return nil, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, attributes[string(name)])
 		}
 	}
 	return numbers, nil
+}
+
+func (qs *Queues) readAttributes(
+	ctx context.Context, url string, names ...types.QueueAttributeName,
+) (attributes map[string]string, err error) {
+	err = awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() error {
+		out, err := qs.api.GetQueueAttributes(
+			ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names},
+		)
+		if err == nil {
+			attributes = out.Attributes
+		}
+		return err
+	})
+	return attributes, err
 }
 
 // WorkingQueues returns the URLs of the queues whose messages are processed, by name.

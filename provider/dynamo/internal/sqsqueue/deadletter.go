@@ -94,11 +94,12 @@ func (dq DeadLetterQueues) Count(ctx context.Context, queue string) (visible, hi
 
 // Receive receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if
 // there are none.
-func (dq DeadLetterQueues) Receive(
-	ctx context.Context, url string, hide, wait time.Duration,
-) ([]types.Message, error) {
-	in := deadLettersRequest(url, hide)
-	in.WaitTimeSeconds = int32(wait / time.Second)
+func (dq DeadLetterQueues) Receive(ctx context.Context, url string, hide, wait time.Duration) ([]types.Message, error) {
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(hide / time.Second),
+		WaitTimeSeconds: int32(wait / time.Second), MessageAttributeNames: []string{AttrReason},
+		MessageSystemAttributeNames: recordAttributes,
+	}
 	var out *sqs.ReceiveMessageOutput
 	err := awscall.Do(ctx, "SQS.ReceiveMessage", "", func() (err error) {
 		out, err = dq.queues.api.ReceiveMessage(ctx, in)

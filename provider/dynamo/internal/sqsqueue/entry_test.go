@@ -16,7 +16,7 @@ func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 		if len(g) > 128 || strings.Trim(g, "0123456789abcdef") != "" {
 			t.Errorf("group of %q is %q", id, g)
 		}
-		if other, taken := seen[g]; taken {
+		if other, accepted := seen[g]; accepted {
 			t.Errorf("%q and %q share a group", id, other)
 		}
 		seen[g] = id

@@ -97,9 +97,7 @@ func visibilityEntries(records []provider.Record, d time.Duration) []types.Chang
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
 	for i := range records {
 		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(
-				strconv.Itoa(i),
-			),
+			Id:                aws.String(strconv.Itoa(i)),
 			ReceiptHandle:     &records[i].ReceiptHandle,
 			VisibilityTimeout: int32(d / time.Second),
 		}

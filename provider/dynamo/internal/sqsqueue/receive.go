@@ -15,16 +15,10 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// deadLettersRequest returns a request that receives dead letters with their reasons, and hides them for a time.
-func deadLettersRequest(url string, hide time.Duration) *sqs.ReceiveMessageInput {
-	return &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(hide / time.Second),
-		MessageAttributeNames: []string{AttrReason},
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
-			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
-			types.MessageSystemAttributeNameSequenceNumber, types.MessageSystemAttributeNameSentTimestamp,
-		},
-	}
+// recordAttributes are the attributes of a message that its record contains.
+var recordAttributes = []types.MessageSystemAttributeName{
+	types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
+	types.MessageSystemAttributeNameSequenceNumber, types.MessageSystemAttributeNameSentTimestamp,
 }
 
 const (
@@ -52,13 +46,8 @@ func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Re
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(lock / time.Second),
-		WaitTimeSeconds: int32(min(maxWait, max(lock/3, time.Second)) / time.Second),
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
-			types.MessageSystemAttributeNameApproximateReceiveCount,
-			types.MessageSystemAttributeNameMessageGroupId,
-			types.MessageSystemAttributeNameSequenceNumber,
-			types.MessageSystemAttributeNameSentTimestamp,
-		},
+		WaitTimeSeconds:             int32(min(maxWait, max(lock/3, time.Second)) / time.Second),
+		MessageSystemAttributeNames: recordAttributes,
 	}
 	var out *sqs.ReceiveMessageOutput
 	var from time.Time
@@ -92,21 +81,15 @@ func (qs *Queues) visibility(ctx context.Context, url string) (time.Duration, er
 		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores
 	}
 	const name = types.QueueAttributeNameVisibilityTimeout
-	var out *sqs.GetQueueAttributesOutput
-	err := awscall.Do(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
-		out, err = qs.api.GetQueueAttributes(
-			ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{name}},
-		)
-		return err
-	})
+	attributes, err := qs.readAttributes(ctx, url, name)
 	if err != nil {
 		return 0, err
 	}
-	seconds, err := strconv.Atoi(out.Attributes[string(name)])
+	seconds, err := strconv.Atoi(attributes[string(name)])
 	if err != nil || seconds < 1 {
 		return 0, fmt.Errorf("dynamo: hub %q: queue %s: %w", qs.Hub, url, &provider.FieldError{
 			Field:   string(name),
-			Problem: fmt.Sprintf("is %q, so records of the queue cannot be locked", out.Attributes[string(name)]),
+			Problem: fmt.Sprintf("is %q, so records of the queue cannot be locked", attributes[string(name)]),
 		})
 	}
 	d := time.Duration(seconds) * time.Second

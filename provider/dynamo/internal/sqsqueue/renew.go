@@ -147,7 +147,7 @@ func renewalOf(
 		if x.Until = from.Add(lock); r.Hold != nil && !r.Hold.Extend(from, lock) {
 			x.Until = time.Time{}
 		}
-	case !lockIsOver(failed):
+	case !lockExpired(failed):
 		if x.Err = errNotExtended; isLockLimit(failed) {
 			x.Err = provider.ErrLockLimit
 		}
@@ -171,9 +171,9 @@ func held(records []provider.Record, now time.Time) (held []provider.Record) {
 // errNotExtended is a placeholder until the error of the batch is known.
 var errNotExtended = errors.New("lock was not extended")
 
-// lockIsOver reports whether the error of SQS means that the receiver does not hold the message any more. SQS has
+// lockExpired reports whether the error of SQS means that the receiver does not hold the message any more. SQS has
 // several codes for this: the message is deleted, visible, or received by another consumer.
-func lockIsOver(f *types.BatchResultErrorEntry) bool {
+func lockExpired(f *types.BatchResultErrorEntry) bool {
 	switch strings.TrimPrefix(aws.ToString(f.Code), "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true

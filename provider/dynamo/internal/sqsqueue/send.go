@@ -40,23 +40,19 @@ func (qs *Queues) sendRound(ctx context.Context, queues Outgoing, out *SendResul
 	if len(all) != 1 {
 		return qs.sendBatches(ctx, all, out)
 	}
-	taken, err := qs.SendAccepted(ctx, all[0].URL, all[0].Entries) // a turn usually sends one batch
-	return out.add(all[0].URL, taken, err)
+	accepted, err := qs.SendAccepted(ctx, all[0].URL, all[0].Entries) // a turn usually sends one batch
+	return out.add(all[0].URL, accepted, err)
 }
 
 // sendBatches sends batches concurrently.
 func (qs *Queues) sendBatches(ctx context.Context, all []Batch, out *SendResult) error {
 	var mu sync.Mutex
-	sends := make([]func() error, len(all))
-	for i := range all {
-		sends[i] = func() error {
-			taken, err := qs.SendAccepted(ctx, all[i].URL, all[i].Entries)
-			mu.Lock()
-			defer mu.Unlock()
-			return out.add(all[i].URL, taken, err)
-		}
-	}
-	return awscall.Parallel(sends...)
+	return awscall.ForEach(len(all), func(i int) error {
+		accepted, err := qs.SendAccepted(ctx, all[i].URL, all[i].Entries)
+		mu.Lock()
+		defer mu.Unlock()
+		return out.add(all[i].URL, accepted, err)
+	})
 }
 
 // Batch is a batch for a queue, or the accepted part of one.
@@ -132,8 +128,8 @@ type SendResult struct {
 
 // add records the result of a batch. It returns the batch's error, unless the error only means that some entries are
 // always rejected.
-func (s *SendResult) add(url string, taken []Entry, err error) error {
-	s.Accepted = append(s.Accepted, Batch{url, taken})
+func (s *SendResult) add(url string, accepted []Entry, err error) error {
+	s.Accepted = append(s.Accepted, Batch{url, accepted})
 	partial, ok := errors.AsType[*PartialError](err)
 	if !ok || len(partial.refused) == 0 {
 		return err
@@ -201,7 +197,7 @@ func (qs *Queues) SendBatch(ctx context.Context, url string, batch []Entry) erro
 }
 
 // SendAccepted is SendBatch, and returns the accepted entries.
-func (qs *Queues) SendAccepted(ctx context.Context, url string, batch []Entry) (taken []Entry, err error) {
+func (qs *Queues) SendAccepted(ctx context.Context, url string, batch []Entry) (accepted []Entry, err error) {
 	left := batch
 	var refused []RejectedEntry
 	err = awscall.Do(ctx, "SQS.SendMessageBatch", "", func() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// instanceNow is an instance to create, with the beginning of its history.
+// newInstance is an instance to create, with the beginning of its history.
 type newInstance struct {
 	provider.Instance
 
@@ -39,24 +39,22 @@ func (b *newInstance) segment() provider.Segment {
 	if b.restart != nil {
 		return provider.Segment{Watermark: b.position, Events: b.restart.InitialEvents(&b.Instance, b.trace)}
 	}
-	return provider.Segment{Watermark: b.position, Events: []history.Event{
-		{
-			ID:          1,
-			Kind:        history.OrchestrationStarted,
-			Time:        b.CreatedAt,
-			Name:        b.Name,
-			Version:     b.Version,
-			Input:       b.input,
-			StartID:     b.StartID,
-			Number:      b.ExecutionNumber,
-			Tags:        b.Tags,
-			Parent:      b.Parent,
-			StartAt:     timeOrNil(b.StartAt),
-			RequestedBy: b.RequestedBy,
-			Inputs:      b.timedInputs(),
-			TraceParent: b.trace,
-		},
-	}}
+	return provider.Segment{Watermark: b.position, Events: []history.Event{{
+		ID:          1,
+		Kind:        history.OrchestrationStarted,
+		Time:        b.CreatedAt,
+		Name:        b.Name,
+		Version:     b.Version,
+		Input:       b.input,
+		StartID:     b.StartID,
+		Number:      b.ExecutionNumber,
+		Tags:        b.Tags,
+		Parent:      b.Parent,
+		StartAt:     timeOrNil(b.StartAt),
+		RequestedBy: b.RequestedBy,
+		Inputs:      b.timedInputs(),
+		TraceParent: b.trace,
+	}}}
 }
 
 // timedInputs returns the inputs of the start with their times.
@@ -146,7 +144,7 @@ func (n *creation) writeSegmentFirst(ctx context.Context) error {
 	}
 
 	nonce := table.GetString(parts[0], table.AttrNonce)
-	err = n.starts.segments.PutSegment(ctx, n.in.InstanceID, parts)
+	err = n.starts.Segments.PutSegment(ctx, n.in.InstanceID, parts)
 	old, taken := table.FailedItem(err, 0)
 	switch {
 	case taken && table.GetString(old, table.AttrNonce) != nonce: // otherwise the response to an earlier try was lost
@@ -156,7 +154,7 @@ func (n *creation) writeSegmentFirst(ctx context.Context) error {
 	}
 	n.nonce = nonce
 
-	return n.starts.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
+	return n.starts.Table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
 		Item: n.put.Item, ConditionExpression: n.put.ConditionExpression,
 		ReturnValuesOnConditionCheckFailure: n.put.ReturnValuesOnConditionCheckFailure,
 	})
@@ -166,7 +164,7 @@ func (n *creation) writeSegmentFirst(ctx context.Context) error {
 // write.
 func (n *creation) unlessInUse(write func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		old, err := n.starts.instances.GetRaw(ctx, n.in.InstanceID, provider.Strong)
+		old, err := n.starts.Instances.GetRaw(ctx, n.in.InstanceID, provider.Strong)
 		switch {
 		case err != nil:
 			return err
@@ -184,10 +182,10 @@ func (n *creation) writeTogether(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.starts.table.Transact(ctx, n.in.InstanceID, writes)
+	return n.starts.Table.Transact(ctx, n.in.InstanceID, writes)
 }
 
-// deleteIfCancelled replaces the first segment of an instance that was not created, because old has its ID, by a stub,
+// releaseSegment replaces the first segment of an instance that was not created, because old has its ID, by a stub,
 // which expires. It is best effort: if it fails, an unused item remains.
 func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as
@@ -197,12 +195,10 @@ func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	if n.nonce == "" || mine {
 		return
 	}
-	_ = n.starts.table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
-		Item:                segments.Stub(n.in.ExecutionID, 0, n.starts.now()),
-		ConditionExpression: aws.String("#nonce = :nonce"),
-		ExpressionAttributeNames: map[string]string{
-			"#nonce": table.AttrNonce,
-		},
+	_ = n.starts.Table.Put(ctx, n.in.InstanceID, &dynamodb.PutItemInput{
+		Item:                      segments.Stub(n.in.ExecutionID, 0, n.starts.now()),
+		ConditionExpression:       aws.String("#nonce = :nonce"),
+		ExpressionAttributeNames:  table.Names(table.AttrNonce),
 		ExpressionAttributeValues: table.Item{":nonce": table.Str(n.nonce)},
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -39,7 +38,7 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 	if err != nil {
 		return nil, err
 	}
-	old, err := ss.instances.GetRaw(ctx, s.InstanceID, provider.Strong)
+	old, err := ss.Instances.GetRaw(ctx, s.InstanceID, provider.Strong)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +48,8 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 		return nil, err
 	}
 	it[table.AttrAttention] = table.Str(table.AttentionPending)
-	it[table.AttrUpdated] = table.Str(
-		table.FormatTime(laterTime(b.CreatedAt, b.StartAt).Add(instances.MinWakeInterval)),
-	)
+	checkAt := instances.FirstTurnAt(&b.Instance).Add(instances.MinWakeInterval)
+	it[table.AttrUpdated] = table.Str(table.FormatTime(checkAt))
 
 	put := &types.Put{Item: it}
 	table.RequireAbsent(put)
@@ -71,7 +69,7 @@ func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.Prepa
 	return &Prepared{
 		starts:   ss,
 		instance: b.Instance,
-		writes:   ss.table.SetTableName(writes),
+		writes:   ss.Table.SetTableName(writes),
 	}, ss.sendStartTimer(ctx, &b.Instance)
 }
 
@@ -126,11 +124,4 @@ func rejectionOf(there table.Item, in *provider.Instance) error {
 			"dynamo: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, provider.ErrAlreadyExists),
 		)
 	}
-}
-
-func laterTime(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -1,3 +1,5 @@
+// Package starts creates instances: the first segment, then the instance, then the wake. An instance can replace the
+// tombstone of an earlier incarnation of its ID.
 package starts
 
 import (
@@ -8,8 +10,36 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/builds"
+	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/instances"
+	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
+	"github.com/perdure/perdure/provider/dynamo/internal/segments"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/outputs"
 )
+
+// Stores are the stores that Starts reads and writes.
+type Stores struct {
+	Table     *table.Table
+	Inbox     *inbox.Inbox
+	Builds    *builds.Builds
+	Timers    *timers.Timers
+	Instances *instances.Store
+	Segments  *segments.Store
+	Outbox    *outbox.Outbox
+}
+
+// Starts creates instances. It is safe for concurrent use.
+type Starts struct {
+	Stores
+
+	now func() time.Time
+}
+
+// New returns the starts of a hub.
+func New(s Stores, now func() time.Time) *Starts { return &Starts{Stores: s, now: now} }
 
 // Start creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
 // it sends the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every
@@ -32,7 +62,7 @@ func (ss *Starts) Start(ctx context.Context, s provider.Start) (provider.Instanc
 
 // prepareInstance returns the instance that a client's start creates.
 func (ss *Starts) prepareInstance(ctx context.Context, s *provider.Start) (newInstance, error) {
-	if err := ss.builds.Require(ctx, s.Name, s.Version); err != nil {
+	if err := ss.Builds.Require(ctx, s.Name, s.Version); err != nil {
 		return newInstance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
 
@@ -58,18 +88,13 @@ func (ss *Starts) sendStartTimer(ctx context.Context, in *provider.Instance) err
 	if !in.StartAt.After(in.CreatedAt) {
 		return nil
 	}
-	return ss.timers.Send(
-		ctx,
-		[]provider.Timer{
-			{
-				V:           provider.WireVersion,
-				InstanceID:  in.InstanceID,
-				ExecutionID: in.ExecutionID,
-				TimerID:     1,
-				FireAt:      in.StartAt,
-			},
-		},
-	)
+	return ss.Timers.Send(ctx, []provider.Timer{{
+		V:           provider.WireVersion,
+		InstanceID:  in.InstanceID,
+		ExecutionID: in.ExecutionID,
+		TimerID:     1,
+		FireAt:      in.StartAt,
+	}})
 }
 
 // wake wakes an instance that a start has created, unless its start is delayed. If the timer of a delayed start
@@ -78,7 +103,7 @@ func (ss *Starts) wake(ctx context.Context, in *provider.Instance) error {
 	if ss.now().Before(in.StartAt) {
 		return nil
 	}
-	return ss.inbox.Send(
+	return ss.Inbox.Send(
 		ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID},
 	)
 }
@@ -108,18 +133,15 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		in.StartAt = *m.StartAt
 	}
 
-	found, started, err := ss.create(
-		ctx,
-		newInstance{
-			Instance:       in,
-			input:          m.Input,
-			inputs:         m.InitialInputs,
-			mayBeCopySince: m.PossibleDuplicateSentAt,
-			position:       m.Position,
-			trace:          m.TraceParent,
-			stored:         m.NewExecutionID != "",
-		},
-	)
+	found, started, err := ss.create(ctx, newInstance{
+		Instance:       in,
+		input:          m.Input,
+		inputs:         m.InitialInputs,
+		mayBeCopySince: m.PossibleDuplicateSentAt,
+		position:       m.Position,
+		trace:          m.TraceParent,
+		stored:         m.NewExecutionID != "",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -131,19 +153,22 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
-	out := outputs.Of(outputs.HistoryOrigin(o), *started, nil)
-	_, err = ss.outbox.SendOutputs(ctx, &out)
-	return o, err
+	return o, ss.sendOutputs(ctx, o)
 }
 
 // readCreated reads the instance that the same start has created. It sends the outputs of the start again, because
 // the process that created it may have died before it sent the timer.
 func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
-	o, err := ss.segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
+	o, err := ss.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
 		return o, err
 	}
+	return o, ss.sendOutputs(ctx, o)
+}
+
+// sendOutputs sends the outputs of the first segment.
+func (ss *Starts) sendOutputs(ctx context.Context, o *provider.Orchestration) error {
 	out := outputs.Of(outputs.HistoryOrigin(o), o.Segments[0], nil)
-	_, err = ss.outbox.SendOutputs(ctx, &out)
-	return o, err
+	_, err := ss.Outbox.SendOutputs(ctx, &out)
+	return err
 }

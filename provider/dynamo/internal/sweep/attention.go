@@ -52,7 +52,7 @@ func (ss *Searches) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.I
 		last, err := ss.builds.LatestID(ctx)
 		var mark blockedRound
 		if err == nil {
-			err = ss.hubItems.ReadPosition(ctx, dutyBlocked, &mark)
+			err = ss.positions.Read(ctx, dutyBlocked, &mark)
 			mark.stored = true
 		}
 		if err != nil {
@@ -131,7 +131,7 @@ func (ss *Searches) storePassed(
 		*mark = mark.passed(partition, instances.PositionOf(page[len(page)-1]))
 	}
 	mark.Through, mark.stored = mark.Through || through, true
-	return ss.hubItems.PutPosition(ctx, dutyBlocked, *mark)
+	return ss.positions.Put(ctx, dutyBlocked, *mark)
 }
 
 // stalledAfter is the time without progress after which the sweeper continues a deletion.
@@ -144,7 +144,7 @@ func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.
 	return func(yield func([]provider.Instance, error) bool) {
 		before := table.FormatTime(ss.now().Add(-stalledAfter))
 		var begun instances.IndexPosition
-		if err := ss.hubItems.ReadPosition(ctx, dutyDeleting, &begun); err != nil {
+		if err := ss.positions.Read(ctx, dutyDeleting, &begun); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -161,16 +161,14 @@ func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.
 func (ss *Searches) searchDeleting(
 	ctx context.Context, behind, upTo instances.IndexPosition, yield func([]provider.Instance, error) bool,
 ) (more bool) {
-	in := instances.AttentionQuery(table.AttentionDeleting)
-	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = table.Str(upTo.Updated)
+	in := instances.AttentionQueryUntil(table.AttentionDeleting, upTo.Updated)
 	in.Limit = aws.Int32(deletingAtOnce)
 	in.ExclusiveStartKey = behind.StartKey(table.AttentionDeleting)
 
 	for {
 		page, err := ss.table.QueryPage(ctx, "", in)
 		if err == nil && len(page) > 0 {
-			err = ss.hubItems.PutPosition(ctx, dutyDeleting, instances.PositionOf(page[len(page)-1]))
+			err = ss.positions.Put(ctx, dutyDeleting, instances.PositionOf(page[len(page)-1]))
 		}
 		if err != nil {
 			yield(nil, err)

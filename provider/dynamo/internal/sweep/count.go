@@ -40,20 +40,16 @@ func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCou
 func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 	partitions := instances.Partitions(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
-	counting := make([]func() error, len(partitions))
-	for i, partition := range partitions {
-		counting[i] = func() error {
-			in := instances.AttentionQuery(partition)
-			in.Limit = aws.Int32(int32(most))
-			if i > 0 {
-				in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
-			}
-			page, err := ss.table.QueryPage(ctx, "", in)
-			counts[i] = len(page)
-			return err
+	err := awscall.ForEach(len(partitions), func(i int) error {
+		in := instances.AttentionQuery(partitions[i])
+		in.Limit = aws.Int32(int32(most))
+		if i > 0 {
+			in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
 		}
-	}
-	err := awscall.Parallel(counting...)
+		page, err := ss.table.QueryPage(ctx, "", in)
+		counts[i] = len(page)
+		return err
+	})
 	all := 0
 	for _, n := range counts {
 		all += n
@@ -63,10 +59,9 @@ func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 
 // countDeleting counts the deletions without recent progress, on one page of the index.
 func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
-	in := instances.AttentionQuery(table.AttentionDeleting)
+	before := table.FormatTime(ss.now().Add(-stalledAfter))
+	in := instances.AttentionQueryUntil(table.AttentionDeleting, before)
 	in.Limit = aws.Int32(provider.MaxAttention)
-	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-	in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(ss.now().Add(-stalledAfter)))
 	page, err := ss.table.QueryPage(ctx, "", in)
 	return len(page), err
 }
@@ -77,9 +72,8 @@ func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
 func (ss *Searches) oldestPending(ctx context.Context) (oldest time.Time, err error) {
 	named := map[string]table.Item{}
 	for _, forward := range []bool{true, false} {
-		in := instances.AttentionQuery(table.AttentionPending)
-		in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-		in.ExpressionAttributeValues[":before"] = table.Str(table.FormatTime(ss.now().Add(instances.MaxWakeInterval)))
+		before := table.FormatTime(ss.now().Add(instances.MaxWakeInterval))
+		in := instances.AttentionQueryUntil(table.AttentionPending, before)
 		in.ScanIndexForward = aws.Bool(forward)
 		in.Limit = aws.Int32(pendingSample)
 		page, err := ss.table.QueryPage(ctx, "", in)
@@ -98,10 +92,7 @@ func (ss *Searches) oldestPending(ctx context.Context) (oldest time.Time, err er
 	found, errs := ss.instances.ReadAll(ctx, sample, provider.StatusPending)
 	now := ss.now()
 	for i := range found {
-		begins := found[i].CreatedAt
-		if found[i].StartAt.After(begins) {
-			begins = found[i].StartAt
-		}
+		begins := instances.FirstTurnAt(&found[i])
 		if begins.Before(now) && (oldest.IsZero() || begins.Before(oldest)) {
 			oldest = begins
 		}

@@ -60,7 +60,7 @@ func (ss *Searches) dueSince(
 			return nil
 		}
 		known = from
-		return ss.hubItems.PutPosition(ctx, positionRetention, from.Format(instances.DayFormat))
+		return ss.positions.Put(ctx, positionRetention, from.Format(instances.DayFormat))
 	}
 
 	for at := known; !at.After(today); at = at.Add(instances.Day) {
@@ -86,8 +86,7 @@ func (ss *Searches) dueOn(
 ) (found int, more bool, err error) {
 	heads := make([][]table.Item, table.Shards)
 	queries := make([]*dynamodb.QueryInput, table.Shards)
-	reads := make([]func() error, table.Shards)
-	for shard := range table.Shards {
+	err = awscall.ForEach(table.Shards, func(shard int) (err error) {
 		queries[shard] = &dynamodb.QueryInput{
 			IndexName:              aws.String(table.IndexByDue),
 			Limit:                  aws.Int32(duePage),
@@ -96,12 +95,10 @@ func (ss *Searches) dueOn(
 				":due": table.Str(at.Format(instances.DayFormat) + "#" + strconv.Itoa(shard)),
 			},
 		}
-		reads[shard] = func() (err error) {
-			heads[shard], err = ss.table.QueryPage(ctx, "", queries[shard])
-			return err
-		}
-	}
-	if err := awscall.Parallel(reads...); err != nil {
+		heads[shard], err = ss.table.QueryPage(ctx, "", queries[shard])
+		return err
+	})
+	if err != nil {
 		return 0, true, err
 	}
 
@@ -109,7 +106,7 @@ func (ss *Searches) dueOn(
 		for {
 			for _, it := range page {
 				found++
-				if id := table.GetString(it, table.AttrPK); !yield(id[min(len(table.IDPrefix), len(id)):], nil) {
+				if !yield(table.InstanceIDOf(it), nil) {
 					return found, false, nil
 				}
 			}
@@ -128,7 +125,7 @@ func (ss *Searches) dueOn(
 // has set. Otherwise earlier days would not be searched for a long time.
 func (ss *Searches) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
-	if err := ss.hubItems.ReadPosition(ctx, positionRetention, &mark); err != nil {
+	if err := ss.positions.Read(ctx, positionRetention, &mark); err != nil {
 		return otherwise, err
 	}
 	at, err := time.Parse(instances.DayFormat, mark)

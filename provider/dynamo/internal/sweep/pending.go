@@ -91,10 +91,7 @@ func (ss *Searches) PendingInstances(
 // one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (string, error) {
-	it, err := ss.table.Get(
-		ctx, "", table.Item{table.AttrPK: table.Str(table.PKHub), table.AttrSK: table.Str(table.SKSweep)},
-		provider.Eventual,
-	)
+	it, err := ss.table.Get(ctx, "", table.HubKey(table.SKSweep), provider.Eventual)
 	if err != nil {
 		return "", err
 	}
@@ -114,13 +111,7 @@ func (ss *Searches) searchStep(
 		return over, false
 	}
 
-	wake, errs := ss.markAll(ctx, l, found, startedBefore)
-	for _, err := range errs {
-		if !yield(nil, err) {
-			return over, false
-		}
-	}
-	if len(wake) > 0 && !yield(wake, nil) {
+	if wake, errs := ss.markAll(ctx, l, found, startedBefore); !yieldAll(wake, errs, yield) {
 		return over, false
 	}
 	if ctx.Err() != nil { // it is unknown which instances were processed
@@ -137,22 +128,18 @@ func (ss *Searches) markAll(
 	ctx context.Context, l pendingSearch, found []table.Item, startedBefore time.Time,
 ) (wake []provider.Instance, errs []error) {
 	var mu sync.Mutex
-	writes := make([]func() error, len(found))
-	for i, it := range found {
-		writes[i] = func() error {
-			in, due, err := ss.markPending(ctx, l, it, startedBefore)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if due {
-				wake = append(wake, in)
-			}
-			return nil
+	_ = awscall.ForEachN(instances.MaxParallelReads, len(found), func(i int) error {
+		in, due, err := ss.markPending(ctx, l, found[i], startedBefore)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
 		}
-	}
-	_ = awscall.ParallelN(instances.MaxParallelReads, writes)
+		if due {
+			wake = append(wake, in)
+		}
+		return nil
+	})
 	return wake, errs
 }
 
@@ -172,14 +159,10 @@ func (ss *Searches) markPending(
 	values[":next"] = table.Str(table.FormatTime(next))
 
 	_, noticed, err := ss.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
-		Key: table.InstanceKey(in.InstanceID),
-		UpdateExpression: aws.String(
-			"SET attention = :attention, updated = :next",
-		),
-		ConditionExpression: aws.String("#status = :status AND " + condition),
-		ExpressionAttributeNames: map[string]string{
-			table.NameStatus: table.AttrStatus,
-		},
+		Key:                       table.InstanceKey(in.InstanceID),
+		UpdateExpression:          aws.String("SET attention = :attention, updated = :next"),
+		ConditionExpression:       aws.String("#status = :status AND " + condition),
+		ExpressionAttributeNames:  table.Names(table.AttrStatus),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -192,10 +175,7 @@ func (ss *Searches) markPending(
 // nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now, because its
 // first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
 func nextCheck(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
-	begins := in.CreatedAt
-	if in.StartAt.After(begins) {
-		begins = in.StartAt
-	}
+	begins := instances.FirstTurnAt(in)
 	if begins.After(startedBefore) {
 		return begins.Add(max(now.Sub(startedBefore), 0)), false
 	}
@@ -262,7 +242,7 @@ func (s *creationSearch) next(ctx context.Context) (found []table.Item, over boo
 
 func (s *creationSearch) begin(ctx context.Context) error {
 	var kept []string // one position per shard
-	if err := s.searches.hubItems.ReadPosition(ctx, s.duty, &kept); err != nil {
+	if err := s.searches.positions.Read(ctx, s.duty, &kept); err != nil {
 		return err
 	}
 
@@ -309,7 +289,7 @@ func (ss *Searches) newScan(shard int, behind, to string) *shardScan {
 	in := instances.ShardQuery(shard, behind+" ", to) // a space sorts before every continuation of a key
 	in.Limit = aws.Int32(scanPage)
 	in.FilterExpression = aws.String("#status = :pending")
-	in.ExpressionAttributeNames[table.NameStatus] = table.AttrStatus
+	in.ExpressionAttributeNames["#status"] = table.AttrStatus
 	in.ExpressionAttributeValues[":pending"] = table.Str(string(provider.StatusPending))
 	return &shardScan{in: in}
 }
@@ -321,7 +301,7 @@ func isMarked(it table.Item) bool {
 		!strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
 }
 
-// readShard reads the next items of a shard. After an error the next search continues with the shard.
+// scanOn reads the next items of a shard. After an error the next search continues with the shard.
 func (ss *Searches) scanOn(ctx context.Context, l *shardScan, to string) error {
 	out, err := ss.table.QueryOnce(ctx, "", l.in)
 	if err != nil {
@@ -343,7 +323,7 @@ func (s *creationSearch) commit(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
 	}
-	err := s.searches.hubItems.PutPosition(ctx, s.duty, s.at[:])
+	err := s.searches.positions.Put(ctx, s.duty, s.at[:])
 	if err == nil {
 		s.kept = s.at
 	}
@@ -364,9 +344,7 @@ type dueSearch struct {
 
 func (d *dueSearch) next(ctx context.Context) (found []table.Item, over bool, err error) {
 	if d.in == nil {
-		d.in = instances.AttentionQuery(table.AttentionPending)
-		d.in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :now")
-		d.in.ExpressionAttributeValues[":now"] = table.Str(table.FormatTime(d.searches.now()))
+		d.in = instances.AttentionQueryUntil(table.AttentionPending, table.FormatTime(d.searches.now()))
 		d.in.Limit = aws.Int32(dueSearchPage)
 	}
 	page, err := d.searches.table.QueryPage(ctx, "", d.in)

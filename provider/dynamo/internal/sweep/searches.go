@@ -16,7 +16,7 @@ import (
 type Searches struct {
 	table     *table.Table
 	instances *instances.Store
-	hubItems  *hubstore.Store
+	positions *hubstore.Positions
 	builds    *builds.Builds
 	now       func() time.Time
 	log       *slog.Logger
@@ -24,7 +24,8 @@ type Searches struct {
 
 // New returns the searches of a hub.
 func New(
-	t *table.Table, i *instances.Store, hub *hubstore.Store, b *builds.Builds, now func() time.Time, log *slog.Logger,
+	t *table.Table, i *instances.Store, ps *hubstore.Positions, b *builds.Builds, now func() time.Time,
+	log *slog.Logger,
 ) *Searches {
-	return &Searches{table: t, instances: i, hubItems: hub, builds: b, now: now, log: log}
+	return &Searches{table: t, instances: i, positions: ps, builds: b, now: now, log: log}
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -66,6 +67,21 @@ func Compress(doc []byte) []byte { return encoder.EncodeAll(doc, nil) }
 // Decompress returns a document of up to DecodeLimit bytes.
 func Decompress(packed []byte) ([]byte, error) {
 	return decoder.DecodeAll(packed, nil) //nolint:wrapcheck // the caller names the item
+}
+
+// SplitDocument adds a compressed document to its first item. It returns all items of the document: the sort keys of
+// further parts consist of the key of the first one and a number.
+func SplitDocument(first Item, packed []byte) (items []Item) {
+	for part := range slices.Chunk(packed, PartLimit) {
+		it := first
+		if n := len(items); n > 0 {
+			it = Key(GetString(first, AttrPK), fmt.Sprintf("%s#%03d", GetString(first, AttrSK), n))
+		}
+		it[AttrZstd] = Bin(part)
+		items = append(items, it)
+	}
+	first[AttrParts] = Num(int64(len(items)))
+	return items
 }
 
 // TornError means that the items that were read are not a complete history. Another read may find it complete (R8).

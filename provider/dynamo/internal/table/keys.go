@@ -12,6 +12,39 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// The keys and attributes of items that belong to the hub.
+const (
+	PKHub     = "hub"
+	SKBuilds  = "b#"
+	AttrBuild = "build"
+	AttrFirst = "first"
+)
+
+// The attributes of a segment's items: a header in every first part, and the events as JSON (AttrEvents) or compressed
+// (AttrZstd).
+const (
+	AttrNonce  = "nonce"
+	AttrParts  = "parts"
+	AttrInbox  = "inbox"
+	AttrWM     = "wm"
+	AttrEvents = "events"
+	AttrZstd   = "zstd"
+
+	// These are in an execution's first segment: its instance, the previous execution, and the oldest execution whose
+	// documents it refers to. The latter and later executions must not be erased before this execution.
+	AttrInstance = "instance"
+	AttrPrevious = "previous"
+	AttrRefs     = "refs"
+	// AttrNext is the next execution, in the stub of a past execution's start.
+	AttrNext = "next"
+
+	// AttrStub is the time when the segment was deleted. An item with it only occupies the key (R17).
+	AttrStub = "stub"
+)
+
+// AttrTakenBy is the run of the reconciliation that wrote a dispatch record or a cursor. A dispatch has none.
+const AttrTakenBy = "takenBy"
+
 // ActivitySK returns a sort key that sorts by activity ID.
 func ActivitySK(activityID int64) string { return NumberedSK(SKActivities, activityID) }
 
@@ -37,14 +70,6 @@ func SequenceOf(it Item, prefix string) int64 {
 	return sequence
 }
 
-// UnlessDeleted returns the items of a history, or none if its start is a stub.
-func UnlessDeleted(items []Item) []Item {
-	if len(items) > 0 && IsStub(items[0]) {
-		return nil
-	}
-	return items
-}
-
 // The names of attributes. pk and sk are the keys of the table; gs and created are those of the creation index.
 const (
 	AttrPK = "pk"
@@ -60,7 +85,7 @@ const (
 	// long. It is empty if there are no such instances.
 	IndexByAttention = "byAttention"
 	AttrAttention    = "attention"
-	// AttentionBlocked marks a blocked instance; partitionOf distributes them.
+	// AttentionBlocked marks a blocked instance; instances.BlockedPartition distributes them.
 	AttentionBlocked = "blocked"
 	// AttentionPending marks a pending instance that the sweeper has found. Its attribute updated is the time of the
 	// next check.
@@ -83,7 +108,6 @@ const (
 	AttrStartID        = "startId"
 	AttrExecution      = "execution"
 	AttrStatus         = "status"
-	NameStatus         = "#status"
 	AttrUpdated        = "updated"
 	AttrStartAt        = "startAt"
 	AttrParent         = "parent"
@@ -94,7 +118,6 @@ const (
 	AttrBlockedBy      = "blockedBy" // the build
 	AttrPaused         = "paused"    // the requester, message and time of the pause
 	AttrRejectedCount  = "refused"   // the number of starts in past
-	NameRejectedCount  = "#refused"
 	// the time; the item is then a tombstone with the starts that must not succeed, and not an instance
 	AttrTombstone = "deleted"
 	AttrTTL       = "ttl"
@@ -136,6 +159,26 @@ func Num(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
+// Bin returns a binary attribute.
+func Bin(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
+
+// GetBytes returns a binary attribute, or nil if there is none.
+func GetBytes(it Item, name string) []byte {
+	if v, ok := it[name].(*types.AttributeValueMemberB); ok {
+		return v.Value
+	}
+	return nil
+}
+
+// Names returns the aliases of attributes in expressions: # and the name. DynamoDB reserves some names.
+func Names(attributes ...string) map[string]string {
+	names := make(map[string]string, len(attributes))
+	for _, name := range attributes {
+		names["#"+name] = name
+	}
+	return names
+}
+
 // GetString returns a string attribute, or an empty string if there is none.
 func GetString(it Item, name string) string {
 	if v, ok := it[name].(*types.AttributeValueMemberS); ok {
@@ -157,24 +200,29 @@ func GetNumber(it Item, name string) int64 {
 	return n
 }
 
-// The names of keys in queries.
-const (
-	ValuePK = ":pk"
-	ValueSK = ":sk"
-)
+// Key returns the key of an item.
+func Key(pk, sk string) Item { return Item{AttrPK: Str(pk), AttrSK: Str(sk)} }
+
+// KeyOf returns the key of an item that was read.
+func KeyOf(it Item) Item { return Item{AttrPK: it[AttrPK], AttrSK: it[AttrSK]} }
+
+// HubKey returns the key of an item that belongs to the hub.
+func HubKey(sk string) Item { return Key(PKHub, sk) }
 
 // InstanceKey returns the key of an instance.
-func InstanceKey(instanceID string) Item {
-	return Item{AttrPK: Str(IDPrefix + instanceID), AttrSK: Str(SKInstance)}
+func InstanceKey(instanceID string) Item { return Key(IDPrefix+instanceID, SKInstance) }
+
+// InstanceIDOf returns the instance whose partition contains an item.
+func InstanceIDOf(it Item) string {
+	pk := GetString(it, AttrPK)
+	return pk[min(len(IDPrefix), len(pk)):]
 }
 
 // ExecutionPK returns the partition key of the items of an execution.
 func ExecutionPK(executionID string) string { return "x#" + executionID }
 
 // ExecutionKey returns the key of an item of an execution.
-func ExecutionKey(executionID, sk string) Item {
-	return Item{AttrPK: Str(ExecutionPK(executionID)), AttrSK: Str(sk)}
-}
+func ExecutionKey(executionID, sk string) Item { return Key(ExecutionPK(executionID), sk) }
 
 // NumberedSK returns a sort key for a number from 0 to MaxSequence. The keys sort by number.
 func NumberedSK(prefix string, n int64) string {
@@ -249,6 +297,24 @@ const TombstoneLifetime = 30 * 24 * time.Hour
 const SKSweep = "watch"
 
 // SweepPositionKey returns the key of the position of a sweeper's search.
-func SweepPositionKey(duty string) Item {
-	return Item{AttrPK: Str(PKHub), AttrSK: Str(SKSweep + "#" + duty)}
+func SweepPositionKey(duty string) Item { return HubKey(SKSweep + "#" + duty) }
+
+// TimeFormat has a fixed width, so that texts sort by time.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// FormatTime returns a time as text that sorts by time.
+func FormatTime(t time.Time) string { return t.UTC().Format(TimeFormat) }
+
+// DecodeTime returns a time of an instance, or zero if it has none.
+func DecodeTime(it Item, name string) (at time.Time, err error) {
+	if text := GetString(it, name); text != "" {
+		at, err = time.Parse(TimeFormat, text)
+	}
+	if err != nil {
+		err = fmt.Errorf("dynamo: item %q: %s: %w", GetString(it, AttrPK), name, err)
+	}
+	return at, err
 }
+
+// Unix returns a time as a TTL.
+func Unix(t time.Time) types.AttributeValue { return Num(t.Unix()) }

@@ -13,18 +13,24 @@ import (
 
 // SegmentsQuery returns a query of the segments of an execution.
 func SegmentsQuery(executionID string, c provider.Consistency) *dynamodb.QueryInput {
+	return PrefixQuery(ExecutionPK(executionID), SKSegments, c)
+}
+
+// PrefixQuery returns a query of the items of a partition whose sort keys have a prefix.
+func PrefixQuery(pk, prefix string, c provider.Consistency) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		ConsistentRead:            aws.Bool(c == provider.Strong),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: Item{ValuePK: Str(ExecutionPK(executionID)), ValueSK: Str(SKSegments)},
+		ExpressionAttributeValues: Item{":pk": Str(pk), ":sk": Str(prefix)},
 	}
 }
 
-// HubQuery returns a query of the hub's own items by the prefix of their sort keys.
-func HubQuery(sk string) *dynamodb.QueryInput {
+// RangeQuery returns a query of the items of a partition between two sort keys.
+func RangeQuery(pk, first, last string, c provider.Consistency) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: Item{ValuePK: Str(PKHub), ValueSK: Str(sk)},
+		ConsistentRead:            aws.Bool(c == provider.Strong),
+		KeyConditionExpression:    aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: Item{":pk": Str(pk), ":sk": Str(first), ":last": Str(last)},
 	}
 }
 
@@ -34,6 +40,38 @@ func (t *Table) Query(ctx context.Context, instanceID string, in *dynamodb.Query
 		for {
 			items, err := t.QueryPage(ctx, instanceID, in)
 			if !yield(items, err) || err != nil || in.ExclusiveStartKey == nil {
+				return
+			}
+		}
+	}
+}
+
+// Items yields the items of a query, which it reads page by page. It ends with the first error.
+func (t *Table) Items(ctx context.Context, instanceID string, in *dynamodb.QueryInput) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for page, err := range t.Query(ctx, instanceID, in) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, it := range page {
+				if !yield(it, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Decoded yields decoded items. It continues after an item that cannot be decoded, and ends after a failed read.
+func Decoded[T any](items iter.Seq2[Item, error], decode func(Item) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for it, err := range items {
+			var v T
+			if err == nil {
+				v, err = decode(it)
+			}
+			if !yield(v, err) {
 				return
 			}
 		}

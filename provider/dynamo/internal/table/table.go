@@ -28,9 +28,7 @@ type API interface {
 	DeleteItem(
 		ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options),
 	) (*dynamodb.DeleteItemOutput, error)
-	Query(
-		ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
-	) (*dynamodb.QueryOutput, error)
+	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	TransactWriteItems(
 		ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
 	) (*dynamodb.TransactWriteItemsOutput, error)

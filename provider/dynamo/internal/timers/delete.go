@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
@@ -25,7 +26,7 @@ type scheduleLister interface {
 }
 
 // DeleteAllSchedules deletes the schedules of the hub's group page by page, and reports the number of each page.
-func (tm *Timers) DeleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
+func (tm *Timers) DeleteAllSchedules(ctx context.Context, report func(deleted int)) error {
 	admin, ok := tm.api.(scheduleLister)
 	if !ok {
 		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", awscall.ErrUnsupported)
@@ -42,19 +43,15 @@ func (tm *Timers) DeleteAllSchedules(ctx context.Context, tell func(deleted int)
 		}
 
 		var deleted atomic.Int64
-		deletions := make([]func() error, len(out.Schedules))
-		for i := range out.Schedules {
-			deletions[i] = func() error {
-				err := tm.deleteNamed(ctx, out.Schedules[i].Name)
-				if err == nil {
-					deleted.Add(1)
-				}
-				return err
+		err = awscall.ForEach(len(out.Schedules), func(i int) error {
+			err := tm.deleteNamed(ctx, out.Schedules[i].Name)
+			if err == nil {
+				deleted.Add(1)
 			}
-		}
-		err = awscall.Parallel(deletions...)
+			return err
+		})
 		if n := deleted.Load(); n > 0 {
-			tell(int(n))
+			report(int(n))
 		}
 		if err != nil {
 			return err
@@ -131,26 +128,22 @@ func (tm *Timers) limitDeletion(ctx context.Context) (context.Context, context.C
 // that may remain.
 func (tm *Timers) deleteAllOf(ctx context.Context, timers []provider.Timer) (failed []error) {
 	errs := make([]error, len(timers))
-	deletions := make([]func() error, len(timers))
-	for i := range timers {
-		deletions[i] = func() error {
-			if errs[i] = context.Cause(ctx); errs[i] == nil {
-				errs[i] = tm.deleteScheduleOf(ctx, &timers[i])
-			}
-			return nil
+	_ = awscall.ForEach(len(timers), func(i int) error { // errs has the errors
+		if errs[i] = context.Cause(ctx); errs[i] == nil {
+			errs[i] = tm.deleteScheduleOf(ctx, &timers[i])
 		}
-	}
-	_ = awscall.Parallel(deletions...) // errs has the errors
+		return nil
+	})
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // attemptTimers returns the timers of attempts for which activities wait, if they may have a schedule. The attempt
 // record contains the current attempt. An awaited attempt that may have started is omitted, because its timer starts
-// the worker that reports its end (sendEnds).
+// the worker that reports its end (SendActivityEnds).
 func (tm *Timers) attemptTimers(
 	ctx context.Context, executionID string, activities map[int64]bool,
 ) (waiting []provider.Timer, err error) {
-	for r, err := range tm.attempts.ReadRetriesOf(ctx, executionID, activities) {
+	for r, err := range attempts.ReadRetriesOf(ctx, tm.attempts, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}

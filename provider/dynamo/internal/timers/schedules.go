@@ -186,10 +186,8 @@ func (tm *Timers) newSchedule(t *provider.Timer) (*scheduler.CreateScheduleInput
 			Arn: &tm.TimersARN, RoleArn: &tm.ScheduleRoleARN, Input: &message.Body,
 			DeadLetterConfig: &types.DeadLetterConfig{Arn: &tm.TimersDeadLettersARN},
 			RetryPolicy: &types.RetryPolicy{
-				MaximumEventAgeInSeconds: aws.Int32(
-					int32(scheduleRetryAge / time.Second),
-				),
-				MaximumRetryAttempts: aws.Int32(scheduleRetries),
+				MaximumEventAgeInSeconds: aws.Int32(int32(scheduleRetryAge / time.Second)),
+				MaximumRetryAttempts:     aws.Int32(scheduleRetries),
 			},
 		},
 	}, nil

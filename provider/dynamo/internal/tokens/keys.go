@@ -57,9 +57,14 @@ type knownKeys struct {
 	readAt time.Time
 }
 
-// Signer returns the signer of tokens. It reads the keys once per process. A process that reports a build has read them
-// before (PutBuild), so that a turn reads nothing. Its error has the same effect as that of an unreachable queue: no
-// work item is sent without its token.
+// CompletionTokens returns the signer of completion tokens. It reads the keys like Signer.
+func (ks *Keys) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
+	return ks.Signer(ctx)
+}
+
+// Signer returns the signer of the tokens of work items and completions. It reads the keys once per process.
+// A process that reports a build has read them before (PutBuild), so that a turn reads nothing. Its error has the same
+// effect as that of an unreachable queue: no work item is sent without its token.
 func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
 	if k := ks.known.Load(); k != nil {
 		return k.tokens, nil
@@ -157,9 +162,7 @@ func (ks *Keys) readKeys(ctx context.Context) (*worktoken.Signer, error) {
 // storedKeys returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
 // for example after a wrong edit, so that work items can still be sent.
 func (ks *Keys) storedKeys(ctx context.Context) (keys []*worktoken.Key, next string, err error) {
-	in := table.HubQuery(skKeys)
-	in.ConsistentRead = aws.Bool(true)
-	found, err := ks.table.QueryAll(ctx, "", in)
+	found, err := ks.table.QueryAll(ctx, "", table.PrefixQuery(table.PKHub, skKeys, provider.Strong))
 	if err != nil {
 		return nil, "", err
 	}
@@ -184,17 +187,10 @@ func (ks *Keys) storedKeys(ctx context.Context) (keys []*worktoken.Key, next str
 func (ks *Keys) createKey(ctx context.Context, sk string) error {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
-	in := &dynamodb.PutItemInput{
-		ConditionExpression: aws.String(table.NotExists),
-		Item: table.Item{
-			table.AttrPK: table.Str(
-				table.PKHub,
-			),
-			table.AttrSK:      table.Str(sk),
-			attrSecret:        table.Str(base64.StdEncoding.EncodeToString(secret)),
-			table.AttrCreated: table.Str(table.FormatTime(ks.now())),
-		},
-	}
+	it := table.HubKey(sk)
+	it[attrSecret] = table.Str(base64.StdEncoding.EncodeToString(secret))
+	it[table.AttrCreated] = table.Str(table.FormatTime(ks.now()))
+	in := &dynamodb.PutItemInput{Item: it, ConditionExpression: aws.String(table.NotExists)}
 	err := ks.table.Put(ctx, "", in)
 	if _, there := table.FailedItem(err, 0); there {
 		return nil

@@ -1,13 +1,14 @@
+// Package updates stores the results of updates as items beside the instance, so that a repeated call finds the result
+// whichever execution is the current one.
 package updates
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
@@ -15,6 +16,15 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
+
+// Store reads and writes the results of updates. It is safe for concurrent use.
+type Store struct {
+	table *table.Table
+	now   func() time.Time
+}
+
+// New returns the results of updates in a table.
+func New(t *table.Table, now func() time.Time) *Store { return &Store{table: t, now: now} }
 
 // The results of updates are items next to that of the instance, so that a repeated call finds the result whichever
 // execution is current.
@@ -32,34 +42,31 @@ const (
 )
 
 func resultKey(instanceID, updateID string) table.Item {
-	return table.Item{
-		table.AttrPK: table.Str(table.IDPrefix + instanceID),
-		table.AttrSK: table.Str(skResults + table.Digest("update", updateID)),
-	}
+	return table.Key(table.IDPrefix+instanceID, skResults+table.Digest("update", updateID))
 }
 
 // Put writes results in transactions that also mark the instance. A deletion therefore knows that there
 // are results, and no result is written after it has started.
-func (us *Store) Put(ctx context.Context, answers ...provider.UpdateResult) error {
-	for len(answers) > 0 {
-		puts, n, err := us.nextTransaction(answers)
+func (us *Store) Put(ctx context.Context, results ...provider.UpdateResult) error {
+	for len(results) > 0 {
+		puts, n, err := us.nextTransaction(results)
 		if err == nil {
-			err = us.putResults(ctx, &answers[0], puts)
+			err = us.putResults(ctx, &results[0], puts)
 		}
 		if err != nil {
 			return err
 		}
-		answers = answers[n:]
+		results = results[n:]
 	}
 	return nil
 }
 
 // nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has
 // several results, it writes the first.
-func (us *Store) nextTransaction(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
+func (us *Store) nextTransaction(results []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
-	for ; n < len(answers) && len(puts) < maxResults; n++ {
-		a := &answers[n]
+	for ; n < len(results) && len(puts) < maxResults; n++ {
+		a := &results[n]
 		if written[a.UpdateID] {
 			continue
 		}
@@ -192,13 +199,11 @@ func (us *Store) Read(ctx context.Context, instanceID, updateID string) (provide
 
 func decode(instanceID string, it table.Item) (provider.UpdateResult, error) {
 	a := provider.UpdateResult{
-		InstanceID: instanceID,
-		StartID:    table.GetString(it, table.AttrStartID),
-		UpdateID:   table.GetString(it, "updateId"),
-		Name:       table.GetString(it, "name"),
-		Outcome: provider.UpdateOutcome(
-			table.GetString(it, attrOutcome),
-		),
+		InstanceID:  instanceID,
+		StartID:     table.GetString(it, table.AttrStartID),
+		UpdateID:    table.GetString(it, "updateId"),
+		Name:        table.GetString(it, "name"),
+		Outcome:     provider.UpdateOutcome(table.GetString(it, attrOutcome)),
 		Reason:      table.GetString(it, "reason"),
 		ExecutionID: table.GetString(it, table.AttrExecution),
 		EventID:     table.GetNumber(it, "eventId"),
@@ -216,36 +221,26 @@ func decode(instanceID string, it table.Item) (provider.UpdateResult, error) {
 
 // DeleteAll deletes the results of an instance that is being deleted, after which no result is written. It reads
 // only keys, page by page, and calls progress after each page.
-func (us *Store) DeleteAll(
-	ctx context.Context, it table.Item, progress func(ctx context.Context) error,
-) error {
+func (us *Store) DeleteAll(ctx context.Context, it table.Item, progress func(ctx context.Context) error) error {
 	if it[table.AttrHasUpdateResults] == nil {
 		return nil
 	}
 	pk := table.GetString(it, table.AttrPK)
-	instanceID := strings.TrimPrefix(pk, table.IDPrefix)
-	in := &dynamodb.QueryInput{
-		ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#sk"),
-		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeNames:  map[string]string{"#sk": table.AttrSK},
-		ExpressionAttributeValues: table.Item{table.ValuePK: table.Str(pk), table.ValueSK: table.Str(skResults)},
-	}
+	instanceID := table.InstanceIDOf(it)
+	in := table.PrefixQuery(pk, skResults, provider.Strong)
+	in.ProjectionExpression = aws.String("#sk")
+	in.ExpressionAttributeNames = table.Names(table.AttrSK)
 	for page, err := range us.table.Query(ctx, instanceID, in) {
 		if err != nil {
 			return err
 		}
-		removals := make([]func() error, len(page))
-		for i, answer := range page {
-			removals[i] = func() error {
-				return us.table.DeleteItem(
-					ctx, instanceID, table.Item{table.AttrPK: table.Str(pk), table.AttrSK: answer[table.AttrSK]},
-				)
-			}
+		err := awscall.ForEach(len(page), func(i int) error {
+			return us.table.DeleteItem(ctx, instanceID, table.Key(pk, table.GetString(page[i], table.AttrSK)))
+		})
+		if err == nil {
+			err = progress(ctx)
 		}
-		if err := awscall.Parallel(removals...); err != nil {
-			return err
-		}
-		if err := progress(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}
