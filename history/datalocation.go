@@ -35,7 +35,8 @@ const (
 	encodedSuffix  = "/sealed"
 )
 
-// String returns the location in the form of a Reference: x#<execution>/<segment>/<event>[/<field>/<index>][/sealed].
+// String returns the location in the form of a Reference: x#<execution>/<segment>/<event>[/<field>/<index>], with the
+// encodedSuffix if Encoded is true.
 func (p DataLocation) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", locationPrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {

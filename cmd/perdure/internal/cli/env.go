@@ -119,15 +119,15 @@ func (env *Env) PrintResumed(id string, err error) error {
 	return nil
 }
 
-// ErrNotConfirmed is the error of a command that was not confirmed.
-var ErrNotConfirmed = &ExitError{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
-
-// Confirm asks the user on the terminal whether to run an operation.
-func (env *Env) Confirm(op provider.Operation) bool {
+// Confirm prompts the user to confirm an operation. It returns an error unless the user enters yes.
+func (env *Env) Confirm(op provider.Operation) error {
 	fmt.Fprintf(env.Stderr, "%s: continue? [yes/no] ", op)
-	answer, _ := bufio.NewReader(env.Stdin).ReadString('\n')
+	line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
 	fmt.Fprintln(env.Stderr)
-	return strings.TrimSpace(answer) == "yes"
+	if strings.TrimSpace(line) != "yes" {
+		return &ExitError{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
+	}
+	return nil
 }
 
 // IsTerminal reports whether w is a terminal.

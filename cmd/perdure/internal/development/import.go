@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +16,7 @@ import (
 
 // Import returns the command import.
 func Import(env *cli.Env) *cobra.Command {
-	var binary string
-	var timeout time.Duration
+	var f replayFlags
 	cmd := &cobra.Command{
 		Use: "import FILE", Short: "Replay an exported history",
 		Long: `Replay an exported history against a binary on this machine.
@@ -38,31 +36,26 @@ Exit codes:
   perdure import order-7.json --binary dist/orchestrator-local`,
 		Args: func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "FILE") },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case binary == "":
-				return errors.New("--binary is required: the path of an orchestrator binary for this machine")
-			case timeout <= 0:
-				return fmt.Errorf("--timeout must be more than 0, is %v", timeout)
+			if err := f.check(); err != nil {
+				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 			defer cancel()
 			doc, err := readExported(env, args[0])
 			if err != nil {
 				return err
 			}
-			r, err := verification.ReplayDocument(ctx, &doc, binary)
+			r, err := verification.ReplayDocument(ctx, &doc, f.binary)
 			if err != nil {
 				if cmd.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					return cli.Exitf(cli.CodeTimeout, "replay not finished after %s; increase --timeout", timeout)
+					return cli.Exitf(cli.CodeTimeout, "replay not finished after %s; increase --timeout", f.timeout)
 				}
 				return err
 			}
 			return r.Print(env)
 		},
 	}
-	cmd.Flags().StringVar(&binary, "binary", "", "path of the orchestrator binary for this machine (required)")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of the replay")
-	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
+	f.add(cmd, "replay")
 	return cmd
 }
 

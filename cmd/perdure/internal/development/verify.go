@@ -13,13 +13,35 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/verification"
 )
 
+// replayFlags are the flags of commands that replay histories with a binary.
+type replayFlags struct {
+	binary  string
+	timeout time.Duration
+}
+
+func (f *replayFlags) add(cmd *cobra.Command, limited string) {
+	cmd.Flags().StringVar(&f.binary, "binary", "", "path of the orchestrator binary for this machine (required)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit of the "+limited)
+	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
+}
+
+func (f *replayFlags) check() error {
+	switch {
+	case f.binary == "":
+		return errors.New("--binary is required: the path of an orchestrator binary for this machine")
+	case f.timeout <= 0:
+		return fmt.Errorf("--timeout must be more than 0, is %v", f.timeout)
+	default:
+		return nil
+	}
+}
+
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
-	binary, name string
-	maxInstances int
-	timeout      time.Duration
-	allowUnread  string
-	allowed      verification.Allowance // parsed allowUnread
+	replayFlags
+
+	name, allowUnread string
+	maxInstances      int
 }
 
 // Verify returns the command verify.
@@ -45,27 +67,23 @@ Exit codes:
   perdure verify --binary dist/orchestrator-local --hub production
   perdure verify --binary dist/orchestrator-local --name fulfil --max-instances 10000 --json
   perdure verify --binary dist/orchestrator-local --allow-unread 1%`
-	cmd.Flags().StringVar(&f.binary, "binary", "", "path of the orchestrator binary for this machine (required)")
+	f.add(cmd, "command")
 	cmd.Flags().StringVar(&f.name, "name", "", "orchestration of the instances")
 	cmd.Flags().IntVar(&f.maxInstances, "max-instances", 1000, "maximum number of instances to replay")
 	cmd.Flags().StringVar(&f.allowUnread, "allow-unread", "0",
 		"number or share (such as 1%) of instances that may be unreadable")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit of the command")
-	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
 	return cmd
 }
 
 func verify(ctx context.Context, env *cli.Env, cl *client.Client, f *verifyFlags) error {
-	switch {
-	case f.binary == "":
-		return errors.New("--binary is required: the path of an orchestrator binary for this machine")
-	case f.maxInstances < 1:
-		return fmt.Errorf("--max-instances must be 1 or more, is %d", f.maxInstances)
-	case f.timeout <= 0:
-		return fmt.Errorf("--timeout must be more than 0, is %v", f.timeout)
+	if err := f.check(); err != nil {
+		return err
 	}
-	var err error
-	if f.allowed, err = verification.ParseAllowance(f.allowUnread); err != nil {
+	if f.maxInstances < 1 {
+		return fmt.Errorf("--max-instances must be 1 or more, is %d", f.maxInstances)
+	}
+	allowed, err := verification.ParseAllowance(f.allowUnread)
+	if err != nil {
 		return fmt.Errorf("--allow-unread %w", err)
 	}
 
@@ -82,5 +100,5 @@ func verify(ctx context.Context, env *cli.Env, cl *client.Client, f *verifyFlags
 	if err := verification.Print(env, &found); err != nil {
 		return err
 	}
-	return found.ExitError(f.allowed, f.timeout, overdue)
+	return found.ExitError(allowed, f.timeout, overdue)
 }

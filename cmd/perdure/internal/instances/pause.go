@@ -30,8 +30,8 @@ func Pause(env *cli.Env) *cobra.Command {
 		if !yes {
 			fmt.Fprintf(env.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n",
 				term.Clean(env.HubName))
-			if !env.Confirm("pause") {
-				return cli.ErrNotConfirmed
+			if err := env.Confirm("pause"); err != nil {
+				return err
 			}
 		}
 		mappings, err := h.Pause(ctx)

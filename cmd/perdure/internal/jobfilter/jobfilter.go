@@ -150,8 +150,8 @@ func (f *filter) run(ctx context.Context, env *cli.Env, a *admin.Client, r admin
 			return env.PrintResult(p, text)
 		}
 		fmt.Fprint(env.Stderr, text)
-		if !env.Confirm(r.Operation) {
-			return cli.ErrNotConfirmed
+		if err := env.Confirm(r.Operation); err != nil {
+			return err
 		}
 		r.Filter.StartedBefore = p.StartedBefore // instances that started since the preview were not confirmed
 		r.All = false

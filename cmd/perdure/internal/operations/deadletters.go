@@ -270,10 +270,8 @@ func (c *deadLetterCommands) preview(
 	}
 	fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
 	c.printCounts(found)
-	if !c.Confirm(provider.Operation(name)) {
-		return false, cli.ErrNotConfirmed
-	}
-	return true, nil
+	err = c.Confirm(provider.Operation(name))
+	return err == nil, err
 }
 
 // done prints the result of an action, or returns the error of an incomplete one.

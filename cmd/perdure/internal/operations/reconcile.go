@@ -114,8 +114,8 @@ func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileF
 		if f.afterRestore {
 			fmt.Fprintln(env.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
 		}
-		if !env.Confirm("reconcile") {
-			return cli.ErrNotConfirmed
+		if err := env.Confirm("reconcile"); err != nil {
+			return err
 		}
 	}
 
