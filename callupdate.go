@@ -154,7 +154,7 @@ func CallUpdate[Out any](
 	return &Future[Out]{task: replay.CallUpdate(ctx.replay, c.UpdateCall)}
 }
 
-// complete adds the inputs, if all is well.
+// complete checks the call and encodes its inputs.
 func (c *updateCall) complete(ctx *OrchestrationContext, in any) (err error) {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("perdure: CallUpdate %q: %w", bounded(c.Name), err)
@@ -176,11 +176,11 @@ func (c *updateCall) check() error {
 	return checkShort("update ID", c.ID)
 }
 
-// checkShort holds a text against the rule that clients' are held against.
-func checkShort(what, s string) error {
+// checkShort applies the limits that package client applies to names and update IDs.
+func checkShort(field, s string) error {
 	if s == "" || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return fmt.Errorf("%s has %d bytes; use 1 to %d bytes of UTF-8 without control characters",
-			what, len(s), maxNameBytes)
+			field, len(s), maxNameBytes)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url
 	}
 	found, err := page(r.Context(), limit,
 		func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
-			return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+			return h.client.Schedules().ListPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
 		}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
 			return SchedulePage{NextCursor: p.NextCursor}, p.Items
 		})
@@ -67,7 +67,7 @@ func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, i
 }
 
 func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	s, err := h.client.Schedule(r.Context(), id)
+	s, err := h.client.Schedules().Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -88,14 +88,14 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	case s.ID != id:
 		return &provider.FieldError{Field: "id", Problem: "must be the id of the path"}
 	}
-	if err := h.client.PutSchedule(r.Context(), s); err != nil {
+	if err := h.client.Schedules().Put(r.Context(), s); err != nil {
 		return err
 	}
 	return scheduleAccepted(h, w, r, "put schedule", schedule.InstanceID(id))
 }
 
 func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	if err := h.client.DeleteSchedule(r.Context(), id); err != nil {
+	if err := h.client.Schedules().Delete(r.Context(), id); err != nil {
 		return err
 	}
 	return scheduleAccepted(h, w, r, "delete schedule", schedule.InstanceID(id))
@@ -103,7 +103,7 @@ func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, id strin
 
 // runSchedule answers with the instance id of the run.
 func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	run, err := h.client.TriggerSchedule(r.Context(), id)
+	run, err := h.client.Schedules().Trigger(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func backfillSchedule(h *handler, w http.ResponseWriter, r *http.Request, id str
 	if err := readBody(w, r, map[string]any{fieldFrom: &of.From, "to": &of.To}); err != nil {
 		return err
 	}
-	if err := h.client.BackfillSchedule(r.Context(), id, of.From, of.To); err != nil {
+	if err := h.client.Schedules().Backfill(r.Context(), id, of.From, of.To); err != nil {
 		return err
 	}
 	return scheduleAccepted(h, w, r, "backfill schedule", schedule.InstanceID(id))
@@ -130,13 +130,13 @@ func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operat
 
 func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, h.client.PauseSchedule(ctx, id, message))
+		return unlessPending(ctx, h.client.Schedules().Pause(ctx, id, message))
 	})
 }
 
 func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, h.client.ResumeSchedule(ctx, id, message))
+		return unlessPending(ctx, h.client.Schedules().Resume(ctx, id, message))
 	})
 }
 

@@ -128,7 +128,7 @@ func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
 	})
 	env := perduretest.New(t, r, perduretest.WithLargePayloads())
 	env.Outage(perduretest.DynamoDB, time.Hour)
-	if _, err := client.Collect(env.Client().Schedules(t.Context())); err == nil {
+	if _, err := client.Collect(env.Client().Schedules().List(t.Context())); err == nil {
 		t.Error("the schedules are listed without the table")
 	}
 	env.Advance(time.Hour)

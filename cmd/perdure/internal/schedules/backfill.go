@@ -22,7 +22,7 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {
+		if err := cl.Schedules().Backfill(ctx, id, w.From, w.To); err != nil {
 			return scheduleError(env, err)
 		}
 		return env.PrintAccepted(schedule.InstanceID(id))

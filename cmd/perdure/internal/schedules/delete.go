@@ -13,7 +13,7 @@ import (
 func deleteCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("delete SCHEDULE", "Delete a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			if err := cl.DeleteSchedule(ctx, id); err != nil {
+			if err := cl.Schedules().Delete(ctx, id); err != nil {
 				return scheduleError(env, err)
 			}
 			return env.PrintAccepted(schedule.InstanceID(id))

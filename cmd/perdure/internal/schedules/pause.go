@@ -13,7 +13,7 @@ import (
 func pauseCommand(env *cli.Env) *cobra.Command {
 	cmd := messageCommand(env, "pause SCHEDULE", "Pause a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
-			if err := cl.PauseSchedule(ctx, id, message); err != nil {
+			if err := cl.Schedules().Pause(ctx, id, message); err != nil {
 				return scheduleError(env, err)
 			}
 			return env.PrintAccepted(schedule.InstanceID(id))

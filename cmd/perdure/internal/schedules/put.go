@@ -47,7 +47,7 @@ func putCommand(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := cl.PutSchedule(ctx, s); err != nil {
+		if err := cl.Schedules().Put(ctx, s); err != nil {
 			return scheduleError(env, flagvalue.AsFlag(err, "when", "--expression"))
 		}
 		return env.PrintAccepted(schedule.InstanceID(id))

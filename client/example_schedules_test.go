@@ -10,8 +10,8 @@ import (
 )
 
 // This example creates a schedule whose overlap policy cancels the current run when the next one is due. It triggers
-// the runs with TriggerSchedule instead of waiting for the scheduled times.
-func ExampleClient_PutSchedule() {
+// the runs with Trigger instead of waiting for the scheduled times.
+func ExampleSchedules_Put() {
 	r := perdure.NewRegistry()
 	schedule.Register(r) // not needed with lambdahandler
 	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, of string) (string, error) {
@@ -22,15 +22,15 @@ func ExampleClient_PutSchedule() {
 	ctx := context.Background()
 	c, stop := serve(r)
 	defer stop()
-	must(c.PutSchedule(ctx, schedule.Schedule{
+	must(c.Schedules().Put(ctx, schedule.Schedule{
 		ID: "nightly", Orchestration: "report", Input: []byte(`"sales"`), Expression: "0 2 * * *",
 		TimeZone: "Europe/Berlin", Overlap: schedule.OverlapCancel,
 	}))
-	first, err := c.TriggerSchedule(ctx, "nightly")
+	first, err := c.Schedules().Trigger(ctx, "nightly")
 	must(err)
 	untilIs(ctx, c, first, client.StatusRunning)
 
-	second, err := c.TriggerSchedule(ctx, "nightly")
+	second, err := c.Schedules().Trigger(ctx, "nightly")
 	must(err)
 	s, err := c.Wait(ctx, first)
 	must(err)
