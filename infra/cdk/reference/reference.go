@@ -1,4 +1,6 @@
-package cdk
+// Package reference has the reference stack: one hub whose settings are template parameters. The cdk command and the
+// local cloud deploy it.
+package reference
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -6,27 +8,32 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
 )
 
-// ReferenceStackProps configures the settings of the reference stack that are not template parameters.
-type ReferenceStackProps struct {
-	// FunctionsDir is TaskHubProps.FunctionsDir.
+// maxCrashes is less than the receive count at which SQS moves a message to its dead-letter queue.
+const maxCrashes = 90
+
+// StackProps configures the settings of the stack that are not template parameters.
+type StackProps struct {
+	// FunctionsDir is cdk.TaskHubProps.FunctionsDir.
 	FunctionsDir string
-	// WorkQueues is TaskHubProps.WorkQueues.
+	// WorkQueues is cdk.TaskHubProps.WorkQueues.
 	WorkQueues []string
-	// Exclusive is WorkQueueProps.Exclusive for all work queues.
+	// Exclusive is cdk.WorkQueueProps.Exclusive for all work queues.
 	Exclusive bool
-	// Client is WorkQueueProps.Client for all work queues.
+	// Client is cdk.WorkQueueProps.Client for all work queues.
 	Client bool
-	// LargePayloads is TaskHubProps.LargePayloads.
+	// LargePayloads is cdk.TaskHubProps.LargePayloads.
 	LargePayloads bool
-	// Table is the name of an existing table, for example of a restored one, for PlatformProps.Table.
+	// Table is the name of an existing table, for example of a restored one, for cdk.PlatformProps.Table.
 	Table string
 }
 
 // NewApp returns a CDK app with the reference stack. outdir is the directory of the cloud assembly. It must be empty if
 // the cdk command runs the app.
-func NewApp(outdir string, props ReferenceStackProps) awscdk.App {
+func NewApp(outdir string, props StackProps) awscdk.App {
 	var out *string
 	if outdir != "" {
 		out = jsii.String(outdir)
@@ -37,13 +44,13 @@ func NewApp(outdir string, props ReferenceStackProps) awscdk.App {
 		PerformanceReporting: jsii.Bool(false),
 		TreeMetadata:         jsii.Bool(false),
 	})
-	NewReferenceStack(app, "Perdure", props)
+	NewStack(app, "Perdure", props)
 	return app
 }
 
-// NewReferenceStack adds a stack with one hub to scope. Its settings are template parameters, so that tests can deploy
+// NewStack adds a stack with one hub to scope. Its settings are template parameters, so that tests can deploy
 // the same template with short timeouts.
-func NewReferenceStack(scope constructs.Construct, id string, props ReferenceStackProps) *TaskHub {
+func NewStack(scope constructs.Construct, id string, props StackProps) *cdk.TaskHub {
 	stack := awscdk.NewStack(scope, jsii.String(id), &awscdk.StackProps{
 		Description: jsii.String("A perdure task hub"),
 		// The template works in any account and region. It has no bootstrap rule, because a local cloud is not
@@ -53,15 +60,15 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		}),
 	})
 	p := parameters{stack}
-	own := map[string]WorkQueueProps{}
+	own := map[string]cdk.WorkQueueProps{}
 	for _, queue := range props.WorkQueues {
-		own[queue] = WorkQueueProps{Exclusive: props.Exclusive, Client: props.Client}
+		own[queue] = cdk.WorkQueueProps{Exclusive: props.Exclusive, Client: props.Client}
 	}
 	var table awsdynamodb.ITable
 	if props.Table != "" {
 		table = awsdynamodb.Table_FromTableName(stack, jsii.String("ExistingTable"), jsii.String(props.Table))
 	}
-	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
+	hub := cdk.NewTaskHub(stack, "TaskHub", cdk.TaskHubProps{
 		HubName:        p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "Name of the hub"),
 		FunctionsDir:   props.FunctionsDir,
 		WorkQueues:     props.WorkQueues,
@@ -76,14 +83,13 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
-		// in addition to three earlier deliveries
-		MaxCrashes:    p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10),
-		SweepRate:     p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
-		Timers:        p.choice("Timers", TimersSchedules, TimersRequeue),
-		MaxTimerDelay: p.seconds("TimerLongestDelay", 900, 1, 900),
-		ScheduleLead:  p.seconds("ScheduleLead", 120, 0, 899),
-		APIKind:       p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
-		PlatformProps: PlatformProps{Table: table},
+		MaxCrashes:              p.count("MaxAttempts", 10, 1, maxCrashes),
+		SweepRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
+		Timers:                  p.choice("Timers", cdk.TimersSchedules, cdk.TimersRequeue),
+		MaxTimerDelay:           p.seconds("TimerLongestDelay", 900, 1, 900),
+		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
+		APIKind:                 p.choice("ApiKind", cdk.APIKindHTTP, cdk.APIKindFunctionURL),
+		PlatformProps:           cdk.PlatformProps{Table: table},
 	})
 	output(stack, "ApiUrl", hub.APIURL)
 	output(stack, "ConfigParameter", hub.ConfigParameter)
