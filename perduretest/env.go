@@ -64,8 +64,8 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	e := &Env{
 		t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 	}
-	o := options{patience: defaultHangTimeout, Options: simhub.Options{
-		Registry:      e.stubs.standIn(e, r),
+	o := options{hangTimeout: defaultHangTimeout, Options: simhub.Options{
+		Registry:      e.stubs.registryFor(e, r),
 		BatchSize:     1, // one message at a time, for a fixed order
 		Ordered:       true,
 		Sweep:         true,
@@ -78,7 +78,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 		opt.apply(&o)
 	}
 	e.leave = sync.OnceFunc(func() { close(e.gone) })
-	e.watchdog = watchdog{env: e, patience: o.patience}
+	e.watchdog = watchdog{env: e, hangTimeout: o.hangTimeout}
 	e.faults.env = e
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
@@ -235,8 +235,8 @@ func (e *Env) Admin() *admin.Client {
 	return e.admin
 }
 
-// patience is the virtual time after the end of a test in which running code must end.
-const patience = 24 * time.Hour
+// endTimeout is the virtual time after the end of a test in which running code must end.
+const endTimeout = 24 * time.Hour
 
 // end ends the Env with its test.
 func (e *Env) end() {
@@ -262,10 +262,10 @@ func (e *Env) unwind() {
 	if !busy() {
 		return
 	}
-	time.Sleep(patience)
+	time.Sleep(endTimeout)
 	synctest.Wait()
 	if busy() {
 		e.faults.failf(GoroutineLeak, "unfinished", "still running after the test, %v after the end of its context:%s",
-			patience, e.watchdog.unfinished())
+			endTimeout, e.watchdog.unfinished())
 	}
 }

@@ -164,7 +164,7 @@ func (c *faultChecks) observeLeak(f *faults.Event) {
 		if call.InstanceID == f.InstanceID && call.ActivityID == f.ActivityID {
 			c.failf(GoroutineLeak, fmt.Sprintf("%s %s %d", f.Kind, f.InstanceID, f.ActivityID),
 				"activity %q of instance %q ignores its cancelled context, in %s",
-				f.Activity, f.InstanceID, c.env.watchdog.whereabouts(call.goroutine))
+				f.Activity, f.InstanceID, c.env.watchdog.userCodeOf(call.goroutine))
 			return
 		}
 	}

@@ -231,7 +231,7 @@ func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 		`history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
 }
 
-// What goes on and on in virtual time has the patience of the Env, and one moment of it too.
+// Endless work, in passing virtual time or at one moment of it, ends after the hang timeout of the Env.
 func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
