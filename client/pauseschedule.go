@@ -35,10 +35,7 @@ func (s *Schedules) Pause(ctx context.Context, id, message string) error {
 			err = s.client.Pause(ctx, schedule.InstanceID(id), message)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("client: pause schedule: %w", err)
-	}
-	return nil
+	return wrap("pause schedule", err)
 }
 
 // Resume resumes a paused schedule. The schedule's CatchUp decides what happens to the times that it missed. Resume
@@ -52,10 +49,7 @@ func (s *Schedules) Resume(ctx context.Context, id, message string) error {
 	if err == nil { // the resumed instance may have a parked pause of the schedule, which its status does not show
 		err = s.endPause(ctx, &status, message)
 	}
-	if err != nil {
-		return fmt.Errorf("client: resume schedule: %w", err)
-	}
-	return nil
+	return wrap("resume schedule", err)
 }
 
 // endPause ends the schedule's own pause. In an older release, a pause of the instance is the only one.

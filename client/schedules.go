@@ -148,10 +148,7 @@ func (s *Schedules) Backfill(ctx context.Context, id string, from, to time.Time)
 		window := &schedule.BackfillWindow{From: from.UTC(), To: to.UTC()}
 		err = s.command(ctx, id, schedule.Command{Backfill: window})
 	}
-	if err != nil {
-		return fmt.Errorf("client: backfill schedule: %w", err)
-	}
-	return nil
+	return wrap("backfill schedule", err)
 }
 
 // Delete ends a schedule when its current run has ended, or immediately if there is none. To cancel the run too, cancel
@@ -162,10 +159,7 @@ func (s *Schedules) Delete(ctx context.Context, id string) error {
 	if errors.Is(err, ErrEnded) {
 		err = s.client.Purge(ctx, schedule.InstanceID(id))
 	}
-	if err != nil {
-		return fmt.Errorf("client: delete schedule: %w", err)
-	}
-	return nil
+	return wrap("delete schedule", err)
 }
 
 // command sends a command to a schedule.
@@ -180,15 +174,8 @@ func checkScheduleID(id string) error { return provider.CheckText("id", id, 1, s
 
 // Get returns the state of a schedule after the last turn of its instance. The read is strongly consistent.
 // Get returns ErrNotFound if the schedule does not exist.
-func (s *Schedules) Get(ctx context.Context, id string) (ScheduleStatus, error) {
-	status, err := s.read(ctx, id)
-	if err != nil {
-		return status, fmt.Errorf("client: schedule: %w", err)
-	}
-	return status, nil
-}
-
-func (s *Schedules) read(ctx context.Context, id string) (status ScheduleStatus, err error) {
+func (s *Schedules) Get(ctx context.Context, id string) (status ScheduleStatus, err error) {
+	defer func() { err = wrap("schedule", err) }()
 	if err := checkScheduleID(id); err != nil {
 		return status, err
 	}
@@ -210,15 +197,8 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleStatus, error] {
 }
 
 // ListPage returns one page of List. It reads a page of IDs and the instance of each, some of them concurrently.
-func (s *Schedules) ListPage(ctx context.Context, p Paging) (Page[ScheduleStatus], error) {
-	page, err := s.listPage(ctx, p)
-	if err != nil {
-		return page, fmt.Errorf("client: schedules: %w", err)
-	}
-	return page, nil
-}
-
-func (s *Schedules) listPage(ctx context.Context, p Paging) (page Page[ScheduleStatus], err error) {
+func (s *Schedules) ListPage(ctx context.Context, p Paging) (page Page[ScheduleStatus], err error) {
+	defer func() { err = wrap("schedules", err) }()
 	if err := errors.Join(inputcheck.Limit(p.Limit), inputcheck.Cursor(p.Cursor)); err != nil {
 		return page, err
 	}

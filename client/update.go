@@ -121,10 +121,7 @@ type UpdateWaiter interface {
 func (c *Client) Update(
 	ctx context.Context, instanceID, update string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {
-	var o updateOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	u, err := c.newUpdate(instanceID, update, input, o)
 	if err != nil {
 		return nil, fmt.Errorf("client: update: %w", err)
