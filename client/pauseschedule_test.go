@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A resume asks the schedule, and where that is of a release which does not know of pauses of its own, or its instance
-// is paused, the instance.
+// A resume updates the schedule. It also resumes the instance if that is paused, or if the schedule runs in a release
+// without pauses of schedules.
 func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
