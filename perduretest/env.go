@@ -65,14 +65,15 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 		t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 	}
 	o := options{hangTimeout: defaultHangTimeout, Options: simhub.Options{
-		Registry:      e.stubs.registryFor(e, r),
-		BatchSize:     1, // one message at a time, for a fixed order
-		Ordered:       true,
-		Sweep:         true,
-		CacheBytes:    -1,
-		Reports:       true,
-		Exclusive:     true,
-		SendAnewAfter: -1, // an unknown activity stays unknown: its message is given up, so that the hub becomes idle
+		Registry:   e.stubs.registryFor(e, r),
+		BatchSize:  1, // one message at a time, for a fixed order
+		Ordered:    true,
+		Sweep:      true,
+		CacheBytes: -1,
+		Reports:    true,
+		Exclusive:  true,
+		// An unregistered activity stays unregistered. Its message is not sent again, so that the hub becomes idle.
+		ResendAfterDeliveries: -1,
 	}}
 	for _, opt := range opts {
 		opt.apply(&o)

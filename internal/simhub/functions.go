@@ -81,8 +81,8 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 	}
 	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
 		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxCrashes: o.MaxAttempts,
-		ResendAfterDeliveries: o.SendAnewAfter,
-		LeaseAfter:            o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
+		ResendAfterDeliveries: o.ResendAfterDeliveries,
+		LeaseAfter:            o.LeaseAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
 		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod,
 		Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
 	})

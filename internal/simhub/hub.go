@@ -48,8 +48,8 @@ type Options struct {
 	Jitter bool
 	// Retention is passed to package dispatch.
 	Retention time.Duration
-	// MaxAttempts and SendAnewAfter are passed to package dispatch as MaxCrashes and ResendAfterDeliveries.
-	MaxAttempts, SendAnewAfter int
+	// MaxAttempts is passed to package dispatch as MaxCrashes, and ResendAfterDeliveries under its own name.
+	MaxAttempts, ResendAfterDeliveries int
 	// Rollup is the smallest number of segments in a rollup. The first segments of an execution, as many as Rollup, are
 	// never in one. The default is the same as in deployments.
 	Rollup int64
@@ -91,8 +91,8 @@ type Options struct {
 	// InboxVisibility and WorkVisibility are the visibility timeouts of the inbox and the work queues. The defaults are
 	// those of the stack: 90 s and 15 minutes.
 	InboxVisibility, WorkVisibility time.Duration
-	// LockAfter is passed to package dispatch as LeaseAfter, and the others under their own names.
-	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
+	// These options are passed to package dispatch.
+	LeaseAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
 	// MaxReceiveCount is the number of deliveries before a queue moves a message to its dead-letter queue. The default
 	// is that of the stack: 100.
 	MaxReceiveCount int
