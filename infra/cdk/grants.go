@@ -78,7 +78,9 @@ func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 // does not have the queue.
 func (g hubGrants) GrantPoll(grantee awsiam.IGrantable, queue string) {
 	g.GrantRenew(grantee)
-	g.grant(grantee, append(g.hub.keyPermissions(), policy.Allow(g.workQueue(queue).arns(), policy.Consume...)))
+	work := g.workQueue(queue)
+	g.grant(grantee, append(g.hub.keyPermissions(),
+		policy.Allow(policy.ARNs(work.Queue, work.Exclusive), policy.Consume...)))
 }
 
 // GrantReadDirect allows grantee to read the configuration and the table of the hub, for Status, Wait, History and List

@@ -27,8 +27,8 @@ func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
 func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 	all := []awsiam.PolicyStatement{
 		policy.Allow(h.tableARNs(), slices.Concat(policy.ReadItems, policy.WriteItems)...),
-		policy.Allow(work.arns(), slices.Concat(policy.Consume, []string{policy.Send})...),
-		policy.Allow(append(policy.ARNs(h.Inbox, work.DeadLetters), work.exclusiveDeadLetterARNs()...), policy.Send),
+		policy.Allow(policy.ARNs(work.Queue, work.Exclusive), slices.Concat(policy.Consume, []string{policy.Send})...),
+		policy.Allow(policy.ARNs(h.Inbox, work.DeadLetters, work.ExclusiveDeadLetters), policy.Send),
 	}
 	if h.queueProps(work.Name).Client {
 		all = append(all, policy.Allow(h.tableARNs(indexByCreation, indexByAttention), policy.ReadItems...),
@@ -97,19 +97,4 @@ func namedARNs(queues []namedQueue) []string {
 		all = append(all, *q.queue.QueueArn())
 	}
 	return all
-}
-
-// arns returns the ARNs of a work queue and its queue for exclusive keys.
-func (w WorkQueue) arns() []string {
-	if w.Exclusive == nil {
-		return policy.ARNs(w.Queue)
-	}
-	return policy.ARNs(w.Queue, w.Exclusive)
-}
-
-func (w WorkQueue) exclusiveDeadLetterARNs() []string {
-	if w.Exclusive == nil {
-		return nil
-	}
-	return policy.ARNs(w.ExclusiveDeadLetters)
 }

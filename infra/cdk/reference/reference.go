@@ -83,13 +83,14 @@ func NewStack(scope constructs.Construct, id string, props StackProps) *cdk.Task
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
-		MaxCrashes:              p.count("MaxAttempts", 10, 1, maxCrashes),
-		SweepRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
-		Timers:                  p.choice("Timers", cdk.TimersSchedules, cdk.TimersRequeue),
-		MaxTimerDelay:           p.seconds("TimerLongestDelay", 900, 1, 900),
-		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
-		APIKind:                 p.choice("ApiKind", cdk.APIKindHTTP, cdk.APIKindFunctionURL),
-		PlatformProps:           cdk.PlatformProps{Table: table},
+		MaxCrashes:              p.number("MaxAttempts", 10, 1, maxCrashes, nil),
+		SweepRate: p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`,
+			"Schedule of the sweeper"),
+		Timers:        p.choice("Timers", cdk.TimersSchedules, cdk.TimersRequeue),
+		MaxTimerDelay: p.seconds("TimerLongestDelay", 900, 1, 900),
+		ScheduleLead:  p.seconds("ScheduleLead", 120, 0, 899),
+		APIKind:       p.choice("ApiKind", cdk.APIKindHTTP, cdk.APIKindFunctionURL),
+		PlatformProps: cdk.PlatformProps{Table: table},
 	})
 	output(stack, "ApiUrl", hub.APIURL)
 	output(stack, "ConfigParameter", hub.ConfigParameter)
@@ -105,22 +106,13 @@ func output(stack awscdk.Stack, id, value string) {
 type parameters struct{ stack awscdk.Stack }
 
 func (p parameters) seconds(id string, value, least, most float64) awscdk.Duration {
-	parameter := awscdk.NewCfnParameter(p.stack, jsii.String(id), &awscdk.CfnParameterProps{
-		Type:        jsii.String("Number"),
-		Default:     value,
-		MinValue:    jsii.Number(least),
-		MaxValue:    jsii.Number(most),
-		Description: jsii.String("Seconds"),
-	})
-	return awscdk.Duration_Seconds(parameter.ValueAsNumber())
+	return awscdk.Duration_Seconds(p.number(id, value, least, most, jsii.String("Seconds")))
 }
 
-func (p parameters) count(id string, value, least, most float64) *float64 {
+func (p parameters) number(id string, value, least, most float64, description *string) *float64 {
 	parameter := awscdk.NewCfnParameter(p.stack, jsii.String(id), &awscdk.CfnParameterProps{
-		Type:     jsii.String("Number"),
-		Default:  value,
-		MinValue: jsii.Number(least),
-		MaxValue: jsii.Number(most),
+		Type: jsii.String("Number"), Default: value, MinValue: jsii.Number(least), MaxValue: jsii.Number(most),
+		Description: description,
 	})
 	return parameter.ValueAsNumber()
 }

@@ -52,11 +52,13 @@ func Document(statements ...awsiam.PolicyStatement) awsiam.PolicyDocument {
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
 }
 
-// ARNs returns the ARNs of queues.
+// ARNs returns the ARNs of queues. It skips nil.
 func ARNs(queues ...awssqs.Queue) []string {
 	all := make([]string, 0, len(queues))
 	for _, q := range queues {
-		all = append(all, *q.QueueArn())
+		if q != nil {
+			all = append(all, *q.QueueArn())
+		}
 	}
 	return all
 }
