@@ -157,7 +157,7 @@ func (c *faultChecks) observe(f faults.Event) {
 // observeLeak records an activity that the engine has abandoned. unwind checks the activities that run when the test
 // ends.
 func (c *faultChecks) observeLeak(f *faults.Event) {
-	if c.env.leaving.Load() {
+	if c.env.unwinding.Load() {
 		return
 	}
 	for _, call := range c.env.log.running() {

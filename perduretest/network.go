@@ -68,14 +68,14 @@ func (n *network) isBusy() (busy bool) {
 // concerns reports whether an activity runs outside.
 func (n *network) concerns(activity string) bool { return n.all || slices.Contains(n.names, activity) }
 
-// issue creates tickets until over is closed.
-func (n *network) issue(over <-chan struct{}) {
+// issue creates tickets until ended is closed.
+func (n *network) issue(ended <-chan struct{}) {
 	for n.all || len(n.names) > 0 {
 		t := &ticket{work: make(chan func()), calls: make(chan func()), done: make(chan struct{})}
 		select {
 		case n.tickets <- t:
 			go n.serve(t)
-		case <-over:
+		case <-ended:
 			return
 		}
 	}

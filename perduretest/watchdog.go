@@ -61,10 +61,10 @@ func (w *watchdog) await(done <-chan struct{}) {
 		stood.observe(w, append(awake, all...))
 		switch tooLong := time.Since(stood.since) > w.hangTimeout || most > 0 && time.Since(began) > most; {
 		case same >= checks:
-			w.giveUp(awake, &stood)
+			w.abandon(awake, &stood)
 		case tooLong:
 			w.halt(done, &stood)
-			w.giveUp(awake, &stood)
+			w.abandon(awake, &stood)
 		}
 	}
 }
@@ -139,8 +139,8 @@ func (s *standstill) observations() string {
 	return b.String()
 }
 
-// giveUp ends the test. It abandons the bubble, so that other tests continue.
-func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
+// abandon fails the test and abandons the bubble, so that other tests continue.
+func (w *watchdog) abandon(awake []goroutines.Goroutine, stood *standstill) {
 	w.env.t.Helper()
 	whose := goroutines.DescribeAll(w.culprits(awake))
 	if whose == "" {
@@ -152,8 +152,8 @@ func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
 	}
 	w.env.t.Error(report)
-	w.env.givenUp.Store(true)
-	w.env.leave()
+	w.env.abandoned.Store(true)
+	w.env.close()
 	w.env.t.FailNow()
 }
 
