@@ -26,12 +26,12 @@ func Example_backfillSchedule() {
 	ctx := context.Background()
 	c, stop := serve(r)
 	defer stop()
-	must("", c.PutSchedule(ctx, schedule.Schedule{
+	must("", c.Schedules().Put(ctx, schedule.Schedule{
 		ID: "sales", Orchestration: "sales-of-a-day", Expression: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin",
 	}))
 	from, to := time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
 	for range 2 {
-		must("", c.BackfillSchedule(ctx, "sales", from, to))
+		must("", c.Schedules().Backfill(ctx, "sales", from, to))
 	}
 	fmt.Println(<-days, <-days, <-days)
 	// Output: 2026-03-26 2026-03-27 2026-03-30

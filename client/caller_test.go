@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// known is a provider that knows whose credentials it has, and counts how often it is asked.
+// known is a provider that knows the identity of its credentials and counts the requests for it.
 type known struct {
 	*fakeprovider.Provider
 
@@ -29,7 +29,7 @@ func (k *known) DeleteInstance(ctx context.Context, id string, force bool) error
 	return k.Provider.DeleteInstance(ctx, id, force)
 }
 
-// act makes every call that records a requester, and returns the recorded names.
+// act makes every call that records a requester, and returns the recorded names in order.
 func act(
 	t *testing.T, ctx context.Context, //nolint:revive // t goes first in this package
 	c *client.Client, p *fakeprovider.Provider, id string,
@@ -94,7 +94,7 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Reads ask for no identity, since none is recorded.
+// Reads need no identity, because they record none.
 func TestAReadAsksNobodyWhoCalls(t *testing.T) {
 	t.Parallel()
 	_, fake := setup(t)

@@ -25,10 +25,8 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
 		Reason: string(perdure.ReasonRequested), RequestedBy: c.cancelRequester(ctx),
 	}
-	if _, err := c.hub.Send(ctx, clientcall.Cancel, m); err != nil {
-		return fmt.Errorf("client: cancel: %w", err)
-	}
-	return nil
+	_, err := c.hub.Send(ctx, clientcall.Cancel, m)
+	return wrap("cancel", err)
 }
 
 // CancelActivity requests that one activity of an instance's current execution is cancelled, whether it is running or
@@ -39,8 +37,5 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 // activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound is an
 // ErrNotFound. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	if err := cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message); err != nil {
-		return fmt.Errorf("client: cancel activity: %w", err)
-	}
-	return nil
+	return wrap("cancel activity", cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message))
 }

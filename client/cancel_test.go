@@ -24,7 +24,7 @@ var (
 	scheduled = history.Event{Kind: history.ActivityScheduled, Name: "charge"}
 )
 
-// An instance that is Cancelling is not over: it may be cancelled again.
+// An instance that is Cancelling has not ended and can be cancelled again.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -82,7 +82,7 @@ func TestCancelRefuses(t *testing.T) {
 	}
 }
 
-// of returns an event of the activity that event 3 scheduled.
+// of returns an event of the activity of event 3.
 func of(k history.Kind) history.Event { return history.Event{Kind: k, SourceEventID: 3} }
 
 func parked(inputs ...history.Event) history.Event {
@@ -149,7 +149,7 @@ func TestCancelActivity(t *testing.T) {
 	}
 }
 
-// The id is that of the current execution, and the message is for that execution alone.
+// The message names the current execution and applies to it alone.
 func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
 	t.Parallel()
 	c, p := continued(t)
@@ -162,7 +162,7 @@ func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
 	}
 }
 
-// continuing is a provider whose instance continues as new as soon as it has been read.
+// continuing is a provider whose instance continues as new after a read.
 type continuing struct {
 	provider.Provider
 
@@ -174,7 +174,7 @@ func (p continuing) ReadInstance(ctx context.Context, instanceID string) (provid
 	return p.Provider.ReadInstance(ctx, instanceID)
 }
 
-// Event 2 of the execution that was read is another activity than event 2 of the next.
+// Event 2 of the execution that was read is a different activity from event 2 of the next one.
 func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

@@ -46,37 +46,37 @@ type Cancellation struct {
 }
 
 // CancelTarget is the kind of target of a cancellation.
-type CancelTarget string
+type CancelTarget = cancellog.Target
 
 // Targets of a cancellation.
 const (
-	TargetInstance         CancelTarget = cancellog.Instance
-	TargetActivity         CancelTarget = cancellog.Activity
-	TargetTimer            CancelTarget = cancellog.Timer
-	TargetSubOrchestration CancelTarget = cancellog.SubOrchestration
+	TargetInstance         = cancellog.Instance
+	TargetActivity         = cancellog.Activity
+	TargetTimer            = cancellog.Timer
+	TargetSubOrchestration = cancellog.SubOrchestration
 )
 
 // CancelOutcome is how a cancelled target ended.
-type CancelOutcome string
+type CancelOutcome = provider.CancelOutcome
 
 // Outcomes of a cancellation.
 const (
 	// OutcomeNeverStarted means that the activity's code was not run.
-	OutcomeNeverStarted = CancelOutcome(provider.OutcomeNeverStarted)
+	OutcomeNeverStarted = provider.OutcomeNeverStarted
 	// OutcomeStopped means that the activity returned an error after its context ended.
-	OutcomeStopped = CancelOutcome(provider.OutcomeStopped)
+	OutcomeStopped = provider.OutcomeStopped
 	// OutcomeCompleted means that the target returned a result despite the cancellation.
-	OutcomeCompleted = CancelOutcome(provider.OutcomeCompleted)
+	OutcomeCompleted = provider.OutcomeCompleted
 	// OutcomeAbandoned means that the activity ignored its context and its worker abandoned it after the grace period.
-	OutcomeAbandoned = CancelOutcome(provider.OutcomeAbandoned)
+	OutcomeAbandoned = provider.OutcomeAbandoned
 	// OutcomeTimerRemoved means that the timer was removed.
-	OutcomeTimerRemoved = CancelOutcome(cancellog.TimerRemoved)
+	OutcomeTimerRemoved = cancellog.TimerRemoved
 	// OutcomeCancelled means that the instance ended with StatusCancelled.
-	OutcomeCancelled = CancelOutcome(cancellog.Cancelled)
+	OutcomeCancelled = cancellog.Cancelled
 	// OutcomeFailed means that the instance ended without a result and with another status than StatusCancelled.
-	OutcomeFailed = CancelOutcome(cancellog.Failed)
+	OutcomeFailed = cancellog.Failed
 	// OutcomeNotCancellable means that the sub-orchestration could not be cancelled. Cancellation.Error is the reason.
-	OutcomeNotCancellable = CancelOutcome(cancellog.NotCancellable)
+	OutcomeNotCancellable = cancellog.NotCancellable
 	// OutcomeWorkerLost means that the worker died or was stopped before it reported an end. It occurs only with
 	// perdure.WaitForCancellation.
 	OutcomeWorkerLost = CancelOutcome(history.OutcomeWorkerLost)
@@ -114,7 +114,7 @@ func (c *Client) Cancellations(ctx context.Context, instanceID, executionID stri
 			return
 		}
 		for i := range log.Items {
-			if !yield(cancellationOf(&log.Items[i]), nil) {
+			if !yield(Cancellation(log.Items[i]), nil) {
 				return
 			}
 		}
@@ -125,17 +125,8 @@ func (c *Client) Cancellations(ctx context.Context, instanceID, executionID stri
 // call reads the whole history, but only the sub-orchestrations of its page.
 func (c *Client) CancellationsPage(
 	ctx context.Context, instanceID, executionID string, p Paging,
-) (CancellationPage, error) {
-	page, err := c.cancellationsPage(ctx, instanceID, executionID, p)
-	if err != nil {
-		return page, fmt.Errorf("client: cancellations: %w", err)
-	}
-	return page, nil
-}
-
-func (c *Client) cancellationsPage(
-	ctx context.Context, instanceID, executionID string, p Paging,
 ) (page CancellationPage, err error) {
+	defer func() { err = wrap("cancellations", err) }()
 	from, err := parseIndex(p.Cursor)
 	if err == nil {
 		err = inputcheck.Limit(p.Limit)
@@ -160,7 +151,7 @@ func (c *Client) cancellationsPage(
 	}
 	page.StartedAt = log.StartedAt
 	for i := range items {
-		page.Items = append(page.Items, cancellationOf(&items[i]))
+		page.Items = append(page.Items, Cancellation(items[i]))
 	}
 	return page, nil
 }
@@ -189,12 +180,4 @@ func (c *Client) readCancellations(
 	}
 	log, err = cancellog.Read(ctx, c.hub, of)
 	return of, log, err
-}
-
-func cancellationOf(c *cancellog.Cancellation) Cancellation {
-	return Cancellation{
-		Target: CancelTarget(c.Target), ID: c.ID, Name: c.Name, ChildID: c.ChildID, Reason: c.Reason,
-		Message: c.Message, RequestedBy: c.RequestedBy, DecidedAt: c.DecidedAt, SeenAt: c.SeenAt, EndedAt: c.EndedAt,
-		End: CancelOutcome(c.Outcome), Error: c.Error,
-	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// at is when something happened, in milliseconds.
+// at returns a time in milliseconds.
 func at(ms int, e history.Event) history.Event {
 	e.Time = instant(ms)
 	return e
@@ -20,7 +20,7 @@ func at(ms int, e history.Event) history.Event {
 
 func instant(ms int) time.Time { return time.UnixMilli(int64(ms)).UTC() }
 
-// everyEnd is an execution in which each thing was cancelled in turn.
+// everyEnd is an execution with cancelled tasks of each kind and outcome.
 var everyEnd = []history.Event{
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "queued"}),                          // #2
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "stopped"}),                         // #3
@@ -147,7 +147,7 @@ func TestCancellations(t *testing.T) {
 	}
 }
 
-// The end of a child that ended after its parent is in no history of the parent: the child's instance has it.
+// The parent's history lacks the end of a child that ended later, so that it is read from the child's instance.
 func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

@@ -2,15 +2,14 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client/internal/cancelling"
 	"github.com/perdure/perdure/client/internal/completion"
 	"github.com/perdure/perdure/client/internal/hub"
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/unwrap"
@@ -74,41 +73,13 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(o *options) { o.sleep = sleep }
 }
 
-// Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
+// Backend is the part of a provider that a Client uses: provider.Instances, provider.Schedules and single methods of
+// other interfaces of package provider. Every provider.Provider implements it.
 //
 // A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
 // provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
 // Backend. The client then also looks for these interfaces on the wrapped Backend.
-type Backend interface {
-	provider.Instances
-	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers of provider.Monitoring.
-	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
-	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// VerifyWorkItemToken is a method of provider.Completions, and RenewWorkItemLocks of provider.WorkItems.
-	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
-	RenewWorkItemLocks(
-		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
-	) ([]provider.Renewal, error)
-	// The following seven are methods of provider.Completions and provider.Activities.
-	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
-	ReadWorkItem(
-		ctx context.Context, instanceID, executionID string, segment, activityID int64,
-	) (provider.WorkItem, error)
-	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
-	TimeOutPending(
-		ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
-	) (ended bool, err error)
-	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
-	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
-	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
-	// ReadDocument is the method of provider.Orchestrations.
-	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// DeleteIncarnation is a method of provider.Instances.
-	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
-
-	provider.Annotations
-	provider.Schedules
-}
+type Backend = hub.Backend
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
@@ -129,4 +100,20 @@ func New(h Backend, opts ...Option) *Client {
 	}
 	c.preparer, _ = unwrap.As[provider.StartPreparer](h)
 	return c
+}
+
+// optionsOf returns the options that a call sets.
+func optionsOf[T any, Option ~func(*T)](opts []Option) (o T) {
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// wrap adds the name of a call to its error. It returns nil for nil.
+func wrap(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("client: %s: %w", call, err)
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -20,10 +19,7 @@ import (
 // failed with a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with
 // TokenActivityEnded.
 func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
-	if err := c.attempts.Complete(ctx, token, result); err != nil {
-		return fmt.Errorf("client: complete: %w", publicTokenError(err))
-	}
-	return nil
+	return wrap("complete", publicTokenError(c.attempts.Complete(ctx, token, result)))
 }
 
 // FailActivity fails an attempt of an activity with err, using the attempt's completion token, as if the activity's
@@ -33,10 +29,7 @@ func (c *Client) CompleteActivity(ctx context.Context, token string, result any)
 // FailActivity returns the errors of CompleteActivity. It returns a *provider.FieldError if err is nil or
 // perdure.ErrPending, and if the error's details (perdure.WithErrorDetails) cannot be encoded.
 func (c *Client) FailActivity(ctx context.Context, token string, err error) error {
-	if err := c.attempts.Fail(ctx, token, err); err != nil {
-		return fmt.Errorf("client: fail: %w", publicTokenError(err))
-	}
-	return nil
+	return wrap("fail", publicTokenError(c.attempts.Fail(ctx, token, err)))
 }
 
 // HeartbeatActivity reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat
@@ -50,8 +43,5 @@ func (c *Client) FailActivity(ctx context.Context, token string, err error) erro
 // that often. The first call of a Client for an execution also reads its history from the activity on.
 func (c *Client) HeartbeatActivity(ctx context.Context, token string, details any) (provider.CancelInfo, error) {
 	cancel, err := c.attempts.Heartbeat(ctx, token, details)
-	if err != nil {
-		return cancel, fmt.Errorf("client: heartbeat: %w", publicTokenError(err))
-	}
-	return cancel, nil
+	return cancel, wrap("heartbeat", publicTokenError(err))
 }

@@ -28,8 +28,8 @@
 //
 // # Lists
 //
-// List, Executions, History, Cancellations, Jobs and Schedules return iterators over the whole list. An iterator ends
+// List, Executions, History, Cancellations and Schedules.List return iterators over the whole list. An iterator ends
 // with the first error. Collect returns its items as a slice.
 //
-// ListPage, ExecutionsPage, CancellationsPage and SchedulesPage return one page, with the cursor of the next page.
+// ListPage, ExecutionsPage, CancellationsPage and Schedules.ListPage return one page, with the cursor of the next page.
 package client

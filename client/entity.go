@@ -21,10 +21,7 @@ import (
 func (c *Client) CallEntity(
 	ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {
-	var o updateOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	u, err := c.newUpdate(perdure.EntityInstanceID(entity, key), operation, input, o)
 	if err == nil {
 		err = checkEntity(entity, key)

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// entities is a hub that knows the entity "sum", whose operations give back what they are given.
+// entities is a hub with the entity "sum", whose operations return their input.
 func entities() (*client.Client, *fakeprovider.Provider) {
 	h := fakeprovider.New(time.Now, "@sum", "bye")
 	h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
@@ -142,7 +142,7 @@ func TestStartOrUpdate(t *testing.T) {
 	})
 }
 
-// The errors name what is wrong as the caller has called it.
+// The errors name the arguments of the caller.
 func TestStartOrUpdateRefuses(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
@@ -171,8 +171,8 @@ func TestStartOrUpdateRefuses(t *testing.T) {
 	}
 }
 
-// The update is for the life that the start has looked at, and is not read again; what has another by then is told
-// nothing.
+// The update is for the incarnation that the start found, which is not read again. A later incarnation does not receive
+// it.
 func TestStartOrUpdateIsForOneLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

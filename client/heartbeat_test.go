@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// overtaking is a hub that counts no heartbeat, because another was written just before it.
+// overtaking is a hub that rejects each heartbeat, because another one was written just before.
 type overtaking struct {
 	*fakeprovider.Provider
 

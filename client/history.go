@@ -39,10 +39,7 @@ func AfterEvent(eventID int64) HistoryOption { return func(o *historyOptions) { 
 func (c *Client) History(
 	ctx context.Context, instanceID string, opts ...HistoryOption,
 ) iter.Seq2[history.Event, error] {
-	var o historyOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	return func(yield func(history.Event, error) bool) {
 		of, err := c.executionRef(ctx, instanceID, o)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ending is a hub that ends what it is told to terminate, at the second look. It notes the calls, and may fail one of
-// them, or do something before it.
+// ending is a hub whose terminated instances end at the second read. It records the calls, and can fail one of them or
+// run a function before it.
 type ending struct {
 	*fakeprovider.Provider
 
@@ -82,7 +82,7 @@ func (h *ending) DeleteIncarnation(ctx context.Context, id, startID string, forc
 	})
 }
 
-// occupied is a hub with an instance "one", and a client of it.
+// occupied returns a hub with an instance "one", and a client of the hub.
 func occupied(t *testing.T) (*client.Client, *ending) {
 	t.Helper()
 	h := &ending{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "bye"), do: map[string]func(){}}
@@ -201,7 +201,8 @@ func TestReplaceEndsWhatHasTheID(t *testing.T) {
 	h.wantOne(t, "hello")
 }
 
-// Whichever call of it fails, done or not, the same start again, and only that, is there in the end.
+// If any call of a start fails, before or after it takes effect, a repeated start results in one instance of this
+// start.
 func TestReplaceIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{false, true} {
@@ -231,8 +232,7 @@ func TestReplaceIsRepeated(t *testing.T) {
 	}
 }
 
-// A start with a key that comes again, late: its own instance is left alone, and where another has replaced that, so is
-// the other one.
+// A late repetition of a start with a key does not affect its own instance, nor an instance that has replaced it.
 func TestALateRepetitionReplacesNothing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
@@ -262,8 +262,7 @@ func TestALateRepetitionReplacesNothing(t *testing.T) {
 	}
 }
 
-// Another starter is faster, at each moment at which it may be: the later start replaces its instance, and nothing else
-// is ended.
+// Another start is faster, at each possible moment. The later start replaces its instance and ends nothing else.
 func TestTwoReplaceOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
@@ -285,7 +284,7 @@ func TestTwoReplaceOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// What is purged behind a refused start is no reason to fail: the id is free.
+// A start does not fail if the existing instance is purged after the conflict, because the ID is free.
 func TestTheIDIsFreedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
@@ -297,7 +296,7 @@ func TestTheIDIsFreedMeanwhile(t *testing.T) {
 	h.wantCalls(t, "start", "send", "read", "delete", "start")
 }
 
-// deleting is a hub whose instance is being deleted until it was looked at some times.
+// deleting is a hub whose instance is being deleted until a number of reads.
 type deleting struct {
 	*ending
 

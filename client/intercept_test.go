@@ -13,8 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// Calls that change something are intercepted, with what they are about and their errors; those with bad arguments are
-// not made.
+// Interceptors see calls that make changes, with their target and error. Calls with invalid arguments are not made.
 func TestCallsAreIntercepted(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
@@ -57,7 +56,7 @@ func TestCallsAreIntercepted(t *testing.T) {
 	}
 }
 
-// An interceptor that panics, or does nothing, fails no call.
+// An interceptor that panics or does nothing does not fail the call.
 func TestAnInterceptorFailsNoCall(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(func() time.Time { return began }, "hello")

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// requesters notes on whose behalf an instance is deleted.
+// requesters records the requesters of deletions.
 type requesters struct {
 	*fakeprovider.Provider
 
@@ -24,8 +24,8 @@ func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, forc
 	return r.Provider.DeleteInstance(ctx, instanceID, force)
 }
 
-// A server's call on behalf of ann, through an interceptor that passes on a context of its own: who purges is found out
-// before, as it is of a start, an event and a cancel.
+// A server purges on behalf of ann, with an interceptor that passes another context. The requester is determined
+// before, as for a start, an event and a cancel.
 func TestAnInterceptorDoesNotChangeWhoPurges(t *testing.T) {
 	t.Parallel()
 	hub := &requesters{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}

@@ -17,11 +17,8 @@ import (
 // A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
 // it. Pause returns ErrNotFound if the instance does not exist and ErrEnded if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
-	if _, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID,
-		message); err != nil {
-		return fmt.Errorf("client: pause: %w", err)
-	}
-	return nil
+	_, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID, message)
+	return wrap("pause", err)
 }
 
 // Resume continues a paused instance. Its code receives the stored inputs in their order. The message is the reason, at
@@ -34,10 +31,7 @@ func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
 	if err == nil && before != StatusPaused {
 		err = fmt.Errorf("instance %q is %s: %w", instanceID, before, ErrNotPaused)
 	}
-	if err != nil {
-		return fmt.Errorf("client: resume: %w", err)
-	}
-	return nil
+	return wrap("resume", err)
 }
 
 // sendPause sends a request to pause or resume an instance, and returns the status that the instance had before.

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A resume asks the schedule, and where that is of a release which does not know of pauses of its own, or its instance
-// is paused, the instance.
+// A resume updates the schedule. It also resumes the instance if that is paused, or if the schedule runs in a release
+// without pauses of schedules.
 func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
@@ -52,7 +52,7 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 			t.Parallel()
 			p := fakeprovider.New(time.Now, schedule.OrchestrationName)
 			cl := client.New(p)
-			if err := cl.PutSchedule(t.Context(),
+			if err := cl.Schedules().Put(t.Context(),
 				schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 				p.Append(schedule.InstanceID("s"), history.Event{Kind: history.ExecutionSuspended, Time: time.Now()})
 			}
 			p.UpdateWith(func(provider.Message) *provider.UpdateResult { return &c.answer })
-			err := cl.ResumeSchedule(t.Context(), "s", "it is over")
+			err := cl.Schedules().Resume(t.Context(), "s", "it is over")
 			e, ended := errors.AsType[*client.UpdateError](err)
 			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {
 				t.Errorf("%v", err)

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -101,20 +100,20 @@ type PendingItem struct {
 }
 
 // PendingKind is the kind of a pending item.
-type PendingKind string
+type PendingKind = pendingtasks.Kind
 
 // Kinds of pending items.
 const (
-	PendingActivity         PendingKind = pendingtasks.Activity
-	PendingTimer            PendingKind = pendingtasks.Timer
-	PendingSubOrchestration PendingKind = pendingtasks.SubOrchestration
-	PendingExternalEvent    PendingKind = pendingtasks.ExternalEvent
+	PendingActivity         = pendingtasks.Activity
+	PendingTimer            = pendingtasks.Timer
+	PendingSubOrchestration = pendingtasks.SubOrchestration
+	PendingExternalEvent    = pendingtasks.ExternalEvent
 	// PendingSentEvent is an external event that was sent to another instance without a response yet.
-	PendingSentEvent PendingKind = pendingtasks.SentEvent
+	PendingSentEvent = pendingtasks.SentEvent
 	// PendingSentUpdate is an update that was sent to another instance without a response yet.
-	PendingSentUpdate PendingKind = pendingtasks.SentUpdate
+	PendingSentUpdate = pendingtasks.SentUpdate
 	// PendingUpdate is an update that was accepted and whose handler has not returned yet.
-	PendingUpdate PendingKind = pendingtasks.ReceivedUpdate
+	PendingUpdate = pendingtasks.ReceivedUpdate
 )
 
 // Pending returns the tasks and messages that an execution of an instance is waiting for, up to limit items. An empty
@@ -137,10 +136,7 @@ func (c *Client) Pending(ctx context.Context, instanceID, executionID string, li
 	if err == nil {
 		err = c.pending(ctx, &p, instanceID, executionID, cmp.Or(limit, defaultPage))
 	}
-	if err != nil {
-		return p, fmt.Errorf("client: pending: %w", err)
-	}
-	return p, nil
+	return p, wrap("pending", err)
 }
 
 func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionID string, limit int) error {
@@ -151,7 +147,7 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 	list, err := pendingtasks.Read(ctx, c.hub, of, limit, p.ReadAt)
 	p.Total, p.Blocked = list.Total, (*BlockedState)(list.Blocked)
 	for i := range list.Items {
-		x := pendingItemOf(&list.Items[i])
+		x := PendingItem(list.Items[i])
 		about := perdure.PayloadInfo{
 			InstanceID: instanceID, ExecutionID: of.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: x.Name,
 		}
@@ -159,16 +155,4 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 		p.Items = append(p.Items, x)
 	}
 	return err
-}
-
-func pendingItemOf(x *pendingtasks.Item) PendingItem {
-	return PendingItem{
-		Kind: PendingKind(x.Kind), ID: x.ID, Name: x.Name, UpdateID: x.UpdateID, InstanceID: x.InstanceID,
-		ScheduledAt: x.ScheduledAt, Attempt: x.Attempt, MaxAttempts: x.MaxAttempts, LastError: x.LastError,
-		FailedAt: x.FailedAt, NextAttemptAt: x.NextAttemptAt, DueAt: x.DueAt, Queue: x.Queue,
-		LastHeartbeatAt: x.LastHeartbeatAt, UnregisteredAt: x.UnregisteredAt,
-		UnregisteredBuildID: x.UnregisteredBuildID, CancelledAt: x.CancelledAt, CancelReason: x.CancelReason,
-		ResultPendingSince: x.ResultPendingSince, NextTimeoutCheckAt: x.NextTimeoutCheckAt, NoWorker: x.NoWorker,
-		WorkerSeenAt: x.WorkerSeenAt,
-	}
 }

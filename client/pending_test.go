@@ -19,7 +19,7 @@ func due(ms int) *time.Time {
 	return &t
 }
 
-// pendingText returns what is pending, a line each.
+// pendingText returns the pending items, one on each line.
 func pendingText(p client.Pending) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d:", p.Total)
@@ -32,7 +32,7 @@ func pendingText(p client.Pending) string {
 	return b.String()
 }
 
-// mustPending returns what the instance "one" waits for.
+// mustPending returns the pending items of the instance "one".
 func mustPending(t *testing.T, c *client.Client, limit int) client.Pending {
 	t.Helper()
 	p, err := c.Pending(t.Context(), "one", "", limit)
@@ -103,7 +103,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 	}
 }
 
-// A child that has failed waits for a timer of the engine, and then is another instance.
+// A failed child waits for a timer of the engine, and its next attempt is another instance.
 func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -149,7 +149,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A parked input has arrived, whether or not a turn has taken it; the turn that takes it has it again.
+// A parked input has arrived, whether or not a turn has consumed it. The turn that consumes it records it again.
 func TestPendingOfABlockedInstance(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -198,7 +198,7 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 	}
 }
 
-// The latest report decides whether no worker knows an activity.
+// The latest report decides whether an activity is unregistered.
 func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 	t.Parallel()
 	retry := provider.ActivityRetry{
@@ -282,8 +282,8 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// Items of retries stay when their activities are over. Beyond the number that is read, attempts are reported as not
-// known.
+// Retry records remain when their activities have ended. Beyond the number of records that are read, attempts are
+// unknown.
 func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -323,8 +323,8 @@ func TestPendingOfADamagedHistory(t *testing.T) {
 	}
 }
 
-// An activity that has been due for a while, and of whose queue no worker has reported, waits for a worker. One that is
-// not due yet, has reported progress, was received by a worker that does not have it, or has a worker, does not.
+// An activity that has been due for some time lacks a worker if no worker of its queue has reported. An activity that
+// is not due, has a heartbeat, is unregistered, or has a worker does not.
 func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) time.Time { return began.Add(-d) }

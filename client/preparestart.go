@@ -43,7 +43,7 @@ func (c *Client) PrepareStart(
 	if c.preparer == nil {
 		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}
-	o := startOptionsOf(opts)
+	o := optionsOf(opts)
 	if err := o.RejectIfExists(); err != nil {
 		return nil, fmt.Errorf("client: prepare start: %w", err)
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/client/internal/purging"
@@ -50,10 +49,7 @@ func WithChildren() PurgeOption { return func(o *purgeOptions) { o.Children = tr
 // Purge writes once per turn of the instance. For 30 days the hub keeps the IDs and the reasons and messages of
 // cancellations, to reject late messages and starts. It keeps no inputs or results.
 func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOption) error {
-	var o purgeOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	err := inputcheck.InstanceID(instanceID)
 	if err == nil {
 		requester := c.hub.Calls.Caller(ctx)
@@ -61,8 +57,5 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 			return purging.Purge(provider.WithRequester(ctx, requester), c.hub, instanceID, o)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("client: purge: %w", err)
-	}
-	return nil
+	return wrap("purge", err)
 }

@@ -38,7 +38,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// midway is a hub whose instances are all being deleted: there is no end to read.
+// midway is a hub whose instances are being deleted, so that they have no terminal event.
 type midway struct{ *fakeprovider.Provider }
 
 func (m midway) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
@@ -73,7 +73,8 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 	}
 }
 
-// Between a look and an order an id may have ended its life, and begun another, which nobody has looked at.
+// Between a read and a write, the incarnation of an ID can end and another one can start. The write does not affect the
+// later one.
 func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

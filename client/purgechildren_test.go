@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bear starts a child, and writes that into the history of its parent's current execution.
+// bear starts a child and records it in the history of its parent's current execution.
 func bear(t *testing.T, c *client.Client, p *fakeprovider.Provider, parent, child string) {
 	t.Helper()
 	in, err := p.ReadInstance(t.Context(), parent)
@@ -51,8 +51,8 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 	}
 }
 
-// family is a hub with an instance "a" that is over, in its second execution; below it are children of both, what is
-// below those, and what must stay.
+// family is a hub with an ended instance "a" in its second execution. It has children of both executions,
+// grandchildren, and children that must stay.
 func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -109,8 +109,8 @@ func TestPurgeWithChildrenRefuses(t *testing.T) {
 	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
 }
 
-// mortal is a hub whose n-th read or deletion fails, done or not; it counts them, and notes how many there were at
-// once.
+// mortal is a hub whose n-th read or deletion fails, before or after it takes effect. It counts the calls and the
+// concurrent ones.
 type mortal struct {
 	*fakeprovider.Provider
 
@@ -155,7 +155,7 @@ func (m *mortal) DeleteIncarnation(ctx context.Context, id, startID string, forc
 	return m.call(func() error { return m.Provider.DeleteIncarnation(ctx, id, startID, force) })
 }
 
-// Whatever fails, the instance is there until all below it that is over is gone: purged again, it takes the rest along.
+// After any failure, the instance exists until its ended descendants are deleted. A repeated purge deletes the rest.
 func TestPurgeWithChildrenIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{false, true} {
@@ -182,7 +182,7 @@ func TestPurgeWithChildrenIsRepeated(t *testing.T) {
 	}
 }
 
-// A thousand children, each with two, go side by side, and not all at once.
+// A thousand children, each with two children, are purged concurrently, up to the limit.
 func TestPurgeWithManyChildren(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

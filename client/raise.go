@@ -35,10 +35,7 @@ func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.event
 // RaiseEvent returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. An instance that ends
 // before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
 func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
-	var o raiseOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	m, err := c.newEvent(ctx, instanceID, event, data, o.eventID)
 	if err != nil {
 		return fmt.Errorf("client: raise%w", err)
@@ -91,8 +88,6 @@ func (c *Client) Terminate(ctx context.Context, instanceID, message string) erro
 	m := provider.Message{
 		Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.hub.Calls.Caller(ctx),
 	}
-	if _, err := c.hub.Send(ctx, clientcall.Terminate, m); err != nil {
-		return fmt.Errorf("client: terminate: %w", err)
-	}
-	return nil
+	_, err := c.hub.Send(ctx, clientcall.Terminate, m)
+	return wrap("terminate", err)
 }

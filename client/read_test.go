@@ -139,7 +139,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// continued returns an instance "one" in its third execution, beside a younger instance "two" with one.
+// continued returns a hub with an instance "one" in its third execution, and a later instance "two" with one execution.
 func continued(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -289,7 +289,7 @@ func TestHistoryRefuses(t *testing.T) {
 	}
 }
 
-// pagesOfTen has pages of ten where it is not asked for others.
+// pagesOfTen is a hub with a default page size of ten.
 type pagesOfTen struct{ *fakeprovider.Provider }
 
 func (p pagesOfTen) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {

@@ -24,7 +24,7 @@ import (
 // Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended, and
 // the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
-	o := startOptionsOf(opts)
+	o := optionsOf(opts)
 	if err := o.RejectIfExists(); err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
 	}
@@ -87,7 +87,7 @@ func (c *Client) restartFrom(
 	}
 
 	as := append(restartOptions(&in, &from, state.Version, source.Events[0].Tags), opts...)
-	switch o := startOptionsOf(as); {
+	switch o := optionsOf(as); {
 	case o.Version != state.Version:
 		err = &provider.FieldError{
 			Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", state.Version),

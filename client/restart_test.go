@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What a last execution began with is what its restart begins with; the old instance stays as it is.
+// A restart has the input of the last execution. The old instance does not change.
 func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -41,7 +41,7 @@ func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
 	}
 }
 
-// A button that is pressed twice is one restart; what was restarted can be restarted, and its id does not grow.
+// A repeated restart is one restart. A restarted instance can be restarted, and the length of its ID stays the same.
 func TestOneEndIsRestartedOnce(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

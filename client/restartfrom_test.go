@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// torn is a hub in which an instance is being purged while its history is read: some of its events are gone.
+// torn is a hub in which an instance is purged while its history is read, so that events are missing.
 type torn struct {
 	client.Backend
 
@@ -32,7 +32,7 @@ func (h torn) ReadHistory(
 	}
 }
 
-// A history that is purged while it is read is not restarted from what is left of it.
+// A history that is purged during the read is not restarted from its remaining events.
 func TestARestartFromWhatIsLeftOfAHistory(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*history.Event) bool{

@@ -52,7 +52,7 @@ func WithTags(tags map[string]string) StartOption {
 func (c *Client) Start(
 	ctx context.Context, orchestration string, input any, opts ...StartOption,
 ) (instanceID string, err error) {
-	o := startOptionsOf(opts)
+	o := optionsOf(opts)
 	s, err := starting.New(ctx, c.hub, orchestration, input, o)
 	if err != nil {
 		return "", fmt.Errorf("client: start: %w", err)
@@ -61,11 +61,4 @@ func (c *Client) Start(
 		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)
 	}
 	return s.InstanceID, nil
-}
-
-func startOptionsOf(opts []StartOption) (o startOptions) {
-	for _, opt := range opts {
-		opt(&o)
-	}
-	return o
 }

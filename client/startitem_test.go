@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// preparing notes the start that was prepared.
+// preparing records the prepared start.
 type preparing struct {
 	*fakeprovider.Provider
 
@@ -25,7 +25,7 @@ func (p *preparing) PrepareStart(_ context.Context, s provider.Start) (provider.
 	return nil, nil //nolint:nilnil // the test asks for nothing of it
 }
 
-// A start that is prepared is a start to interceptors, which see it once, and its trace goes on in the instance.
+// Interceptors see a prepared start once, as a start, and its trace continues in the instance.
 func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -50,7 +50,7 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	}
 }
 
-// A program that runs on several stores tells a hub without prepared starts from one that refuses this start.
+// The errors distinguish a hub without prepared starts from a rejected start.
 func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))

@@ -27,7 +27,7 @@ import (
 func (c *Client) StartOrRaiseEvent(
 	ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption,
 ) (started bool, err error) {
-	o := startOptionsOf(opts)
+	o := optionsOf(opts)
 	s, err := starting.NewToSend(ctx, c.hub, orchestration, input, "an event", o)
 	if err != nil {
 		return false, fmt.Errorf("client: start or raise: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// raised are the names and ids of the events that were sent, with the start of the life that they are for.
+// raised returns the names and IDs of the sent events, with the start ID of the incarnation that receives them.
 func (h *ending) raised() (all []string) {
 	for _, m := range h.told {
 		if m.Kind == provider.MessageEventRaised {
@@ -106,7 +106,7 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	}
 }
 
-// Whichever call of it fails, done or not: repeated, there is one instance, and all that it is sent is the one event.
+// If any call fails, before or after it takes effect, a repetition results in one instance with one event.
 func TestStartOrRaiseIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"one", "new"} {
@@ -139,8 +139,8 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 	}
 }
 
-// The instance ends, is purged, or continues as new, before the start that looks at it, or between that and the event:
-// what was there for the look decides, and the event is for that life, and for no other that begins meanwhile.
+// The instance ends, is purged or continues as new before the start, or between the start and the event. The
+// incarnation that the start found decides, and only this incarnation receives the event.
 func TestStartOrRaiseMeetsAChange(t *testing.T) {
 	t.Parallel()
 	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}

@@ -23,7 +23,7 @@ import (
 func (c *Client) StartOrUpdate(
 	ctx context.Context, orchestration string, input any, update string, data any, opts ...StartOption,
 ) (result json.RawMessage, started bool, err error) {
-	o := startOptionsOf(opts)
+	o := optionsOf(opts)
 	s, err := starting.NewToSend(ctx, c.hub, orchestration, input, "an update", o)
 	if err != nil {
 		return nil, false, fmt.Errorf("client: start or update: %w", err)

@@ -10,22 +10,22 @@ import (
 
 // TokenErrorReason is why a completion token (perdure.ActivityInfo.CompletionToken) is not accepted. The HTTP API uses
 // the same strings.
-type TokenErrorReason string
+type TokenErrorReason = completion.Reason
 
 // Reasons of a TokenError.
 const (
 	// TokenInvalid means that this hub did not issue the token, or that its key was deleted.
-	TokenInvalid TokenErrorReason = completion.Invalid
+	TokenInvalid = completion.Invalid
 	// TokenWrongHub means that the token names another hub (TokenError.Hub).
-	TokenWrongHub TokenErrorReason = completion.WrongHub
+	TokenWrongHub = completion.WrongHub
 	// TokenSuperseded means that the token's attempt has failed or timed out and a later attempt with another token is
 	// current (TokenError.CurrentAttempt).
-	TokenSuperseded TokenErrorReason = completion.Superseded
+	TokenSuperseded = completion.Superseded
 	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion also
 	// returns it.
-	TokenActivityEnded TokenErrorReason = completion.ActivityEnded
+	TokenActivityEnded = completion.ActivityEnded
 	// TokenExecutionEnded means that the activity's execution has ended, continued as new, or was purged.
-	TokenExecutionEnded TokenErrorReason = completion.ExecutionEnded
+	TokenExecutionEnded = completion.ExecutionEnded
 )
 
 // TokenError reports a completion token that is not accepted. It never contains the token. With TokenInvalid and
@@ -70,12 +70,8 @@ func (e *TokenError) Unwrap() error {
 
 // publicTokenError replaces a completion.TokenError by a TokenError. It returns other errors unchanged.
 func publicTokenError(err error) error {
-	e, ok := errors.AsType[*completion.TokenError](err)
-	if !ok {
-		return err
+	if e, ok := errors.AsType[*completion.TokenError](err); ok {
+		return (*TokenError)(e)
 	}
-	return &TokenError{
-		Reason: TokenErrorReason(e.Reason), Hub: e.Hub, InstanceID: e.InstanceID, ExecutionID: e.ExecutionID,
-		ActivityID: e.ActivityID, Attempt: e.Attempt, CurrentAttempt: e.CurrentAttempt,
-	}
+	return err
 }

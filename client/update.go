@@ -101,9 +101,9 @@ func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id
 // UpdateWaiter is a Backend that can wait without polling by the client: for an update, for the start of an instance,
 // and for the end of an instance that is replaced.
 type UpdateWaiter interface {
-	// WaitUpdate calls look repeatedly until it reports done or returns an error, and returns this error. When ctx ends
+	// WaitUpdate calls poll repeatedly until it reports done or returns an error, and returns this error. When ctx ends
 	// first, it returns the error of ctx.
-	WaitUpdate(ctx context.Context, instanceID string, look func(ctx context.Context) (done bool, err error)) error
+	WaitUpdate(ctx context.Context, instanceID string, poll func(ctx context.Context) (done bool, err error)) error
 }
 
 // Update sends an update to an instance, waits for its handler and returns the handler's result as JSON. The instance's
@@ -121,10 +121,7 @@ type UpdateWaiter interface {
 func (c *Client) Update(
 	ctx context.Context, instanceID, update string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {
-	var o updateOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	u, err := c.newUpdate(instanceID, update, input, o)
 	if err != nil {
 		return nil, fmt.Errorf("client: update: %w", err)

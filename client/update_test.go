@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// updating runs a test with an instance that answers nothing by itself.
+// updating runs a test with an instance that does not respond.
 func updating(t *testing.T, test func(t *testing.T, p *fakeprovider.Provider, c *client.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func updating(t *testing.T, test func(t *testing.T, p *fakeprovider.Provider, c 
 	})
 }
 
-// answerIn has the update u1 of the instance answered later.
+// answerIn makes the instance respond to the update u1 after a delay.
 func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
 	t.Helper()
 	in, err := p.ReadInstance(t.Context(), "one")
@@ -42,7 +42,7 @@ func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
 	})
 }
 
-// sentUpdates is how many updates were sent.
+// sentUpdates returns the number of sent updates.
 func sentUpdates(p *fakeprovider.Provider) (n int) {
 	for _, m := range p.Sent() {
 		if m.Kind == provider.MessageUpdate {
@@ -52,7 +52,7 @@ func sentUpdates(p *fakeprovider.Provider) (n int) {
 	return n
 }
 
-// A caller waits for as long as the handler takes, also while nothing can be read, and has sent the update once.
+// A caller waits until the handler returns, even while reads fail, and sends the update once.
 func TestUpdateWaitsForItsAnswer(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -76,7 +76,7 @@ func TestUpdateWaitsForItsAnswer(t *testing.T) {
 	})
 }
 
-// A caller whose time is over is told so, and what the instance is. A call with the same id goes on waiting.
+// A call whose context ends returns the status of the instance. A call with the same ID continues to wait.
 func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -101,8 +101,8 @@ func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 	})
 }
 
-// An instance that ends is looked at again for the answer, which was written before; without one the update was never
-// taken.
+// If the instance ends, the result is read again, because it is written before. Without a result, the update was not
+// accepted.
 func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
@@ -127,7 +127,7 @@ func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// An instance that is purged takes no update any more, and neither does another of the same id.
+// A purged instance does not accept the update, and neither does a later instance with the same ID.
 func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -152,8 +152,7 @@ func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 	}
 }
 
-// What is no update is refused before anything is sent, with the field that is wrong; an update that cannot be sent is
-// none that is pending.
+// An invalid update is rejected with its field before anything is sent. An update that cannot be sent is not pending.
 func TestUpdateRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -189,7 +188,7 @@ func TestUpdateRefusesBadInput(t *testing.T) {
 	})
 }
 
-// endsBehind is a hub whose instance is answered and ends right behind a read that has found no answer.
+// endsBehind is a hub whose instance responds and ends directly after a read that found no result.
 type endsBehind struct {
 	*fakeprovider.Provider
 
@@ -197,7 +196,7 @@ type endsBehind struct {
 	then  func()
 }
 
-// ReadUpdate is the fake's.
+// ReadUpdate implements provider.Instances.
 func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	a, err := h.Provider.ReadUpdate(ctx, instanceID, updateID)
 	const behind = 4 // as it is sent, and with the first look at the instance
@@ -207,8 +206,7 @@ func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string
 	return a, err
 }
 
-// An answer that comes between the look for it and the look at the instance, which is over by then, is found by another
-// look.
+// A result that is written between the read of the result and the read of the ended instance is found by another read.
 func TestUpdateIsAnsweredBehindALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

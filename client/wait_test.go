@@ -46,7 +46,7 @@ func TestWaitReturnsTheEnd(t *testing.T) {
 	})
 }
 
-// The execution that was current when the wait began is over long before the instance is.
+// The execution that is current at the start of the wait ends long before the instance.
 func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
 	})
 }
 
-// The pauses double from 20 ms to 1 s, each shortened by up to a half.
+// The delays double from 20 ms to 1 s, and jitter shortens each by up to a half.
 func TestWaitBacksOff(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
@@ -129,7 +129,7 @@ func TestWaitForNobody(t *testing.T) {
 	}
 }
 
-// waiting is a provider that can wait for the end of an instance.
+// waiting is a provider that implements Waiter.
 type waiting struct{ *fakeprovider.Provider }
 
 func (w waiting) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
@@ -170,7 +170,7 @@ func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
 	})
 }
 
-// What will not begin until somebody does something is not waited for in silence.
+// WaitForStart returns if the instance is paused or blocked before its first turn.
 func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
 	t.Parallel()
 	for _, e := range []history.Event{

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// waited returns what a call that asks to be waited for leaves in history.
+// waited returns the cancel details of a call with WaitForCancellation.
 func waited(e history.Event) history.Event {
 	e.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	return at(10, e)
 }
 
-// told returns the end of a call that was cancelled, with the time when the worker saw the cancel.
+// told returns the outcome of a cancelled call, with the time at which the worker observed the cancellation.
 func told(e history.Event, ended string, seen int) history.Event {
 	e.Cancel = &history.CancelDetails{Outcome: ended}
 	if seen > 0 {
@@ -25,8 +25,8 @@ func told(e history.Event, ended string, seen int) history.Event {
 	return at(40, e)
 }
 
-// Every end that history can have of an activity whose call asked to be waited for, with the times when the cancel was
-// decided, seen and over. For other activities every failure counts as stopped.
+// Each outcome of an activity with WaitForCancellation, with the times of the decision, the observation and the end.
+// For other activities, each failure counts as stopped.
 func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 	t.Parallel()
 	failed := history.Event{
@@ -103,8 +103,8 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 	}
 }
 
-// A cancelled call that is waited for stays pending until it has ended, with the time and the reason; one that is not
-// waited for is no longer pending.
+// A cancelled call with WaitForCancellation stays pending until it has ended, with the time and the reason. Without the
+// option, it is no longer pending.
 func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

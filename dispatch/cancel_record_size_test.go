@@ -55,7 +55,8 @@ func cancelsMany(turns, each, bytes int) *perdure.Registry {
 // A message of a cancellation that has several megabytes is cut, in history and in messages of other clients.
 func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: cancelsMany(1, 1, 6<<20), SendAnewAfter: -1}, func(_ context.Context, h *hub) {
+	o := simhub.Options{Registry: cancelsMany(1, 1, 6<<20), ResendAfterDeliveries: -1}
+	inBubble(t, o, func(_ context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
@@ -91,7 +92,7 @@ func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 func TestCancelRecord_1500LongMessages_fit(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1},
+	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), ResendAfterDeliveries: -1},
 		func(ctx context.Context, h *hub) {
 			in := h.start("cancels", 0)
 			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
@@ -134,7 +135,7 @@ func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 		_, err := perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 		return 0, err
 	})
-	inBubble(t, simhub.Options{Registry: r, SendAnewAfter: -1}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, ResendAfterDeliveries: -1}, func(_ context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		h.turn(0)
 		h.raise(in, "e", 1)
@@ -151,7 +152,7 @@ func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
 	t.Parallel()
 	const turns, each = 5, 250
-	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1},
+	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), ResendAfterDeliveries: -1},
 		func(ctx context.Context, h *hub) {
 			in := h.start("cancels", 0)
 			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {

@@ -468,7 +468,7 @@ func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 	for _, lost := range []string{"mark", "unmark"} {
 		t.Run(lost, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{MaxAttempts: 1, SendAnewAfter: -1}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{MaxAttempts: 1, ResendAfterDeliveries: -1}, func(_ context.Context, h *hub) {
 				in := h.start("chain", 1)
 				failures, marked := 0, false
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {

@@ -29,11 +29,11 @@ func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 			s := schedule.Schedule{ID: "s", Orchestration: "report", Expression: "rate(1 hours)", Input: []byte("1")}
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider)
-				if err := c.PutSchedule(ctx, s); err != nil {
+				if err := c.Schedules().Put(ctx, s); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Minute)
-				if err := c.DeleteSchedule(ctx, "s"); err != nil {
+				if err := c.Schedules().Delete(ctx, "s"); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(30 * time.Second)
@@ -48,11 +48,11 @@ func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 					}
 					return next()
 				})
-				if err := c.PutSchedule(ctx, s); err != nil {
+				if err := c.Schedules().Put(ctx, s); err != nil {
 					t.Error(err)
 				}
 				<-served
-				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning ||
+				if got, err := c.Schedules().Get(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning ||
 					got.Started != 1 || got.Deleting {
 					t.Errorf("got schedule %+v, error %v, want Running", got, err)
 				}

@@ -31,7 +31,7 @@ func (s schedules) list(c *call) error {
 	}
 	found, err := response.Page(c.ctx(), limit,
 		func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
-			return s.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: c.query.Get(paramCursor)})
+			return s.client.Schedules().ListPage(ctx, client.Paging{Limit: limit, Cursor: c.query.Get(paramCursor)})
 		}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
 			return SchedulePage{NextCursor: p.NextCursor}, p.Items
 		})
@@ -53,7 +53,7 @@ func ofSchedule(serve func(c *call, id string) error) func(*call) error {
 }
 
 func (s schedules) get(c *call, id string) error {
-	status, err := s.client.Schedule(c.ctx(), id)
+	status, err := s.client.Schedules().Get(c.ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -73,14 +73,14 @@ func (s schedules) put(c *call, id string) error {
 	case def.ID != id:
 		return &provider.FieldError{Field: "id", Problem: "must be the id of the path"}
 	}
-	if err := s.client.PutSchedule(c.ctx(), def); err != nil {
+	if err := s.client.Schedules().Put(c.ctx(), def); err != nil {
 		return err
 	}
 	return c.accepted(schedule.InstanceID(id))
 }
 
 func (s schedules) delete(c *call, id string) error {
-	if err := s.client.DeleteSchedule(c.ctx(), id); err != nil {
+	if err := s.client.Schedules().Delete(c.ctx(), id); err != nil {
 		return err
 	}
 	return c.accepted(schedule.InstanceID(id))
@@ -88,7 +88,7 @@ func (s schedules) delete(c *call, id string) error {
 
 // run responds with the instance ID of the run.
 func (s schedules) run(c *call, id string) error {
-	run, err := s.client.TriggerSchedule(c.ctx(), id)
+	run, err := s.client.Schedules().Trigger(c.ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s schedules) backfill(c *call, id string) error {
 	if err := c.body(map[string]any{fieldFrom: &window.From, "to": &window.To}); err != nil {
 		return err
 	}
-	if err := s.client.BackfillSchedule(c.ctx(), id, window.From, window.To); err != nil {
+	if err := s.client.Schedules().Backfill(c.ctx(), id, window.From, window.To); err != nil {
 		return err
 	}
 	return c.accepted(schedule.InstanceID(id))
@@ -108,13 +108,13 @@ func (s schedules) backfill(c *call, id string) error {
 
 func (s schedules) pause(c *call, id string) error {
 	return c.send(schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, s.client.PauseSchedule(ctx, id, message))
+		return unlessPending(ctx, s.client.Schedules().Pause(ctx, id, message))
 	})
 }
 
 func (s schedules) resume(c *call, id string) error {
 	return c.send(schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
-		return unlessPending(ctx, s.client.ResumeSchedule(ctx, id, message))
+		return unlessPending(ctx, s.client.Schedules().Resume(ctx, id, message))
 	})
 }
 

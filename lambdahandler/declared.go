@@ -77,12 +77,12 @@ func (d *declaredSchedules) putAll(ctx context.Context) error {
 
 // putOne puts a schedule, unless it was put with this revision before.
 func (d *declaredSchedules) putOne(ctx context.Context, s *schedule.Schedule) error {
-	existing, err := d.client.Schedule(ctx, s.ID)
+	existing, err := d.client.Schedules().Get(ctx, s.ID)
 	switch {
 	case err == nil && existing.Schedule.Revision == s.Revision:
 		return nil
 	case err != nil && !errors.Is(err, client.ErrNotFound):
 		return err
 	}
-	return d.client.PutSchedule(ctx, *s)
+	return d.client.Schedules().Put(ctx, *s)
 }

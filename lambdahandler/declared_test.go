@@ -26,7 +26,7 @@ func withReports(t *testing.T) *perduretest.Env {
 func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	t.Helper()
 	env.RunUntilIdle()
-	s, err := env.Client().Schedule(t.Context(), id)
+	s, err := env.Client().Schedules().Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
-	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil ||
+	if s, err := env.Client().Schedules().Get(t.Context(), "nightly"); err != nil ||
 		s.RuntimeStatus != client.StatusCancelled {
 		t.Errorf("it is %s, %v", s.RuntimeStatus, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// attempt is the second of an activity whose first came to row 6.
+// attempt is the second attempt of an activity. The first attempt processed six rows.
 type attempt struct{ beats int }
 
 func (a *attempt) Record(json.RawMessage, error) { a.beats++ }

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// What is planned happens at its time, within Advance and within Wait, and before what else is due then.
+// AfterFunc runs its function at its time, in Advance and in Wait, before other work that is due then.
 func TestAtAVirtualTime(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"advance": false, "wait": true} {
@@ -24,7 +24,7 @@ func TestAtAVirtualTime(t *testing.T) {
 			env.RunUntilIdle()
 			began := env.Now()
 			var at []time.Duration
-			env.AfterFunc(time.Hour, func() { // at which the timer fires, too
+			env.AfterFunc(time.Hour, func() { // the timer fires at this time too
 				at = append(at, env.Now().Sub(began))
 				raise(t, env, id, "approved", "in time")
 				env.AfterFunc(time.Minute, func() { at = append(at, env.Now().Sub(began)) })
@@ -50,7 +50,7 @@ func TestAtAVirtualTime(t *testing.T) {
 	}
 }
 
-// A wait that cannot end says what it waits for.
+// A wait that cannot end reports what the instance waits for.
 func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -77,7 +77,7 @@ func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 	}
 }
 
-// An activity talks to the hub that it runs in.
+// An activity uses a client of its hub.
 func TestAnActivityUsesTheClient(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
@@ -109,7 +109,7 @@ func TestAnActivityUsesTheClient(t *testing.T) {
 	}
 }
 
-// Virtual time may be later than the real one.
+// Virtual time may be later than real time.
 func TestAFutureInWhichTheClientWorks(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env

@@ -34,7 +34,7 @@ func readJob(t *testing.T, env *perduretest.Env, id string) admin.Job {
 	return j
 }
 
-// statusOf returns the status of an instance; empty if it is not there.
+// statusOf returns the status of an instance, or an empty status if it does not exist.
 func statusOf(t *testing.T, env *perduretest.Env, id string) client.RuntimeStatus {
 	t.Helper()
 	s, err := env.Client().Status(t.Context(), id)
@@ -121,7 +121,7 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	}
 }
 
-// A job ends an instance that nothing else would end, so a Wait for it ends too.
+// A job ends an instance that nothing else would end, so that a Wait for it ends too.
 func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, eventRegistry())
@@ -177,7 +177,7 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	}
 }
 
-// An activity starts a job and waits for it in virtual time; one outside of virtual time leaves it to the hub.
+// An activity starts a job and waits for it in virtual time. An activity of WithNetwork cannot wait.
 func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{
@@ -212,7 +212,7 @@ func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 	}
 }
 
-// A job deals with many instances side by side; what follows is in the same order in every run.
+// A job processes many instances concurrently. Their later work has the same order in every run.
 func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -244,7 +244,7 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 	}
 }
 
-// orderOfUndo returns for which instances "undo" is called after a job.
+// orderOfUndo returns the instances for which "undo" is called after a job, in order.
 func orderOfUndo(t *testing.T, r *perdure.Registry, bulk admin.JobRequest) string {
 	t.Helper()
 	env := perduretest.New(t, r)
@@ -268,7 +268,7 @@ func orderOfUndo(t *testing.T, r *perdure.Registry, bulk admin.JobRequest) strin
 	return strings.Join(order, " ")
 }
 
-// Crashes are of the functions that run your code: a job adds no call to those that CrashAtEveryCall tries.
+// CrashAtEveryCall tests only calls of functions that run user code. A job adds none.
 func TestAWSCalls_jobAndRetention_countNoSweep(t *testing.T) {
 	t.Parallel()
 	calls := func(t *testing.T, opts ...perdure.OrchestrationOption) int {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A test completes an activity that is completed from outside; where nobody does, a wait that cannot end names it.
+// A test completes an activity with its token. Without a completion, a wait that cannot end names the activity.
 func TestATokenInATest(t *testing.T) {
 	t.Parallel()
 	var token atomic.Value

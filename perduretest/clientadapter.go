@@ -31,16 +31,16 @@ func (b envBubble) StartMayBeLost() { b.env.hub.Sweeper.StartMayBeLost() }
 // QueryInstance runs a query in the hub's orchestrators, which have the test's code. Time limits are in virtual time.
 func (b *clientAdapter) QueryInstance(
 	ctx context.Context, q provider.QueryRequest,
-) (answer json.RawMessage, err error) {
+) (result json.RawMessage, err error) {
 	ctx = b.Within(ctx)
-	b.env.do(func() { answer, err = b.env.hub.QueryInstance(ctx, q) })
-	return answer, err
+	b.env.do(func() { result, err = b.env.hub.QueryInstance(ctx, q) })
+	return result, err
 }
 
 // WaitInstance implements client.Waiter. It advances the clock until the instance has ended.
 func (b *clientAdapter) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
 	if b.env.watchdog.isInside() {
-		return b.poll(ctx, instanceID)
+		return b.pollInstance(ctx, instanceID)
 	}
 	if b.env.network.isBusy() {
 		return provider.Instance{}, errNoWait
@@ -50,15 +50,15 @@ func (b *clientAdapter) WaitInstance(ctx context.Context, instanceID string) (pr
 
 // WaitUpdate implements client.UpdateWaiter. It advances the clock until the update is done.
 func (b *clientAdapter) WaitUpdate(
-	ctx context.Context, instanceID string, look func(context.Context) (done bool, err error),
+	ctx context.Context, instanceID string, poll func(context.Context) (done bool, err error),
 ) error {
 	switch {
 	case b.env.watchdog.isInside():
-		return pollUntil(ctx, look)
+		return pollUntil(ctx, poll)
 	case b.env.network.isBusy():
 		return errNoWait
 	default:
-		return until(ctx, b.env, b.env.hub.Provider, instanceID, look)
+		return until(ctx, b.env, b.env.hub.Provider, instanceID, poll)
 	}
 }
 
@@ -66,11 +66,11 @@ func (b *clientAdapter) WaitUpdate(
 var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an " +
 	"instance, because virtual time does not advance while it runs")
 
-// pollEvery is the interval at which an activity that waits for an instance reads it.
-const pollEvery = time.Second
+// pollInterval is the interval at which an activity that waits for an instance reads it.
+const pollInterval = time.Second
 
-// poll waits in an activity, where virtual time passes by itself.
-func (b *clientAdapter) poll(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+// pollInstance waits in an activity, where virtual time passes by itself.
+func (b *clientAdapter) pollInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	err = pollUntil(ctx, func(ctx context.Context) (done bool, err error) {
 		in, err = b.env.hub.Provider.ReadInstance(ctx, instanceID)
 		return in.Status.Terminal(), err
@@ -78,13 +78,13 @@ func (b *clientAdapter) poll(ctx context.Context, instanceID string) (in provide
 	return in, err
 }
 
-func pollUntil(ctx context.Context, look func(context.Context) (done bool, err error)) error {
+func pollUntil(ctx context.Context, poll func(context.Context) (done bool, err error)) error {
 	for {
-		if done, err := look(ctx); done || err != nil {
+		if done, err := poll(ctx); done || err != nil {
 			return err
 		}
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -24,17 +24,17 @@ import (
 // When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
 func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	t.Helper()
-	o := options{patience: defaultDeployedTimeout}
+	o := options{hangTimeout: defaultDeployedTimeout}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	e := &Env{t: t, network: newNetwork(&options{})}
-	e.deployed = &deployedHub{Backend: hub, env: e, patience: o.patience}
+	e.deployed = &deployedHub{Backend: hub, env: e, hangTimeout: o.hangTimeout}
 	e.client = client.New(e.deployed, o.clientOptions()...)
 	if backend, ok := unwrap.As[admin.Backend](hub); ok {
 		e.admin = admin.New(backend, o.adminOptions()...)
 	}
-	t.Cleanup(e.deployed.clean)
+	t.Cleanup(e.deployed.cleanUp)
 	return e
 }
 
@@ -45,8 +45,8 @@ const defaultDeployedTimeout = 5 * time.Minute
 type deployedHub struct {
 	client.Backend
 
-	env      *Env
-	patience time.Duration
+	env         *Env
+	hangTimeout time.Duration
 
 	mu      sync.Mutex
 	started []string
@@ -59,7 +59,7 @@ func (d *deployedHub) Unwrap() client.Backend { return d.Backend }
 func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	in, err := d.Backend.StartOrchestration(ctx, s)
 	if err == nil {
-		d.note(s.InstanceID)
+		d.record(s.InstanceID)
 	}
 	return in, err
 }
@@ -72,21 +72,21 @@ func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provi
 	}
 	prepared, err := preparer.PrepareStart(ctx, s)
 	if err == nil {
-		d.note(s.InstanceID)
+		d.record(s.InstanceID)
 	}
 	return prepared, err
 }
 
-func (d *deployedHub) note(instanceID string) {
+func (d *deployedHub) record(instanceID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.started = append(d.started, instanceID)
 }
 
-// The first and the longest interval at which a deployed hub is polled for the end of an instance.
+// Intervals at which a deployed hub is polled.
 const (
-	firstLook = 50 * time.Millisecond
-	lastLook  = 2 * time.Second
+	firstPollInterval = 50 * time.Millisecond
+	maxPollInterval   = 2 * time.Second
 )
 
 // WaitInstance implements client.Waiter.
@@ -100,14 +100,14 @@ func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (in p
 
 // WaitUpdate implements client.UpdateWaiter.
 func (d *deployedHub) WaitUpdate(
-	ctx context.Context, instanceID string, look func(context.Context) (done bool, err error),
+	ctx context.Context, instanceID string, poll func(context.Context) (done bool, err error),
 ) error {
 	began := time.Now()
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		if done, err := look(ctx); done || err != nil {
+	for pause := firstPollInterval; ; pause = min(2*pause, maxPollInterval) {
+		if done, err := poll(ctx); done || err != nil {
 			return err
 		}
-		if waited := time.Since(began); waited > d.patience {
+		if waited := time.Since(began); waited > d.hangTimeout {
 			in, err := d.ReadInstance(ctx, instanceID)
 			if err != nil {
 				return err
@@ -123,8 +123,8 @@ func (d *deployedHub) WaitUpdate(
 }
 
 // sleep waits in real time and runs the functions of AfterFunc.
-func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
-	until := time.Now().Add(most)
+func (d *deployedHub) sleep(ctx context.Context, duration time.Duration) error {
+	until := time.Now().Add(duration)
 	for {
 		at, planned := d.env.agenda.next()
 		if !planned || at.After(until) {
@@ -137,17 +137,17 @@ func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// mostCleaning limits the cleanup after a test.
-const mostCleaning = time.Minute
+// cleanupTimeout limits the cleanup after a test.
+const cleanupTimeout = time.Minute
 
-// clean removes the instances that a passed test has started.
-func (d *deployedHub) clean() {
+// cleanUp removes the instances that a passed test has started.
+func (d *deployedHub) cleanUp() {
 	t := d.env.t
 	if t.Failed() {
 		t.Logf("perduretest: instances kept in the hub: %s", quoted(d.started))
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), mostCleaning)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	for _, id := range d.started {
 		s, err := d.env.client.Status(ctx, id)

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// served is a hub that runs in real time, as a deployed one does, until the test ends.
+// served returns a hub that runs in real time, like a deployed one, until the test ends.
 func served(t *testing.T, r *perdure.Registry) *simhub.Hub {
 	t.Helper()
 	hub, err := simhub.New(simhub.Options{Registry: r})
@@ -40,7 +40,7 @@ func served(t *testing.T, r *perdure.Registry) *simhub.Hub {
 	return hub
 }
 
-// approve is the body of a test: the same for a hub in virtual time, and for one that is deployed.
+// approve is the body of a test for a hub in virtual time and for a deployed hub.
 func approve(t *testing.T, env *perduretest.Env) (id string) {
 	t.Helper()
 	id = start(t, env, "approve", nil)
@@ -68,7 +68,7 @@ func TestOneBodyInVirtualTimeAndInADeployedHub(t *testing.T) {
 			t.Errorf("it advanced by %v", took)
 		}
 	})
-	for _, id := range ids { // one was over, the other waited
+	for _, id := range ids { // one had ended, the other waited
 		if _, err := client.New(hub.Provider).Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("the test has left %s: %v", id, err)
 		}
@@ -86,7 +86,7 @@ func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// answering is a hub whose functions answer queries, as a deployed one's do.
+// answering is a hub whose functions run queries, like a deployed hub.
 type answering struct {
 	*dynamo.Provider
 
@@ -97,7 +97,7 @@ func (a answering) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	return a.hub.QueryInstance(ctx, q)
 }
 
-// The Client of a deployed hub is what any client of that hub is.
+// The Client of a deployed hub behaves like any client of the hub.
 func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 	t.Parallel()
 	r := approved("v1")
@@ -145,12 +145,12 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 	}
 }
 
-// before stands before another hub.
+// before wraps another hub.
 type before struct{ client.Backend }
 
 func (b before) Unwrap() client.Backend { return b.Backend }
 
-// A deployed hub that stands before another one prepares starts as that does.
+// A deployed hub that wraps another one prepares starts like the wrapped one.
 func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
 	t.Parallel()
 	hub := served(t, approved("v1"))

@@ -34,16 +34,17 @@ type Env struct {
 	// work receives functions for the goroutine of the bubble. The channel is created outside of the bubble, so that
 	// virtual time does not pass while the goroutine waits.
 	work chan func()
-	// born is closed when the bubble has started, and over when it has ended. leave closes gone, which ends the bubble.
-	born, over, gone chan struct{}
-	leave            func()
-	watchdog         watchdog
-	trouble          simhub.Trouble
-	network          *network
-	deployed         *deployedHub // nil in virtual time
-	// leaving is set when the test has ended and activities must end. givenUp is set when code hangs and the bubble is
-	// abandoned.
-	leaving, givenUp atomic.Bool
+	// started is closed when the bubble has started, and ended when it has ended. close closes closing, which ends the
+	// bubble.
+	started, ended, closing chan struct{}
+	close                   func()
+	watchdog                watchdog
+	trouble                 simhub.Trouble
+	network                 *network
+	deployed                *deployedHub // nil in virtual time
+	// unwinding is set when the test has ended and activities must end. abandoned is set when code hangs, so that the
+	// bubble is abandoned.
+	unwinding, abandoned atomic.Bool
 }
 
 // New returns an Env that runs the code of r. The Env ends with the test, which cancels the contexts of activities that
@@ -62,23 +63,25 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 		t.Fatal("perduretest: New: registry is nil")
 	}
 	e := &Env{
-		t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+		t: t, work: make(chan func()), started: make(chan struct{}), ended: make(chan struct{}),
+		closing: make(chan struct{}),
 	}
-	o := options{patience: defaultHangTimeout, Options: simhub.Options{
-		Registry:      e.stubs.standIn(e, r),
-		BatchSize:     1, // one message at a time, for a fixed order
-		Ordered:       true,
-		Sweep:         true,
-		CacheBytes:    -1,
-		Reports:       true,
-		Exclusive:     true,
-		SendAnewAfter: -1, // an unknown activity stays unknown: its message is given up, so that the hub becomes idle
+	o := options{hangTimeout: defaultHangTimeout, Options: simhub.Options{
+		Registry:   e.stubs.registryFor(e, r),
+		BatchSize:  1, // one message at a time, for a fixed order
+		Ordered:    true,
+		Sweep:      true,
+		CacheBytes: -1,
+		Reports:    true,
+		Exclusive:  true,
+		// An unregistered activity stays unregistered. Its message is not sent again, so that the hub becomes idle.
+		ResendAfterDeliveries: -1,
 	}}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
-	e.leave = sync.OnceFunc(func() { close(e.gone) })
-	e.watchdog = watchdog{env: e, patience: o.patience}
+	e.close = sync.OnceFunc(func() { close(e.closing) })
+	e.watchdog = watchdog{env: e, hangTimeout: o.hangTimeout}
 	e.faults.env = e
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
@@ -88,12 +91,12 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 		t.Fatalf("perduretest: WithoutFaultCheck: %v", err)
 	}
 	e.faults.excuse(o.unchecked)
-	go e.network.issue(e.over)
+	go e.network.issue(e.ended)
 	go e.runBubble(&o)
 	t.Cleanup(e.end)
 	select {
-	case <-e.born:
-	case <-e.over:
+	case <-e.started:
+	case <-e.ended:
 	}
 	if e.hub == nil {
 		t.FailNow()
@@ -103,27 +106,27 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 
 // runBubble runs the bubble. It recovers the panic of synctest for goroutines that never end.
 func (e *Env) runBubble(o *options) {
-	defer close(e.over)
+	defer close(e.ended)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
 			e.faults.checkLeft(r)
 		}
 	}()
-	synctest.Test(e.t, func(*testing.T) { e.live(o) })
+	synctest.Test(e.t, func(*testing.T) { e.serve(o) })
 }
 
-// live is the goroutine of the bubble. It creates the hub and runs the functions that work receives.
-func (e *Env) live(o *options) {
+// serve is the goroutine of the bubble. It creates the hub and runs the functions that work receives.
+func (e *Env) serve(o *options) {
 	e.make(o)
 	if o.crash.at > 0 {
 		e.trouble.CrashAt(o.crash.at, o.crash.after)
 	}
-	close(e.born)
+	close(e.started)
 	for left := false; !left; {
 		select {
 		case f := <-e.work:
 			f()
-		case <-e.gone:
+		case <-e.closing:
 			left = true
 		}
 	}
@@ -192,11 +195,11 @@ func (w *watchdog) offer(f func(), others chan<- func()) {
 		w.await(done)
 		return
 	case others <- work:
-	case <-w.env.gone:
+	case <-w.env.closing:
 	}
 	select {
 	case <-done:
-	case <-w.env.gone:
+	case <-w.env.closing:
 		w.stop()
 	}
 }
@@ -209,9 +212,9 @@ func (e *Env) outside(what string) {
 	}
 }
 
-// errorf fails the test, unless the Env has given up.
+// errorf fails the test, unless the Env has abandoned its bubble.
 func (e *Env) errorf(format string, args ...any) {
-	if !e.givenUp.Load() {
+	if !e.abandoned.Load() {
 		e.t.Helper()
 		e.t.Errorf(format, args...)
 	}
@@ -235,25 +238,25 @@ func (e *Env) Admin() *admin.Client {
 	return e.admin
 }
 
-// patience is the virtual time after the end of a test in which running code must end.
-const patience = 24 * time.Hour
+// endTimeout is the virtual time after the end of a test in which running code must end.
+const endTimeout = 24 * time.Hour
 
 // end ends the Env with its test.
 func (e *Env) end() {
-	if e.givenUp.Load() {
+	if e.abandoned.Load() {
 		return
 	}
-	e.leave()
-	e.watchdog.await(e.over)
-	if !e.givenUp.Load() {
+	e.close()
+	e.watchdog.await(e.ended)
+	if !e.abandoned.Load() {
 		logUnusedStubs(e)
 		e.faults.checkExpected()
 	}
 }
 
-// unwind ends the hub. All goroutines of the bubble must have ended when live returns.
+// unwind ends the hub. All goroutines of the bubble must have ended when serve returns.
 func (e *Env) unwind() {
-	e.leaving.Store(true)
+	e.unwinding.Store(true)
 	e.hub.Close()
 	synctest.Wait()
 	busy := func() bool {
@@ -262,10 +265,10 @@ func (e *Env) unwind() {
 	if !busy() {
 		return
 	}
-	time.Sleep(patience)
+	time.Sleep(endTimeout)
 	synctest.Wait()
 	if busy() {
 		e.faults.failf(GoroutineLeak, "unfinished", "still running after the test, %v after the end of its context:%s",
-			patience, e.watchdog.unfinished())
+			endTimeout, e.watchdog.unfinished())
 	}
 }

@@ -138,7 +138,7 @@ func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// What is refused may be a name or a version that is written wrong: the error has those that there are.
+// A rejected name or version may be misspelled, so that the error lists the valid ones.
 func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
 	t.Parallel()
 	r := registry()

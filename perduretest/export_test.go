@@ -2,11 +2,11 @@ package perduretest
 
 import "reflect"
 
-// BubbleType is that of an Env's hub as its Client sees it.
+// BubbleType is the type of the backend of an Env's Client.
 var BubbleType = reflect.TypeFor[*clientAdapter]()
 
-// Drive is what moves an Env's clock.
+// Drive runs a function that moves the clock of an Env.
 func (e *Env) Drive(f func()) { e.drive(f) }
 
-// Others is what others than the test's goroutine have an activity do that runs outside of virtual time.
+// Others returns the calls that other goroutines pass to an activity outside of virtual time.
 func (e *Env) Others() <-chan func() { return e.network.calls }

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// failing is the variable that names the test which a process is to run though it fails.
+// failing is the environment variable with the name of a test that a process runs although it fails.
 const failing = "PERDURE_TEST_FAILS"
 
-// wantFailure runs body in a process of its own, as a test with the calling test's name, which must fail. It returns
-// the process's output, which has all the texts.
+// wantFailure runs body in a separate process, as a test with the name of the calling test. The test must fail, and its
+// output must contain all texts. wantFailure returns the output.
 func wantFailure(t *testing.T, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
 	return wantOutput(t, body, append(texts, "--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")...)
 }
 
-// wantOutput is wantFailure where the process may end.
+// wantOutput is like wantFailure, but the process may crash.
 func wantOutput(t *testing.T, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
 	return wantWithin(t, time.Minute, body, texts...)
 }
 
-// wantWithin is wantOutput of a process that go test would end after some time.
+// wantWithin is like wantOutput, with a -timeout of go test.
 func wantWithin(t *testing.T, timeout time.Duration, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
 	if os.Getenv(failing) == t.Name() {

@@ -60,11 +60,11 @@ type crash struct {
 
 func (c crash) apply(o *options) { o.crash = c }
 
-// everyInShort is the interval between tested calls in a short run.
-const everyInShort = 7
+// shortRunStep is the interval between tested calls in a short run.
+const shortRunStep = 7
 
-// mostCalls limits the tested calls.
-const mostCalls = 10_000
+// maxTestedCalls limits the tested calls.
+const maxTestedCalls = 10_000
 
 // CrashAtEveryCall runs body once without a crash, and then twice for each AWS call of the functions as subtests: the
 // process dies before the call, and after it. body creates an Env with the option and the environment that its
@@ -76,9 +76,9 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	t.Run("no crash", func(t *testing.T) { calls = body(t, crash{}).AWSCalls() })
 	every := 1
 	if testing.Short() {
-		every = everyInShort
+		every = shortRunStep
 	}
-	for n := 1; n <= min(calls, mostCalls) && !t.Failed(); n += every {
+	for n := 1; n <= min(calls, maxTestedCalls) && !t.Failed(); n += every {
 		t.Run(fmt.Sprintf("before call %d", n), func(t *testing.T) { body(t, crash{at: int64(n)}) })
 		t.Run(fmt.Sprintf("after call %d", n), func(t *testing.T) { body(t, crash{at: int64(n), after: true}) })
 	}
@@ -111,7 +111,7 @@ func (e *Env) Deploy(r *perdure.Registry) {
 	var err error
 	e.do(func() {
 		e.builds++
-		err = e.hub.Deploy(context.Background(), e.stubs.standIn(e, r), fmt.Sprintf("test-%d", e.builds+1))
+		err = e.hub.Deploy(context.Background(), e.stubs.registryFor(e, r), fmt.Sprintf("test-%d", e.builds+1))
 	})
 	if err != nil {
 		e.t.Fatalf("perduretest: deploy: %v", err)

@@ -157,14 +157,14 @@ func (c *faultChecks) observe(f faults.Event) {
 // observeLeak records an activity that the engine has abandoned. unwind checks the activities that run when the test
 // ends.
 func (c *faultChecks) observeLeak(f *faults.Event) {
-	if c.env.leaving.Load() {
+	if c.env.unwinding.Load() {
 		return
 	}
 	for _, call := range c.env.log.running() {
 		if call.InstanceID == f.InstanceID && call.ActivityID == f.ActivityID {
 			c.failf(GoroutineLeak, fmt.Sprintf("%s %s %d", f.Kind, f.InstanceID, f.ActivityID),
 				"activity %q of instance %q ignores its cancelled context, in %s",
-				f.Activity, f.InstanceID, c.env.watchdog.whereabouts(call.goroutine))
+				f.Activity, f.InstanceID, c.env.watchdog.userCodeOf(call.goroutine))
 			return
 		}
 	}

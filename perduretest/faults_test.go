@@ -16,7 +16,7 @@ type faultyCode struct {
 	kind    perduretest.Fault
 	body    func(ctx *perdure.OrchestrationContext) error
 	work    func(context.Context) error
-	failure string // the text with which it fails a test
+	failure string // the message of the failed test
 }
 
 func neverReturns(context.Context) error {
@@ -24,7 +24,7 @@ func neverReturns(context.Context) error {
 	return nil
 }
 
-// faulty has code with each fault, by its name.
+// faulty has code for each fault.
 var faulty = map[string]faultyCode{
 	"nondeterminism": {
 		kind: perduretest.Nondeterminism,

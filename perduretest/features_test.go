@@ -64,7 +64,7 @@ func TestEventsBeforeBetweenAndTwice(t *testing.T) {
 			id := start(t, env, "two-events", nil)
 			raise(t, env, id, "word", "early", client.WithEventID("e-1")) // before the first turn
 			env.RunUntilIdle()
-			env.Advance(10 * time.Minute) // beyond SQS's own deduplication
+			env.Advance(10 * time.Minute) // longer than the deduplication interval of SQS
 			raise(t, env, id, "word", "early", client.WithEventID("e-1"))
 			raise(t, env, id, "other", "nobody waits for it")
 			env.RunUntilIdle()
@@ -133,7 +133,7 @@ func TestTerminateRunsNoCode(t *testing.T) {
 	}
 }
 
-// A retry is a message with a delay: the orchestration is not run for it.
+// A retry is a delayed message and needs no turn.
 func TestRetriesCostNoTurn(t *testing.T) {
 	t.Parallel()
 	attempts := []int{}
@@ -219,7 +219,7 @@ func TestCoroutinesAndSideEffects(t *testing.T) {
 	}
 }
 
-// A user's test cancels, asks what became of it, and purges.
+// A test cancels an instance, reads its status and purges it.
 func TestCancellationsAndPurge(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

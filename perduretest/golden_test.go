@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// rounds is a registry whose orchestration naps, and continues as new; what an activity is given has an id that is made
-// by chance.
+// rounds returns a registry whose orchestration sleeps and continues as new. The input of its activity contains a
+// random ID.
 func rounds(activity string, naps int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, activity, func(context.Context, string) (int, error) { return 1, nil })
@@ -46,7 +46,7 @@ func golden(t *testing.T, r *perdure.Registry, file string) {
 	env.CompareGolden(id, file)
 }
 
-// The variable that has files written is of a whole process.
+// The environment variable that updates files applies to the whole process.
 func TestAGoldenHistory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "rounds.json")
 	t.Setenv("PERDURE_UPDATE", "1")
@@ -64,7 +64,7 @@ func TestAGoldenHistory(t *testing.T) {
 	perduretest.Replay(t, rounds("count", 1), written)
 }
 
-// What differs is said, and what it means for instances that are under way.
+// The failure shows the difference and its effect on running instances.
 func TestAnotherHistoryFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -92,8 +92,7 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 	}
 }
 
-// What a result was belongs to the world, and not to the code: the code still takes the decisions of the recorded
-// history.
+// Another result of an activity is no change of the code, which still makes the recorded decisions.
 func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func callWork(ctx *perdure.OrchestrationContext) error {
 	return err
 }
 
-var elsewhere = make(chan int) // outside of every bubble
+var elsewhere = make(chan int) // created outside of all bubbles
 
 func TestABodyThatHangsFailsItsTest(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestAnActivityThatHangsFailsItsTest(t *testing.T) {
 	}
 }
 
-// What hangs only when its test is over fails that test all the same.
+// Code that hangs after the end of its test still fails the test.
 func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(){
@@ -141,7 +141,7 @@ func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 	}
 }
 
-// A goroutine that an activity has left behind is found once the test is over.
+// A goroutine that an activity leaks is detected when the test ends.
 func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runs(callWork, func(context.Context) error {
@@ -150,7 +150,7 @@ func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
 	}), "goroutines are still running after the test", "a goroutine waits to receive from a channel", "hangs_test.go")
 }
 
-// A bubble within a bubble cannot be.
+// Bubbles cannot be nested.
 func TestAnEnvInABubbleFailsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestAnEnvInABubbleFailsTheTest(t *testing.T) {
 	}, "outside of synctest.Test")
 }
 
-// A cancelled activity that goes on is found when it should have ended.
+// A cancelled activity that continues is detected after the grace period.
 func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runs(func(ctx *perdure.OrchestrationContext) error {
@@ -173,7 +173,7 @@ func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
 	}), `activity "work" of instance`, "ignores its cancelled context", "hangs_test.go")
 }
 
-// Every turn replays, so what is not the same every time is found at once.
+// Every turn replays the history, so that nondeterminism is detected immediately.
 func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]func(ctx *perdure.OrchestrationContext) error{
@@ -208,8 +208,8 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 	}
 }
 
-// The engine replays twice where a history may have been old. Code that fits the second time is not deterministic all
-// the same.
+// The engine replays twice if the history may have been stale. Code that matches only the second time is still
+// nondeterministic.
 func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 		`history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
 }
 
-// What goes on and on in virtual time has the patience of the Env, and one moment of it too.
+// Endless work, in passing virtual time or at one moment of it, ends after the hang timeout of the Env.
 func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -286,7 +286,8 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	}
 }
 
-// What goes on recording may be long: it has half of what go test has left, so that the next tests run.
+// An instance that keeps recording events may run for half of the time that go test has left, so that the next tests
+// run.
 func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
@@ -300,7 +301,7 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
-// So has an Advance that takes longer than go test.
+// The same limit applies to Advance.
 func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
@@ -313,7 +314,7 @@ func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
-// A running activity lets virtual time advance without a turn: the test is slow, and no code hangs.
+// While an activity runs, virtual time advances without turns. The test is slow, but no code hangs.
 func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
@@ -331,7 +332,7 @@ func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
-// After a hundred years of virtual time nobody waits any more.
+// A wait ends after a hundred years of virtual time.
 func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
@@ -349,18 +350,18 @@ func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	}
 }
 
-// count is how far an orchestration has counted.
+// count is the state of a counting orchestration.
 type count struct {
 	N, To int
 	Every time.Duration
 	Slow  bool // each round calls an activity that takes real time
 }
 
-// counts is a registry with an orchestration that continues as new, each time with another input.
+// counts returns a registry whose orchestration continues as new with a different input each time.
 func counts() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "slow", func(context.Context, struct{}) (int, error) {
-		time.Sleep(5 * time.Millisecond) // of real time, where it is one of WithNetwork
+		time.Sleep(5 * time.Millisecond) // real time, for an activity of WithNetwork
 		return 0, nil
 	})
 	perdure.AddOrchestration(r, "counts", func(ctx *perdure.OrchestrationContext, c count) (int, error) {
@@ -381,8 +382,8 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// An orchestration that takes long and makes progress is no fault. This one takes five seconds, or half of that in a
-// short run, and its Env is patient for two.
+// A long orchestration that makes progress is no fault. This one takes five seconds, or half of that in a short run,
+// and the hang timeout is two seconds.
 func TestWhatIsLongIsNotForEver(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){
@@ -408,7 +409,7 @@ func TestWhatIsLongIsNotForEver(t *testing.T) {
 	}
 }
 
-// What is tried again until a moment that the test has planned goes on until then.
+// Retries continue until a function of AfterFunc runs.
 func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
 	t.Parallel()
 	var open atomic.Bool

@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// row is how far the activity of these tests is.
+// row is the progress of the activity.
 type row struct{ N int }
 
-// limits are those of a call.
+// limits has the timeouts of a call.
 type limits struct{ Beat, Close time.Duration }
 
-// imports is a registry with an activity that takes a minute a row, hangs in the third of its first attempt, and goes
-// on where it was.
+// imports returns a registry with an activity that takes a minute for each row. Its first attempt hangs in the third
+// row, and the next one continues there.
 func imports() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "import", func(ctx context.Context, rows int) (int, error) {
@@ -59,7 +59,7 @@ func TestHeartbeatsAndTheirTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two rows, a minute in the third until the heartbeat of the second is two old, the wait, and three rows.
+	// Two rows, the heartbeat timeout in the third, the retry interval, and three rows.
 	took := env.Now().Sub(began)
 	if n, err := client.Result[int](s); err != nil || n != 3 || took < 66*time.Minute || took > 67*time.Minute {
 		t.Errorf("%d rows after %v, %v", n, took, err)

@@ -16,9 +16,9 @@ import (
 // idleCheck checks whether instances can continue, and describes what they wait for.
 type idleCheck struct{ env *Env }
 
-// longestRun is the time without a heartbeat after which an activity counts as stuck. On Lambda an activity runs for 15
+// maxSilence is the time without a heartbeat after which an activity counts as stuck. On Lambda an activity runs for 15
 // minutes.
-const longestRun = 3 * time.Hour
+const maxSilence = 3 * time.Hour
 
 // isIdle reports whether nothing is due or running.
 func (q idleCheck) isIdle() (idle bool) {
@@ -40,11 +40,11 @@ func (q idleCheck) idle(ctx context.Context, in *provider.Instance) *IdleError {
 	}
 }
 
-// hasStalled reports whether an instance waits only for events and for stuck activities. It checks once in longestRun
+// hasStalled reports whether an instance waits only for events and for stuck activities. It checks once in maxSilence
 // of virtual time, counted from since.
 func (q idleCheck) hasStalled(ctx context.Context, instanceID string, since *time.Time) bool {
 	now := q.env.Now()
-	if _, planned := q.env.agenda.next(); planned || now.Sub(*since) <= longestRun || len(q.env.log.running()) == 0 {
+	if _, planned := q.env.agenda.next(); planned || now.Sub(*since) <= maxSilence || len(q.env.log.running()) == 0 {
 		return false
 	}
 	*since = now
@@ -65,7 +65,7 @@ func (q idleCheck) mayContinue(ctx context.Context, instanceID string) bool {
 			return q.mayContinue(ctx, x.InstanceID)
 		case client.PendingActivity:
 			since := latest(x.ScheduledAt, x.NextAttemptAt, x.LastHeartbeatAt)
-			return p.ReadAt.Sub(since) <= longestRun+q.env.stubs.takes(x.Name)
+			return p.ReadAt.Sub(since) <= maxSilence+q.env.stubs.takes(x.Name)
 		default:
 			return true
 		}
@@ -144,7 +144,7 @@ func (q idleCheck) describeActivity(instanceID string, x *client.PendingItem) st
 	for _, c := range q.env.log.running() {
 		if c.InstanceID == instanceID && c.ActivityID == x.ID {
 			var where string
-			q.env.do(func() { where = q.env.watchdog.whereabouts(c.goroutine) })
+			q.env.do(func() { where = q.env.watchdog.userCodeOf(c.goroutine) })
 			ran := q.env.Now().Sub(q.env.log.began.Add(c.StartedAt))
 			return fmt.Sprintf(", which has been running for %v: %s", ran, where)
 		}

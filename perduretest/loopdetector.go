@@ -13,7 +13,8 @@ import (
 // A wait for an endless instance must fail:
 //
 //   - An instance without progress repeats attempts without a result, or continues as new with the same input. The wait
-//     ends after the patience of the Env, and a number of moves of the clock, so that a slow machine does not end it.
+//     ends after the hang timeout of the Env and a number of moves of the clock, so that a slow machine does not end
+//     it.
 //   - An instance that keeps recording, such as a timer each hour, may be long. The wait ends after 100 years of
 //     virtual time, or half of the time that go test has left, so that the next tests run.
 //
@@ -74,14 +75,14 @@ func (v *loopDetector) diagnose(ctx context.Context) string {
 	if v.most > 0 && now.Sub(v.began) > v.most {
 		return fmt.Sprintf("is still active after %s, half of the remaining -timeout of go test", v.passed())
 	}
-	if now.Sub(v.checkedAt) < v.env.watchdog.patience/checks {
+	if now.Sub(v.checkedAt) < v.env.watchdog.hangTimeout/checks {
 		return ""
 	}
 	v.checkedAt = now
 	if v.hasProgress(ctx) {
 		v.since, v.moves = now, 0
 	}
-	if now.Sub(v.since) >= v.env.watchdog.patience && v.moves >= minMoves {
+	if now.Sub(v.since) >= v.env.watchdog.hangTimeout && v.moves >= minMoves {
 		return "is in an endless loop: no progress after " + v.passed()
 	}
 	return ""

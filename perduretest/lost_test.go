@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A call on a goroutine that outlives its orchestration fails the test, whenever it is made.
+// A call from a goroutine that outlives its orchestration fails the test.
 func TestACallThatIsLostFailsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, loseACall, "its calls are lost", "loseACall")
@@ -21,7 +21,7 @@ func loseACall(t *testing.T) {
 	perdure.AddActivity(r, "mail", func(context.Context, int) (int, error) { return 0, nil })
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		go func() {
-			time.Sleep(time.Minute) // what it asks somebody
+			time.Sleep(time.Minute) // a call to another system
 			perdure.CallActivityByName[int](ctx, "mail", n)
 		}()
 		return n, nil

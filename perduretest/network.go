@@ -32,9 +32,9 @@ func WithNetwork(activities ...string) Option {
 
 // network runs activities outside of the bubble.
 type network struct {
-	all      bool
-	names    []string
-	patience time.Duration
+	all         bool
+	names       []string
+	hangTimeout time.Duration
 	// tickets are created outside of the bubble, because of their channels.
 	tickets chan *ticket
 	running sync.Map // tickets by the ID of their goroutine
@@ -51,7 +51,7 @@ type ticket struct {
 
 func newNetwork(o *options) *network {
 	return &network{
-		all: o.allNetwork, names: o.network, patience: o.patience,
+		all: o.allNetwork, names: o.network, hangTimeout: o.hangTimeout,
 		tickets: make(chan *ticket), calls: make(chan func()),
 	}
 }
@@ -68,14 +68,14 @@ func (n *network) isBusy() (busy bool) {
 // concerns reports whether an activity runs outside.
 func (n *network) concerns(activity string) bool { return n.all || slices.Contains(n.names, activity) }
 
-// issue creates tickets until over is closed.
-func (n *network) issue(over <-chan struct{}) {
+// issue creates tickets until ended is closed.
+func (n *network) issue(ended <-chan struct{}) {
 	for n.all || len(n.names) > 0 {
 		t := &ticket{work: make(chan func()), calls: make(chan func()), done: make(chan struct{})}
 		select {
 		case n.tickets <- t:
 			go n.serve(t)
-		case <-over:
+		case <-ended:
 			return
 		}
 	}
@@ -129,16 +129,16 @@ var errEnded = errors.New("goroutine was ended by runtime.Goexit")
 func (n *network) run(
 	ctx context.Context, code activityCode, input json.RawMessage,
 ) (out json.RawMessage, f *history.Failure) {
-	beats := &heartbeatBuffer{}
+	buffer := &heartbeatBuffer{}
 	heartbeats, some := activityctx.HeartbeatsFrom(ctx)
 	if some {
-		beats.last = heartbeats.LastDetails()
+		buffer.last = heartbeats.LastDetails()
 	}
 
 	f = &history.Failure{Message: errEnded.Error()}
 	t := <-n.tickets
 	t.work <- func() {
-		ctx, cancel := context.WithTimeout(activityctx.WithHeartbeats(valuesOf{ctx}, beats), n.patience/2)
+		ctx, cancel := context.WithTimeout(activityctx.WithHeartbeats(valuesOf{ctx}, buffer), n.hangTimeout/2)
 		defer cancel()
 		out, f = code(ctx, input) //nolint:contextcheck // it has the values of the context, and an end of its own
 	}
@@ -153,7 +153,7 @@ func (n *network) run(
 		case <-t.done:
 		}
 		if some {
-			beats.flush(heartbeats)
+			buffer.flush(heartbeats)
 		}
 		return out, f
 	}
@@ -172,11 +172,11 @@ func (valuesOf) Err() error                        { return nil }
 type heartbeatBuffer struct {
 	last json.RawMessage
 
-	mu   sync.Mutex
-	kept []beat
+	mu      sync.Mutex
+	records []heartbeat
 }
 
-type beat struct {
+type heartbeat struct {
 	details json.RawMessage
 	err     error
 }
@@ -185,7 +185,7 @@ type beat struct {
 func (k *heartbeatBuffer) Record(details json.RawMessage, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.kept = append(k.kept, beat{details, err})
+	k.records = append(k.records, heartbeat{details, err})
 }
 
 // LastDetails implements activityctx.Heartbeats.
@@ -194,7 +194,7 @@ func (k *heartbeatBuffer) LastDetails() json.RawMessage { return k.last }
 func (k *heartbeatBuffer) flush(to activityctx.Heartbeats) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, b := range k.kept {
+	for _, b := range k.records {
 		to.Record(b.details, b.err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// weather is a server that counts its connections.
+// weather is an HTTP server that counts its connections.
 func weather(t *testing.T) (server *httptest.Server, connections *atomic.Int64) {
 	t.Helper()
 	connections = &atomic.Int64{}
@@ -38,7 +38,7 @@ func weather(t *testing.T) (server *httptest.Server, connections *atomic.Int64) 
 	return server, connections
 }
 
-// forecasts is a registry whose orchestration asks a server each day; "ask" is the activity.
+// forecasts returns a registry whose orchestration calls a server each day, with the activity "ask".
 func forecasts(server *httptest.Server, path string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask", func(ctx context.Context, _ int) (string, error) {
@@ -73,7 +73,7 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 	return r
 }
 
-// Real connections that are kept alive, beside days of virtual time.
+// Keep-alive connections work during days of virtual time.
 func TestActivitiesUseTheNetwork(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]perduretest.Option{
@@ -113,7 +113,7 @@ func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
 	}, "context deadline exceeded")
 }
 
-// Who does not know of the option is told, though the process ends once the server closes the connection.
+// Without the option, the failure suggests it, although the process ends when the server closes the connection.
 func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 	t.Parallel()
 	wantOutput(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 	}, "Use WithNetwork for activities that use the network")
 }
 
-// An activity outside of virtual time uses the client, knows what it is, and leaves heartbeats.
+// An activity outside of virtual time uses the client, reads its info, and reports heartbeats.
 func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
@@ -158,7 +158,7 @@ func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 	}
 }
 
-// A server that an activity has called uses the client: a webhook.
+// A server that an activity calls uses the client, like a webhook.
 func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
@@ -200,7 +200,7 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 	}
 }
 
-// Where code hangs, or the Env is over, a server's goroutine that calls the client ends, so that the server can be
+// If code hangs or the Env has ended, a server's goroutine that calls the client ends, so that the server can be
 // closed.
 func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
@@ -232,14 +232,14 @@ func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 	}, "an orchestration waits to receive from a channel")
 }
 
-// What moves the clock runs on the bubble's own goroutine, though there is an activity that would take it: that would
-// wait for itself.
+// A function that moves the clock runs on the goroutine of the bubble, and not in an activity, which would wait for
+// itself.
 func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	var taken atomic.Int64
 	over, ended := make(chan struct{}), make(chan struct{})
-	go func() { // as an activity of WithNetwork does
+	go func() { // like an activity of WithNetwork
 		defer close(ended)
 		for {
 			select {
@@ -252,7 +252,7 @@ func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
 		}
 	}()
 	for taken.Load() == 0 {
-		env.Now() // either may do it
+		env.Now() // either of them may run it
 	}
 	taken.Store(0)
 	driven := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sourceOf is the code of a package without its tests.
+// sourceOf returns the code of a package without its tests.
 func sourceOf(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -35,12 +35,11 @@ func sourceOf(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// The client's hub in virtual time is all that a hub may be beside client.Backend, but for what is of queues that an
-// Env has no operators for.
+// The backend of the Client implements all optional interfaces, except those for operators of queues.
 func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
-		// nobody's credentials; for operators
+		// no credentials; for operators
 		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil,
 		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](),
 		"provider.Querier":              reflect.TypeFor[provider.Querier](),
@@ -66,7 +65,7 @@ func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	}
 }
 
-// Every call that a client makes of a hub is made in virtual time: none goes to the provider past it.
+// Every call of a client runs in virtual time. None bypasses the adapter.
 func TestEveryCallOfAClientIsMadeInVirtualTime(t *testing.T) {
 	t.Parallel()
 	own := map[string]bool{}

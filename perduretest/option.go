@@ -15,8 +15,8 @@ import (
 type options struct {
 	simhub.Options
 
-	patience time.Duration
-	crash    crash
+	hangTimeout time.Duration
+	crash       crash
 	// network are the activities of WithNetwork.
 	network    []string
 	allNetwork bool
@@ -77,4 +77,4 @@ func (o *options) adminOptions() []admin.Option {
 // or wait for the network, how long one instant of virtual time may last, and how long a wait continues without
 // progress. The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes
 // progress is not limited. With NewDeployed, it limits a wait, and the default is five minutes.
-func WithHangTimeout(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }
+func WithHangTimeout(d time.Duration) Option { return option(func(o *options) { o.hangTimeout = d }) }

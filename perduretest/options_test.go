@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// lines keeps what is logged.
+// lines collects log records.
 type lines struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -39,7 +39,7 @@ func greeter() *perdure.Registry {
 	return r
 }
 
-// A test may look at what its code logs, and at what interceptors of its program see.
+// A test can read logs and use interceptors.
 func TestATestHasALoggerAndInterceptors(t *testing.T) {
 	t.Parallel()
 	var logged lines
@@ -84,7 +84,7 @@ func TestATestHasALoggerAndInterceptors(t *testing.T) {
 	}
 }
 
-// reversed is a codec that turns the bytes around.
+// reversed is a codec that reverses the bytes.
 type reversed struct{}
 
 func (reversed) ID() string { return "reversed" }
@@ -99,7 +99,7 @@ func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 	return c.Encode(ctx, p, data)
 }
 
-// A history with encoded payloads is replayed with the codec of its program, and tells a test that lacks it.
+// Replay decodes payloads with the codecs, and reports a missing codec.
 func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
 	t.Parallel()
 	d, err := history.NewDocument("i", "greets", history.DocumentExecution{
@@ -120,7 +120,7 @@ func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
 	}
 }
 
-// sealedHistory is one of greets, as a hub with the codec has it.
+// sealedHistory returns a history of greets with encoded payloads.
 func sealedHistory(t *testing.T) []history.Event {
 	t.Helper()
 	sealed := func(doc string) history.Payload {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// photoFinish is a registry whose orchestration lets activities and timers end at one moment, and tells in which order
-// it heard of them.
+// photoFinish returns a registry whose orchestration waits for activities and timers that end at the same time, and
+// returns their order.
 func photoFinish() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "nap", nap)
@@ -41,7 +41,7 @@ func photoFinish() *perdure.Registry {
 	return r
 }
 
-// The same program gives the same order, in every run: also of what ends at one moment of virtual time.
+// The order is the same in every run, even for work that ends at the same virtual time.
 func TestTheOrderIsTheSameInAThousandRuns(t *testing.T) {
 	t.Parallel()
 	runs := shortrun.Few(100, 1000)

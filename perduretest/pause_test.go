@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A test pauses an instance and has it go on; one that nobody resumes says so where a wait for it cannot end.
+// A test pauses and resumes an instance. A wait for an instance that is not resumed reports the pause.
 func TestPauseInATest(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// What an orchestration waits for can be asked in tests as anywhere else, and its times are exact.
+// Pending works in virtual time, with exact times.
 func TestPendingInATest(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

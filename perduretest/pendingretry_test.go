@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A retry is seen while it waits: which attempt is next and when, and what the one before failed with.
+// Pending shows a retry: the next attempt, its time, and the last error.
 func TestPendingTellsOfARetry(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// price becomes JSON by a method of its pointer, and without it would be stored as {}.
+// price has a MarshalJSON method with a pointer receiver. Without it, price would be stored as {}.
 type price struct{ cents int64 }
 
 func (p *price) MarshalJSON() ([]byte, error) {
@@ -26,10 +26,10 @@ func (p *price) UnmarshalJSON(doc []byte) error {
 	return err
 }
 
-// quote has one as a field.
+// quote has a price as a field.
 type quote struct{ Price price }
 
-// pointerJSON sends a price by every way that a payload can take, and returns those that arrived.
+// pointerJSON sends a price as each kind of payload, and returns the received prices.
 func pointerJSON(ctx *perdure.OrchestrationContext, in price) (quotes map[string]*price, err error) {
 	quotes = map[string]*price{"input": {in.cents}}
 	keep := func(by string, p price, failed error) {
@@ -70,7 +70,7 @@ func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.WaitForStart(t.Context(), id); err != nil { // its handlers are there then
+	if _, err := c.WaitForStart(t.Context(), id); err != nil { // its handlers are set then
 		t.Fatal(err)
 	}
 	for call, send := range map[string]func(context.Context, string, string, any) (json.RawMessage, error){

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// recorder keeps what a test is told.
+// recorder is a testing.TB that records failures and logs.
 type recorder struct {
 	testing.TB
 

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A recorded history may refer from one execution to a document in another: that is found in the recording.
+// A recorded execution can refer to a document of another execution in the recording.
 func TestARecordedHistoryRefersToItsOwnDocuments(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -14,7 +14,7 @@ import (
 
 const aDay = 24 * time.Hour
 
-// keepers is a registry whose orchestrations are kept for different times after their end.
+// keepers returns a registry whose orchestrations have different retentions.
 func keepers() *perdure.Registry {
 	r := perdure.NewRegistry()
 	echo := func(_ *perdure.OrchestrationContext, s string) (string, error) { return s, nil }
@@ -33,7 +33,7 @@ func keepers() *perdure.Registry {
 	return r
 }
 
-// wantThere compares whether instances are there with what is wanted.
+// wantThere checks which instances exist.
 func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -43,7 +43,8 @@ func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	}
 }
 
-// Days end at midnight UTC: what ends on the first at noon, and is kept for three days, is deleted as the fifth begins.
+// Retention is counted in days of UTC: an instance that ends on the first at noon, with a retention of three days, is
+// deleted at the beginning of the fifth.
 func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,7 +82,7 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 	}
 }
 
-// Each instance has the retention of its own code, children too.
+// Each instance has the retention of its own orchestration, including children.
 func TestRetention_parentFallsDue_keepsAChildThatIsNotDue(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, keepers())
@@ -94,7 +95,7 @@ func TestRetention_parentFallsDue_keepsAChildThatIsNotDue(t *testing.T) {
 	wantThere(t, env, false, "child")
 }
 
-// Of an instance that goes on, past executions are erased after 30 days at the earliest.
+// Past executions of a running instance are deleted after 30 days at the earliest.
 func TestRetention_eternalOrchestration_erasesPastExecutions(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, keepers())
@@ -127,7 +128,7 @@ func TestRetention_outageAtItsTime_deletesAfterIt(t *testing.T) {
 	wantThere(t, env, false, id)
 }
 
-// A retention ends no other instance, so a Wait for one that nothing ends does not pass days until it.
+// Retention ends no instance, so that a Wait does not advance the clock to it.
 func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	t.Parallel()
 	r := keepers()
@@ -143,8 +144,7 @@ func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	}
 }
 
-// An environment in which nothing is due lets a year pass at once, whatever it has run, and however far off the next
-// retention is.
+// If nothing is due, a year passes immediately, whatever the hub has run and whenever the next retention is due.
 func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	t.Parallel()
 	r := keepers()

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// save saves an order in the transaction that starts its orchestration.
+// save writes an order in the transaction that starts its orchestration.
 func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id string) (provider.PreparedStart, error) {
 	start, err := hub.PrepareStart(ctx, "sleep", time.Hour, client.WithIdempotencyKey(id))
 	if err != nil {
@@ -39,7 +39,7 @@ func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id st
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// saved returns the instance of an order; empty where it was not saved.
+// saved returns the instance of an order, or an empty ID if the order does not exist.
 func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
 	t.Helper()
 	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -62,7 +62,7 @@ func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestEx
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
 	tables := perduretest.TableClient(env)
 
-	start, err := save(t.Context(), env.Client(), tables, "order-7") // the code that is tested
+	start, err := save(t.Context(), env.Client(), tables, "order-7") // the code under test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestEx
 	}
 }
 
-// A repeated order is refused by its start, at once or by the transaction, and changes nothing.
+// A repeated order is rejected by PrepareStart or by the transaction, and changes nothing.
 func TestAStartInATransactionHappensOnce(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -98,7 +98,7 @@ func TestAStartInATransactionHappensOnce(t *testing.T) {
 	}
 }
 
-// Whose process dies before Begin has an instance that the watch begins; whose transaction fails has neither.
+// If the process dies before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
 func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -126,7 +126,7 @@ func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 	}
 }
 
-// An activity saves and starts, too, with the clock standing still or not.
+// An activity can write and start too, in virtual time and with WithNetwork.
 func TestAnActivitySavesAndStarts(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{
@@ -157,7 +157,7 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 	}
 }
 
-// A start that is committed and not begun waits for the hub's watch, and a Wait for it says so.
+// A start without a Wake waits for the sweeper, and a Wait reports that.
 func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -177,7 +177,7 @@ func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 	}
 }
 
-// A table that cannot be made fails its test, and no other.
+// An invalid table fails its own test only.
 func TestATableThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

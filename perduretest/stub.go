@@ -71,12 +71,19 @@ func StubFunc[In, Out any](
 	env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption,
 ) *Stub {
 	env.t.Helper()
-	r := perdure.NewRegistry()
-	perdure.AddActivity(r, activity, fn)
-	a, _ := (*registry.Registry)(r).Activity(activity)
 	s := env.Stub(activity, opts...)
-	s.add(step{run: a.Run, repeats: true})
+	s.add(step{run: newActivity(activity, fn).Run, repeats: true})
 	return s
+}
+
+// newActivity returns an activity as a registry has it.
+func newActivity[In, Out any](
+	name string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption,
+) registry.Activity {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, name, fn, opts...)
+	a, _ := (*registry.Registry)(r).Activity(name)
+	return a
 }
 
 // Returns adds a step for each value, which returns the value. Without values it adds a step that returns null. It
@@ -176,17 +183,8 @@ func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMes
 			s.name, perdure.ActivityInfoFrom(ctx).InstanceID)
 		one.err = perdure.NonRetryable(errNoScript)
 	}
-	return encoded(s.name, one.value, one.err)(ctx, input)
-}
-
-// encoded returns an activity with a fixed outcome.
-func encoded(
-	name string, value any, err error,
-) func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) {
-	r := perdure.NewRegistry()
-	perdure.AddActivity(r, name, func(context.Context, json.RawMessage) (any, error) { return value, err })
-	a, _ := (*registry.Registry)(r).Activity(name)
-	return a.Run
+	outcome := func(context.Context, json.RawMessage) (any, error) { return one.value, one.err }
+	return newActivity(s.name, outcome).Run(ctx, input)
 }
 
 // stubs are the stubs of an Env. They are safe for concurrent use.
@@ -263,10 +261,8 @@ func (s *stubs) wrapped(e *Env, a registry.Activity) registry.Activity {
 
 // register adds a stub of an unregistered activity to the running code.
 func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
-	r := perdure.NewRegistry()
 	noScript := func(context.Context, json.RawMessage) (any, error) { return nil, errNoScript }
-	perdure.AddActivity(r, name, noScript, opts...)
-	a, _ := (*registry.Registry)(r).Activity(name)
+	a := newActivity(name, noScript, opts...)
 	synctest.Wait() // nothing reads the registry now
 	s.code.AddActivity(s.wrapped(e, a), func() {})
 	if err := e.hub.AddQueue(a.Queue); err != nil {
@@ -274,8 +270,8 @@ func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
 	}
 }
 
-// standIn returns the registry that the hub runs: the same orchestrations, and wrapped activities.
-func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
+// registryFor returns the registry that the hub runs: the same orchestrations, and wrapped activities.
+func (s *stubs) registryFor(e *Env, r *perdure.Registry) *perdure.Registry {
 	s.own = map[string]registry.Activity{}
 	if s.by == nil {
 		s.by = map[string]*Stub{}

@@ -18,7 +18,7 @@ type payment struct{ Cents int }
 
 type receipt struct{ Number string }
 
-// shop is a registry whose orchestration charges, and then packs; "charge" is the activity that is registered.
+// shop returns a registry whose orchestration calls "charge" and "pack". Only "charge" is registered.
 func shop() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(_ context.Context, p payment) (receipt, error) {
@@ -88,7 +88,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 	}
 }
 
-// After the failures of a stub the activity itself runs, if there is one.
+// After the failures of a stub, the registered activity runs.
 func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
@@ -102,7 +102,7 @@ func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
 	}
 }
 
-// What a stub returns travels as an activity's result does, and its errors as an activity's.
+// Results and errors of a stub are encoded like those of an activity.
 func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
@@ -114,7 +114,7 @@ func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
 	}
 }
 
-// A stub that takes its time ends with its context, and tells its caller why.
+// A stub with Takes ends with its context and returns its cause.
 func TestAStubIsCancelled(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -176,8 +176,7 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 	}
 }
 
-// Inline activities run as in a hub, and a stub stands in for them in the turn; one that takes too long goes to its
-// worker.
+// Inline activities and their stubs run inside the turn. A stub that takes too long moves to the worker.
 func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -207,8 +206,8 @@ func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 	}
 }
 
-// A stub whose name is written wrong stands in for nothing, and the activity's own code runs: the log of the test,
-// which then fails, says so.
+// A stub with a misspelled name has no effect, and the activity's own code runs. The log of the failed test reports the
+// stub.
 func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {

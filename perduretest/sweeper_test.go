@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// A message that fails through a day of outage ends in the dead letters. The hub picks it up after the outage.
+// A message that fails during a day of outage becomes a dead letter. The sweeper recovers it after the outage.
 func TestOutage_longerThanAMessageIsRetried_instanceContinues(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
@@ -32,8 +32,7 @@ func TestOutage_longerThanAMessageIsRetried_instanceContinues(t *testing.T) {
 	}
 }
 
-// What an outage moved to the dead letters is picked up once: an activity that nobody knows does not keep the hub from
-// coming to rest.
+// Dead letters of an outage are recovered once, so that an unregistered activity does not keep the hub busy.
 func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
@@ -48,7 +47,7 @@ func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	}
 }
 
-// A client writes an instance, and cannot send the message that begins it: the hub begins it within minutes.
+// A client creates an instance and cannot send its first message. The hub starts the instance within minutes.
 func TestStart_messageIsNotSent_beginsWithinMinutes(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
@@ -62,7 +61,7 @@ func TestStart_messageIsNotSent_beginsWithinMinutes(t *testing.T) {
 	}
 }
 
-// A process commits a start beside its own data, and dies before Begin.
+// A process commits a start with its own data, and dies before Wake.
 func TestStartItem_processDiesBeforeBegin_beginsWithinMinutes(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]time.Duration{"at once": 0, "prepared an hour before": time.Hour} {
@@ -87,7 +86,7 @@ func TestStartItem_processDiesBeforeBegin_beginsWithinMinutes(t *testing.T) {
 	}
 }
 
-// An activity purges an instance with many executions, and dies at any call of the deletion.
+// An activity purges an instance with many executions, and its process dies at any call of the deletion.
 func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 	t.Parallel()
 	for n := range 12 {
@@ -112,7 +111,7 @@ func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 			start(t, env, "purges", id)
 			env.Advance(time.Second)
 			begun := statusOf(t, env, id) == client.StatusDeleting
-			env.Advance(6 * time.Minute) // the activity is delivered again after 15
+			env.Advance(6 * time.Minute) // the activity is redelivered after 15 minutes
 			if got := statusOf(t, env, id); begun && got != "" {
 				t.Errorf("crash at call %d: six minutes later it is %q", n+1, got)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// bank charges a key once, however often it is asked.
+// bank charges each key once.
 type bank struct {
 	mu      sync.Mutex
 	charged map[string]int
@@ -49,7 +49,7 @@ func (b *bank) registry() *perdure.Registry {
 	return r
 }
 
-// Wherever a process dies, the work is done; where it dies beside an activity, that runs again.
+// The work is done wherever a process dies. An activity whose process dies runs again.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	again, runs := 0, 0
@@ -77,7 +77,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// A service whose name is written wrong would fail nothing, and its test show nothing.
+// A misspelled service would fail nothing, so that it fails the test.
 func TestAnOutageOfWhatIsNoService(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 			}
 			s, err := env.Client().Wait(t.Context(), id)
 			for err != nil && env.Now().Sub(began) < time.Hour {
-				env.Advance(time.Minute) // the client fails as well
+				env.Advance(time.Minute) // the client fails too
 				s, err = env.Client().Wait(t.Context(), id)
 			}
 			if err != nil || s.Status != client.StatusCompleted {
@@ -116,7 +116,7 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 	}
 }
 
-// A list fails in an outage as any call of the Client does, and a bucket that is not there is one that comes back.
+// A list fails during an outage, like any call of the Client. Calls of S3 are retried after an outage.
 func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -128,7 +128,7 @@ func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
 	})
 	env := perduretest.New(t, r, perduretest.WithLargePayloads())
 	env.Outage(perduretest.DynamoDB, time.Hour)
-	if _, err := client.Collect(env.Client().Schedules(t.Context())); err == nil {
+	if _, err := client.Collect(env.Client().Schedules().List(t.Context())); err == nil {
 		t.Error("the schedules are listed without the table")
 	}
 	env.Advance(time.Hour)
@@ -144,7 +144,7 @@ func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
 	}
 }
 
-// charged is a registry whose orchestration waits for approval and then calls an activity.
+// approved returns a registry whose orchestration waits for an approval and then calls an activity.
 func approved(activity string, before ...string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	for _, name := range append(before, activity) {
@@ -165,8 +165,8 @@ func approved(activity string, before ...string) *perdure.Registry {
 	return r
 }
 
-// An instance that waits goes on with the code that was deployed meanwhile, blocks in code that does not fit, and goes
-// on once it does.
+// A waiting instance continues with newly deployed code. It blocks if the code does not match its history, and
+// continues with code that does.
 func TestADeploymentMidway(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))
@@ -196,7 +196,7 @@ func TestADeploymentMidway(t *testing.T) {
 	}
 }
 
-// A stub of what no registry has stays.
+// A stub of an unregistered activity remains after a deployment.
 func TestAStubSurvivesADeployment(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
@@ -207,7 +207,7 @@ func TestAStubSurvivesADeployment(t *testing.T) {
 	}
 }
 
-// A deployment may bring a queue.
+// A deployment can add a queue.
 func TestADeploymentBringsAQueue(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))

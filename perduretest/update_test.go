@@ -24,8 +24,8 @@ func patient(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
-// Update advances the clock as far as the handler needs, and no further; where nothing can end it, it says what it
-// waits for.
+// Update advances the clock only as far as the handler needs. If nothing can end the wait, the error reports what the
+// instance waits for.
 func TestUpdateAdvancesTheClock(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// longest is the maximum time by which Wait moves the clock at once while an activity is running.
-const longest = time.Hour
+// maxAdvance is the maximum time by which Wait moves the clock at once while an activity is running.
+const maxAdvance = time.Hour
 
 // IdleError means that an instance has not ended and nothing in the Env can end it. No message is due or delayed, no
 // bulk job or deletion is running, and no activity is running except activities without a heartbeat for hours. The
@@ -60,16 +60,16 @@ func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) 
 	return in, err
 }
 
-// until advances the clock until look returns true.
+// until advances the clock until poll reports done.
 func until(
 	ctx context.Context, e *Env, p provider.Provider, instanceID string,
-	look func(context.Context) (done bool, err error),
+	poll func(context.Context) (done bool, err error),
 ) error {
 	e.t.Helper()
 	began, loop, q := e.Now(), newLoopDetector(e), idleCheck{e}
 	for {
 		e.drive(e.clock.settle)
-		if done, err := look(ctx); done || err != nil {
+		if done, err := poll(ctx); done || err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -103,7 +103,7 @@ func advanceToNext(e *Env) {
 	at, planned := e.agenda.next()
 	reached := false
 	e.drive(func() {
-		d := longest
+		d := maxAdvance
 		if due, some := e.hub.Cloud.NextDue(); some && e.hub.Cloud.InFlight() == 0 && !e.hub.Sweeper.IsRunning() {
 			d = max(time.Until(due), 0) // nothing else happens before
 		}

@@ -21,14 +21,14 @@ type watchdog struct {
 	env *Env
 	// bubble is the name of the bubble in goroutine dumps.
 	bubble string
-	// patience is the real time for code that computes or waits for the network. Code that waits for a lock or a
+	// hangTimeout is the real time for code that computes or waits for the network. Code that waits for a lock or a
 	// channel gets a part of it.
-	patience time.Duration
+	hangTimeout time.Duration
 }
 
 const (
 	defaultHangTimeout = time.Minute
-	// blockedShare is the part of the patience for code that waits for a lock or a channel.
+	// blockedShare is the part of hangTimeout for code that waits for a lock or a channel.
 	blockedShare = 12
 	// checks is the number of checks of the goroutines in that time. All must find the same.
 	checks = 5
@@ -38,7 +38,7 @@ const (
 // time does not end, it stops the bubble.
 func (w *watchdog) await(done <-chan struct{}) {
 	w.env.t.Helper()
-	limit, most := w.patience/blockedShare, w.share()
+	limit, most := w.hangTimeout/blockedShare, w.share()
 	tick := time.NewTicker(limit / checks)
 	defer tick.Stop()
 
@@ -58,13 +58,13 @@ func (w *watchdog) await(done <-chan struct{}) {
 		} else {
 			before, same = now, 0
 		}
-		stood.look(w, append(awake, all...))
-		switch tooLong := time.Since(stood.since) > w.patience || most > 0 && time.Since(began) > most; {
+		stood.observe(w, append(awake, all...))
+		switch tooLong := time.Since(stood.since) > w.hangTimeout || most > 0 && time.Since(began) > most; {
 		case same >= checks:
-			w.giveUp(awake, &stood)
+			w.abandon(awake, &stood)
 		case tooLong:
 			w.halt(done, &stood)
-			w.giveUp(awake, &stood)
+			w.abandon(awake, &stood)
 		}
 	}
 }
@@ -78,8 +78,8 @@ type standstill struct {
 	seen    []string                    // the observed user code, latest first
 }
 
-// look records the virtual time and the running user code.
-func (s *standstill) look(w *watchdog, goroutines []goroutines.Goroutine) {
+// observe records the virtual time and the running user code.
+func (s *standstill) observe(w *watchdog, goroutines []goroutines.Goroutine) {
 	if now := w.env.clock.now(); now != s.reached {
 		s.reached, s.since, s.seen = now, time.Now(), nil
 	}
@@ -110,20 +110,20 @@ func (s *standstill) look(w *watchdog, goroutines []goroutines.Goroutine) {
 func (w *watchdog) halt(done <-chan struct{}, stood *standstill) {
 	w.env.t.Helper()
 	moved := w.env.progress.since(stood.from)
-	advances := time.Since(stood.since) <= w.patience/blockedShare
+	advances := time.Since(stood.since) <= w.hangTimeout/blockedShare
 	if moved == "" && !advances {
 		return // no turn was made and virtual time has stopped: code hangs
 	}
 	w.env.clock.halted.Store(true)
 	select {
 	case <-done:
-	case <-time.After(w.patience / blockedShare):
+	case <-time.After(w.hangTimeout / blockedShare):
 		return
 	}
 	at := time.Unix(0, stood.reached).UTC()
 	what := fmt.Sprintf("endless loop: virtual time has not advanced from %v for %v, while",
 		at, time.Since(stood.since).Round(time.Second))
-	if time.Since(stood.since) <= w.patience {
+	if time.Since(stood.since) <= w.hangTimeout {
 		what = fmt.Sprintf("still active after %v, half of the remaining -timeout of go test, at the virtual time %v:",
 			time.Since(stood.began).Round(time.Second), at)
 	}
@@ -139,8 +139,8 @@ func (s *standstill) observations() string {
 	return b.String()
 }
 
-// giveUp ends the test. It abandons the bubble, so that other tests continue.
-func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
+// abandon fails the test and abandons the bubble, so that other tests continue.
+func (w *watchdog) abandon(awake []goroutines.Goroutine, stood *standstill) {
 	w.env.t.Helper()
 	whose := goroutines.DescribeAll(w.culprits(awake))
 	if whose == "" {
@@ -152,8 +152,8 @@ func (w *watchdog) giveUp(awake []goroutines.Goroutine, stood *standstill) {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
 	}
 	w.env.t.Error(report)
-	w.env.givenUp.Store(true)
-	w.env.leave()
+	w.env.abandoned.Store(true)
+	w.env.close()
 	w.env.t.FailNow()
 }
 
@@ -224,13 +224,13 @@ func (w *watchdog) unfinished() string {
 	var b strings.Builder
 	for _, c := range w.env.log.running() {
 		fmt.Fprintf(&b, "\n  activity %q of instance %q, attempt %d, in %s",
-			c.Activity, c.InstanceID, c.Attempt, w.whereabouts(c.goroutine))
+			c.Activity, c.InstanceID, c.Attempt, w.userCodeOf(c.goroutine))
 	}
 	return b.String()
 }
 
-// whereabouts returns the user code that a goroutine runs.
-func (w *watchdog) whereabouts(id string) string {
+// userCodeOf returns the user code that a goroutine runs.
+func (w *watchdog) userCodeOf(id string) string {
 	for _, g := range w.goroutines() {
 		if g.ID == id {
 			return g.Where()

@@ -30,7 +30,7 @@ func clock(t *testing.T, text string) time.Time {
 
 func (h *hub) backfill(from, to string) {
 	h.t.Helper()
-	if err := h.Client().BackfillSchedule(h.t.Context(), "s", clock(h.t, from), clock(h.t, to)); err != nil {
+	if err := h.Client().Schedules().Backfill(h.t.Context(), "s", clock(h.t, from), clock(h.t, to)); err != nil {
 		h.t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -109,7 +109,7 @@ func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 		s.Expression = "rate(1 minute)"
 		s.Until = h.Now().Add(time.Second)
 		h.put(s)
-		if err := h.Client().BackfillSchedule(
+		if err := h.Client().Schedules().Backfill(
 			t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now(),
 		); err != nil {
 			t.Fatal(err)
@@ -139,11 +139,11 @@ func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
-	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+	if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()
-	err := h.Client().BackfillSchedule(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
+	err := h.Client().Schedules().Backfill(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
 	if !errors.Is(err, client.ErrEnded) {
 		t.Errorf("of a deleted one: %v", err)
 	}

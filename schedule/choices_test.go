@@ -25,7 +25,7 @@ func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 		"waited": {Version: "1"}, "beside": {Version: "1", Overlap: schedule.OverlapAllow}, "any": {},
 	} {
 		s.ID, s.Orchestration, s.Expression = id, "report", "*/5 * * * *"
-		if err := env.Client().PutSchedule(t.Context(), s); err != nil {
+		if err := env.Client().Schedules().Put(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestRunNow_overlapCancel_cancelsRun(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(4*time.Minute, schedule.OverlapCancel, ""))
 	h.Advance(6 * time.Minute)
-	if _, err := h.Client().TriggerSchedule(t.Context(), "s"); err != nil {
+	if _, err := h.Client().Schedules().Trigger(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(time.Minute)

@@ -1,6 +1,6 @@
 // Package schedule starts orchestrations at a rate, or by a cron expression in a time zone.
 //
-//	err := c.PutSchedule(ctx, schedule.Schedule{ // c is a *client.Client
+//	err := c.Schedules().Put(ctx, schedule.Schedule{ // c is a *client.Client
 //		ID:            "nightly",
 //		Orchestration: "report",
 //		Expression:    "0 2 * * MON-FRI",

@@ -31,7 +31,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 		"cron(0 2 ? * 6-1 *)": 3, "cron(0 2 ? * MON-SUN *)": 7, "cron(0 2 ? * SUN-SAT *)": 7,
 	} {
 		env := newJobHub(t)
-		if err := env.Client().PutSchedule(t.Context(), schedule.Schedule{
+		if err := env.Client().Schedules().Put(t.Context(), schedule.Schedule{
 			ID: "s", Orchestration: "job", Expression: when,
 		}); err != nil {
 			t.Errorf("%s: %v", when, err)
@@ -67,7 +67,8 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 		"cron(0 2 ? * 3#1,6#3 *)": "a list must not contain #",
 		"0 2 */2 * MON":           "neither may have a step of *",
 	} {
-		err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", Expression: when})
+		s := schedule.Schedule{ID: "s", Orchestration: "job", Expression: when}
+		err := env.Client().Schedules().Put(t.Context(), s)
 		field, ok := errors.AsType[*provider.FieldError](err)
 		if !ok || field.Field != "when" || !strings.Contains(field.Problem, problem) {
 			t.Errorf("%s: %v, want a field error with %q", when, err, problem)

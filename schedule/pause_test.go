@@ -16,14 +16,14 @@ import (
 
 func (h *hub) pause() {
 	h.t.Helper()
-	if err := h.Client().PauseSchedule(h.t.Context(), "s", "for the migration"); err != nil {
+	if err := h.Client().Schedules().Pause(h.t.Context(), "s", "for the migration"); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 func (h *hub) resume() {
 	h.t.Helper()
-	if err := h.Client().ResumeSchedule(h.t.Context(), "s", ""); err != nil {
+	if err := h.Client().Schedules().Resume(h.t.Context(), "s", ""); err != nil {
 		h.t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -31,7 +31,7 @@ func (h *hub) resume() {
 
 func (h *hub) byHand() {
 	h.t.Helper()
-	if _, err := h.Client().TriggerSchedule(h.t.Context(), "s"); err != nil {
+	if _, err := h.Client().Schedules().Trigger(h.t.Context(), "s"); err != nil {
 		h.t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -174,19 +174,19 @@ func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	h.resume()
 	h.Advance(time.Minute)
 	h.want("00:05 00:20 23:50 23:55", "")
-	if err := h.Client().ResumeSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrNotPaused) {
+	if err := h.Client().Schedules().Resume(t.Context(), "s", ""); !errors.Is(err, client.ErrNotPaused) {
 		t.Errorf("not paused: %v", err)
 	}
 
 	h.pause()
-	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+	if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
 		t.Errorf("%+v", s)
 	}
-	if err := h.Client().PauseSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrEnded) {
+	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("over: %v", err)
 	}
 }
@@ -251,7 +251,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 	h.byHand()
 	h.Advance(time.Minute)
 	h.want("00:05", "")
-	if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil { // it is
+	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil { // it is
 		t.Error(err)
 	}
 	h.resume()

@@ -45,7 +45,7 @@ func TestPauseSchedule_whileBothArePaused_replacesMessage(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	h.pause()
 	h.pauseInstance()
-	if err := h.Client().PauseSchedule(t.Context(), "s", "longer"); err != nil {
+	if err := h.Client().Schedules().Pause(t.Context(), "s", "longer"); err != nil {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()

@@ -75,7 +75,7 @@ func every5(takes time.Duration, overlap schedule.OverlapPolicy, catchUp schedul
 
 func (h *hub) put(s schedule.Schedule) {
 	h.t.Helper()
-	if err := h.Client().PutSchedule(h.t.Context(), s); err != nil {
+	if err := h.Client().Schedules().Put(h.t.Context(), s); err != nil {
 		h.t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -84,7 +84,7 @@ func (h *hub) put(s schedule.Schedule) {
 // status returns the status of the schedule.
 func (h *hub) status() client.ScheduleStatus {
 	h.t.Helper()
-	s, err := h.Client().Schedule(h.t.Context(), "s")
+	s, err := h.Client().Schedules().Get(h.t.Context(), "s")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -197,14 +197,14 @@ func TestCatchUp_policies(t *testing.T) {
 			h := newHub(t)
 			h.put(every5(time.Second, "", catchUp))
 			h.Advance(7 * time.Minute)
-			if err := h.Client().PauseSchedule(t.Context(), "s", "for the migration"); err != nil {
+			if err := h.Client().Schedules().Pause(t.Context(), "s", "for the migration"); err != nil {
 				t.Fatal(err)
 			}
 			h.Advance(25 * time.Minute)
 			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Started != 1 {
 				t.Errorf("%+v", s)
 			}
-			if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+			if err := h.Client().Schedules().Resume(t.Context(), "s", ""); err != nil {
 				t.Fatal(err)
 			}
 			h.Advance(4 * time.Minute)
@@ -241,7 +241,7 @@ func TestRunNow_startsRun(t *testing.T) {
 	h.put(every5(time.Minute, "", ""))
 	h.Advance(5*time.Minute + 10*time.Second)
 	for range 2 { // both wait for the running one
-		if _, err := h.Client().TriggerSchedule(t.Context(), "s"); err != nil {
+		if _, err := h.Client().Schedules().Trigger(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(time.Second)
@@ -258,7 +258,7 @@ func TestDelete_duringRun_endsAfterRun(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(12*time.Minute, schedule.OverlapQueue, ""))
 	h.Advance(11 * time.Minute)
-	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+	if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -285,7 +285,7 @@ func TestPut_afterDelete_revokesDelete(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	ctx := t.Context()
 	if err := errors.Join(
-		h.Client().DeleteSchedule(ctx, "s"), h.Client().PutSchedule(ctx, every5(time.Second, "", "")),
+		h.Client().Schedules().Delete(ctx, "s"), h.Client().Schedules().Put(ctx, every5(time.Second, "", "")),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestListSchedules(t *testing.T) {
 	}
 	ids := func() (ids string) {
 		t.Helper()
-		for s, err := range h.Client().Schedules(t.Context()) {
+		for s, err := range h.Client().Schedules().List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -376,14 +376,14 @@ func TestListSchedules(t *testing.T) {
 	if got := ids(); got != "abs" {
 		t.Errorf("listed %s", got)
 	}
-	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil {
+	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
 	if got := ids(); got != "abs" {
 		t.Errorf("listed as Completed: %s", got)
 	}
-	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil { // it has ended, so it is purged
+	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil { // it has ended, so it is purged
 		t.Fatal(err)
 	}
 	h.Advance(time.Hour)

@@ -21,7 +21,7 @@ func TestDelete_lastRunOfExecution_ends(t *testing.T) {
 		h := newHub(t)
 		h.put(every5(2*time.Minute, "", ""))
 		h.Advance(time.Duration(runs)*5*time.Minute + time.Minute)
-		if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+		if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(time.Hour)
@@ -70,11 +70,11 @@ func TestPut_unchanged_cancelsNoRun(t *testing.T) {
 	s := every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll)
 	h.put(s)
 	h.Advance(7 * time.Minute)
-	if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil {
+	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(14 * time.Minute)
-	if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+	if err := h.Client().Schedules().Resume(t.Context(), "s", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -110,11 +110,11 @@ func TestCatchUpAll_manyTimes_spansExecutions(t *testing.T) {
 		s := every5(0, overlap, schedule.CatchUpAll)
 		s.Expression = "* * * * *"
 		h.put(s)
-		if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil {
+		if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(5 * time.Hour)
-		if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+		if err := h.Client().Schedules().Resume(t.Context(), "s", ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(10*time.Minute + 30*time.Second)
@@ -135,15 +135,15 @@ func TestSchedule_maximumSize_continuesAsNew(t *testing.T) {
 	s.Input = json.RawMessage(`"` + strings.Repeat("<", (schedule.MaxInputBytes-2)/6) + `"`)
 	s.Expression, s.From = "rate(1 minute)", h.Now().Add(123456789)
 	h.put(s)
-	if err := h.Client().PauseSchedule(t.Context(), s.ID, ""); err != nil {
+	if err := h.Client().Schedules().Pause(t.Context(), s.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(30 * time.Hour)
-	if err := h.Client().ResumeSchedule(t.Context(), s.ID, ""); err != nil {
+	if err := h.Client().Schedules().Resume(t.Context(), s.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(10 * time.Second)
-	got, err := h.Client().Schedule(t.Context(), s.ID)
+	got, err := h.Client().Schedules().Get(t.Context(), s.ID)
 	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil ||
 		got.RuntimeStatus != client.StatusRunning {
 		t.Errorf("%+v, %v", got, err)
@@ -178,7 +178,7 @@ func TestSchedule_extremeTimes(t *testing.T) {
 			s := every5(time.Second, "", "")
 			s.Expression = when
 			s.From, _ = time.Parse(time.RFC3339, from)
-			if err := h.Client().PutSchedule(t.Context(), s); err != nil {
+			if err := h.Client().Schedules().Put(t.Context(), s); err != nil {
 				continue // rejected
 			}
 			h.Advance(time.Hour)
@@ -228,7 +228,7 @@ func (h *hub) runs(n int) {
 	h.t.Helper()
 	for range n {
 		h.Advance(2 * time.Millisecond)
-		if _, err := h.Client().TriggerSchedule(h.t.Context(), "s"); err != nil {
+		if _, err := h.Client().Schedules().Trigger(h.t.Context(), "s"); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -245,17 +245,18 @@ func TestStatus_maximumSize_isTruncated(t *testing.T) {
 	s.Orchestration, s.Version, s.Revision = strings.Repeat("&", 256), strings.Repeat(">", 64), strings.Repeat("<", 64)
 	h.put(s)
 	h.Advance(time.Minute)
-	if err := h.Client().PauseSchedule(t.Context(), s.ID, strings.Repeat("<", schedule.MaxMessageBytes)); err != nil {
+	message := strings.Repeat("<", schedule.MaxMessageBytes)
+	if err := h.Client().Schedules().Pause(t.Context(), s.ID, message); err != nil {
 		t.Fatal(err)
 	}
 	for i := range schedule.MaxPendingBackfills {
 		to := h.Now().Add(-time.Duration(i)*time.Second - 123456789)
-		if err := h.Client().BackfillSchedule(t.Context(), s.ID, to.Add(-400*24*time.Hour), to); err != nil {
+		if err := h.Client().Schedules().Backfill(t.Context(), s.ID, to.Add(-400*24*time.Hour), to); err != nil {
 			t.Fatal(err)
 		}
 		h.RunUntilIdle()
 	}
-	got, err := h.Client().Schedule(t.Context(), s.ID)
+	got, err := h.Client().Schedules().Get(t.Context(), s.ID)
 	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills ||
 		got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
 		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)

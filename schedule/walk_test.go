@@ -55,13 +55,13 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 			put()
 		case 1:
 			byHand++
-			_, err = h.Client().TriggerSchedule(t.Context(), "s")
+			_, err = h.Client().Schedules().Trigger(t.Context(), "s")
 		case 2:
 			paused = true
-			err = h.Client().PauseSchedule(t.Context(), "s", "")
+			err = h.Client().Schedules().Pause(t.Context(), "s", "")
 		case 3:
 			if paused {
-				paused, err = false, h.Client().ResumeSchedule(t.Context(), "s", "")
+				paused, err = false, h.Client().Schedules().Resume(t.Context(), "s", "")
 			}
 		default:
 		}
@@ -72,7 +72,7 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	}
 
 	if paused {
-		if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+		if err := h.Client().Schedules().Resume(t.Context(), "s", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestPut_concurrentAfterEnd(t *testing.T) {
 		var both sync.WaitGroup
 		errs := make([]error, 2)
 		for i := range errs {
-			both.Go(func() { errs[i] = h.Client().PutSchedule(t.Context(), every5(time.Second, "", "")) })
+			both.Go(func() { errs[i] = h.Client().Schedules().Put(t.Context(), every5(time.Second, "", "")) })
 		}
 		both.Wait()
 		if err := errors.Join(errs...); err != nil {
@@ -127,7 +127,7 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 		s.ID = id
 		h.put(s)
 		h.Advance(6 * time.Minute)
-		got, err := h.Client().Schedule(t.Context(), id)
+		got, err := h.Client().Schedules().Get(t.Context(), id)
 		if err != nil || got.Schedule.ID != id || got.LastRun == nil ||
 			got.LastRun.Outcome != schedule.OutcomeCompleted {
 			t.Fatalf("%q: %+v, %v", id, got, err)
@@ -142,7 +142,7 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 	}
 	n := 0
 	for p := (client.Paging{Limit: 3}); ; {
-		page, err := h.Client().SchedulesPage(t.Context(), p)
+		page, err := h.Client().Schedules().ListPage(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

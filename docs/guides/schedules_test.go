@@ -19,7 +19,7 @@ type sumInput struct{ Topic, Day string }
 
 // scheduleReport runs a report every day at 02:00.
 func scheduleReport(ctx context.Context, hub *client.Client) error {
-	return hub.PutSchedule(ctx, schedule.Schedule{
+	return hub.Schedules().Put(ctx, schedule.Schedule{
 		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"topic":"sales"}`),
 		Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
 		Overlap: schedule.OverlapQueue, CatchUp: schedule.CatchUpAll,
@@ -41,7 +41,7 @@ func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
 
 // backfillYear runs the missing reports of this year.
 func backfillYear(ctx context.Context, hub *client.Client, now time.Time) error {
-	return hub.BackfillSchedule(ctx, "nightly", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), now)
+	return hub.Schedules().Backfill(ctx, "nightly", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), now)
 }
 
 func TestBackfill_repeated_runsMissingDaysOnce(t *testing.T) {
@@ -87,7 +87,7 @@ func TestSchedule_threeDays_runsThreeTimes(t *testing.T) {
 	if got := strings.Join(days, ", "); got != "sales of 2000-01-01, sales of 2000-01-02, sales of 2000-01-03" {
 		t.Errorf("reported %s", got)
 	}
-	s, err := env.Client().Schedule(t.Context(), "nightly")
+	s, err := env.Client().Schedules().Get(t.Context(), "nightly")
 	if err != nil || s.Started != 3 || s.Failed != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}

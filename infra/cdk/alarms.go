@@ -147,8 +147,7 @@ func (h alarmList) instanceAlarms() []alarmSpec {
 		{
 			name: "WatchSilent", metric: h.MetricSweeps(), of: stuckOf, periods: stuckPeriods, silence: true,
 			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither " +
-				"recovered " +
-				"nor reported. Check that the rule of the sweeper is enabled",
+				"recovered nor reported. Check that the rule of the sweeper is enabled",
 		},
 	}
 }
@@ -189,15 +188,21 @@ func (h alarmList) add(spec alarmSpec) {
 		props.TreatMissingData = awscloudwatch.TreatMissingData_BREACHING
 	}
 	alarm := awscloudwatch.NewAlarm(h.Construct, jsii.String(spec.name+"Alarm"), props)
-	if h.props.AlarmTopic != nil {
-		action := awscloudwatchactions.NewSnsAction(h.props.AlarmTopic)
-		alarm.AddAlarmAction(action)
-		alarm.AddOkAction(action)
-	}
+	h.notify(alarm)
 	if spec.condition != nil {
 		resource, _ := alarm.Node().DefaultChild().(awscloudwatch.CfnAlarm)
 		resource.CfnOptions().SetCondition(spec.condition)
 		return
 	}
 	h.alarms = append(h.alarms, alarm)
+}
+
+// notify makes an alarm send its changes to the topic of the hub, if there is one.
+func (h *TaskHub) notify(alarm awscloudwatch.Alarm) {
+	if h.props.AlarmTopic == nil {
+		return
+	}
+	action := awscloudwatchactions.NewSnsAction(h.props.AlarmTopic)
+	alarm.AddAlarmAction(action)
+	alarm.AddOkAction(action)
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 const authIAM = "AWS_IAM"
@@ -20,14 +22,12 @@ type apiResources struct {
 	isHTTP, isURL       awscdk.CfnCondition
 }
 
-// addAPI adds the HTTP API and the function URL, each with a condition, so that one template also works in clouds
+// endpoints creates the HTTP API and the function URL.
+type endpoints struct{ *TaskHub }
+
+// add creates the HTTP API and the function URL, each with a condition, so that one template also works in clouds
 // without HTTP APIs.
-func (h *TaskHub) addAPI() { doors{h}.add() }
-
-// doors creates the HTTP API and the function URL.
-type doors struct{ *TaskHub }
-
-func (h doors) add() {
+func (h endpoints) add() {
 	http := h.addCondition("IsHttpApi", APIKindHTTP)
 	url := h.addCondition("IsFunctionUrl", APIKindFunctionURL)
 	api := h.addHTTPAPI(http)
@@ -59,22 +59,22 @@ const renewPath = "/v1/work-items/renew"
 
 // allowRenewals allows the API function to extend the locks of work items if the hub has a function URL, which invokes
 // a single function. An HTTP API routes this call to the renewer.
-func (h doors) allowRenewals(functionURL awscdk.CfnCondition) {
+func (h endpoints) allowRenewals(functionURL awscdk.CfnCondition) {
 	policy := awsiam.NewCfnPolicy(h.Construct, jsii.String("ApiRenewals"), &awsiam.CfnPolicyProps{
 		PolicyName:     jsii.String("renewals"),
-		PolicyDocument: policyDocument(allow(h.workQueueARNs(), lock)),
+		PolicyDocument: policy.Document(policy.Allow(h.workQueueARNs(), policy.Lock)),
 		Roles:          &[]*string{h.API.Role().RoleName()},
 	})
 	policy.CfnOptions().SetCondition(functionURL)
 }
 
-func (h doors) addCondition(id, kind string) awscdk.CfnCondition {
+func (h endpoints) addCondition(id, kind string) awscdk.CfnCondition {
 	return awscdk.NewCfnCondition(h.Construct, jsii.String(id), &awscdk.CfnConditionProps{
 		Expression: awscdk.Fn_ConditionEquals(h.props.APIKind, kind),
 	})
 }
 
-func (h doors) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi {
+func (h endpoints) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi {
 	api := awsapigatewayv2.NewCfnApi(h.Construct, jsii.String("HttpApi"), &awsapigatewayv2.CfnApiProps{
 		Name:              h.name("api"),
 		ProtocolType:      jsii.String("HTTP"),
@@ -99,7 +99,7 @@ func (h doors) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi 
 	return api
 }
 
-func (h doors) addRoute(
+func (h endpoints) addRoute(
 	api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, id string, function awslambda.Function,
 	routeKey, calls string,
 ) (target *string) {
@@ -131,7 +131,7 @@ func (h doors) addRoute(
 	return target
 }
 
-func (h doors) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
+func (h endpoints) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
 	url := awslambda.NewCfnUrl(h.Construct, jsii.String("ApiUrl"), &awslambda.CfnUrlProps{
 		TargetFunctionArn: h.API.FunctionArn(),
 		AuthType:          jsii.String(authIAM),
@@ -141,7 +141,7 @@ func (h doors) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
 }
 
 // executeARN returns the ARN of calls of an API, in the format stage/method/path.
-func (h doors) executeARN(api awsapigatewayv2.CfnApi, calls string) *string {
+func (h endpoints) executeARN(api awsapigatewayv2.CfnApi, calls string) *string {
 	return h.stack.FormatArn(&awscdk.ArnComponents{
 		Service:      jsii.String("execute-api"),
 		Resource:     api.Ref(),

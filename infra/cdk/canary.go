@@ -3,7 +3,6 @@ package cdk
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscodedeploy"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
@@ -155,10 +154,6 @@ func (c canaries) alarm(
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
 	})
-	if c.props.AlarmTopic != nil {
-		action := awscloudwatchactions.NewSnsAction(c.props.AlarmTopic)
-		alarm.AddAlarmAction(action)
-		alarm.AddOkAction(action)
-	}
+	c.notify(alarm)
 	return alarm
 }

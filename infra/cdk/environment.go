@@ -73,7 +73,7 @@ func (h environments) timerEnvironment() environment {
 
 func (h environments) orchestratorEnvironment() environment {
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(),
-		h.retentionEnvironment(), h.inlineEnvironment())
+		optional("PERDURE_RETENTION", h.props.Retention), optional("PERDURE_INLINE_TIMEOUT", h.props.InlineTimeout))
 }
 
 // askingEnvironment returns the variables of functions that query instances.
@@ -90,20 +90,12 @@ func (h *TaskHub) asked() string {
 	return *h.Orchestrator.FunctionArn()
 }
 
-// retentionEnvironment returns the variables of the functions that end instances and set their deletion time.
-func (h environments) retentionEnvironment() environment {
-	if h.props.Retention == nil {
+// optional returns a variable with a duration, or nothing if d is nil.
+func optional(name string, d awscdk.Duration) environment {
+	if d == nil {
 		return nil
 	}
-	return environment{"PERDURE_RETENTION": goDuration(h.props.Retention)}
-}
-
-// inlineEnvironment returns the variables of the function that runs inline activities.
-func (h environments) inlineEnvironment() environment {
-	if h.props.InlineTimeout == nil {
-		return nil
-	}
-	return environment{"PERDURE_INLINE_TIMEOUT": goDuration(h.props.InlineTimeout)}
+	return environment{name: goDuration(d)}
 }
 
 // poisonEnvironment returns the variables of functions that run user code.

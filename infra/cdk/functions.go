@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 // apiTimeoutSeconds is less than the timeout of API Gateway, 30 s.
@@ -159,11 +161,11 @@ func (h functionMaker) addLogs(spec functionSpec) awslogs.LogGroup {
 
 // functionRole creates a role with an inline policy, so that the role is complete when the first mapping is created.
 func (h functionMaker) functionRole(spec functionSpec, logs awslogs.LogGroup) awsiam.Role {
-	writeLogs := allow([]string{*logs.LogGroupArn()}, "logs:CreateLogStream", "logs:PutLogEvents")
+	writeLogs := policy.Allow([]string{*logs.LogGroupArn()}, "logs:CreateLogStream", "logs:PutLogEvents")
 	return awsiam.NewRole(h.Construct, jsii.String(spec.id+"Role"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{
-			"hub": policyDocument(slices.Concat(spec.permissions, []awsiam.PolicyStatement{writeLogs},
+			"hub": policy.Document(slices.Concat(spec.permissions, []awsiam.PolicyStatement{writeLogs},
 				h.keyPermissions(), permissions(h).networkPermissions())...),
 		},
 		PermissionsBoundary: h.props.PermissionsBoundary,

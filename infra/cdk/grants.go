@@ -2,11 +2,14 @@ package cdk
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 // Most grants permit calls of the HTTP API, which validates its requests. Programs that use package client call
@@ -75,7 +78,9 @@ func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 // does not have the queue.
 func (g hubGrants) GrantPoll(grantee awsiam.IGrantable, queue string) {
 	g.GrantRenew(grantee)
-	g.grant(grantee, append(g.hub.keyPermissions(), allow(g.workQueue(queue).arns(), consume...)))
+	work := g.workQueue(queue)
+	g.grant(grantee, append(g.hub.keyPermissions(),
+		policy.Allow(policy.ARNs(work.Queue, work.Exclusive), policy.Consume...)))
 }
 
 // GrantReadDirect allows grantee to read the configuration and the table of the hub, for Status, Wait, History and List
@@ -88,20 +93,20 @@ func (g hubGrants) GrantReadDirect(grantee awsiam.IGrantable) {
 // needs GrantPurgeDirect. The permission to write to the table is full control of the hub.
 func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
-		allow(g.hub.tableARNs(), writeItems...),
-		allow(arns(g.hub.Inbox, g.hub.Timers), send)))
-	g.grant(grantee, payloadPermissions(g.hub, putPayload, deletePayloads))
+		policy.Allow(g.hub.tableARNs(), policy.WriteItems...),
+		policy.Allow(policy.ARNs(g.hub.Inbox, g.hub.Timers), policy.Send)))
+	g.grant(grantee, payloadPermissions(g.hub, policy.PutPayload, policy.DeletePayloads))
 }
 
 // GrantControlDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity,
 // Terminate, RaiseEvent and Update. In the table, it permits only writes of the items that announce such a message. The
 // permission to send to the inbox is full control of the hub, because IAM cannot distinguish messages.
 func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
-	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
+	note := policy.Allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"),
 		map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
-	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send), note))
-	g.grant(grantee, payloadPermissions(g.hub, putPayload))
+	g.grant(grantee, append(g.readStatements(), policy.Allow(policy.ARNs(g.hub.Inbox), policy.Send), note))
+	g.grant(grantee, payloadPermissions(g.hub, policy.PutPayload))
 }
 
 // GrantQueryDirect allows grantee to query instances with package client. The permission to invoke the orchestrator
@@ -115,10 +120,10 @@ func (g hubGrants) GrantQueryDirect(grantee awsiam.IGrantable) {
 // the hub.
 func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
-		allow(g.hub.tableARNs(), concat(writeItems, deleteItems)...),
-		allow(arns(g.hub.Inbox), send),
-		allow([]string{g.hub.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
-	g.grant(grantee, payloadPermissions(g.hub, deletePayloads))
+		policy.Allow(g.hub.tableARNs(), slices.Concat(policy.WriteItems, policy.DeleteItems)...),
+		policy.Allow(policy.ARNs(g.hub.Inbox), policy.Send),
+		policy.Allow([]string{g.hub.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
+	g.grant(grantee, payloadPermissions(g.hub, policy.DeletePayloads))
 }
 
 // GrantPollDirect allows grantee to run the activities of a work queue in a polling process, such as perdure worker. It
@@ -131,33 +136,33 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 // query, and the commands that read, start, control and purge instances. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...),
-		arns(g.hub.Inbox, g.hub.Timers)...)
+		policy.ARNs(g.hub.Inbox, g.hub.Timers)...)
 	functions, roles := g.functions()
-	change := allow([]string{"*"}, "lambda:UpdateEventSourceMapping")
+	change := policy.Allow([]string{"*"}, "lambda:UpdateEventSourceMapping")
 	change.AddCondition(jsii.String("ArnLike"), map[string]any{"lambda:FunctionArn": jsii.Strings(functions...)})
 	statements := append(g.readStatements(),
-		allow(g.hub.tableARNs(),
-			concat(writeItems, deleteItems,
-				[]string{
-					"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups",
-				})...),
-		allow(queues, concat(consume, []string{send, "sqs:PurgeQueue"})...),
-		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule",
+		policy.Allow(g.hub.tableARNs(), slices.Concat(policy.WriteItems, policy.DeleteItems, []string{
+			"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups",
+		})...),
+		policy.Allow(queues, slices.Concat(policy.Consume, []string{policy.Send, "sqs:PurgeQueue"})...),
+		policy.Allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule",
 			"scheduler:GetScheduleGroup"),
 		// These actions do not support resources, or AWS chooses the names of their resources.
-		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping",
+		policy.Allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping",
 			"lambda:GetAccountSettings", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
 		change,
-		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency",
+		policy.Allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency",
 			"lambda:GetFunctionRecursionConfig"),
-		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
+		policy.Allow([]string{*g.hub.watch.RuleArn()},
+			"events:DescribeRule", "events:EnableRule", "events:DisableRule"))
 	statements = append(statements, permissions{g.hub}.askPermission())
-	statements = append(statements, payloadPermissions(g.hub, putPayload, deletePayloads)...)
+	statements = append(statements, payloadPermissions(g.hub, policy.PutPayload, policy.DeletePayloads)...)
 	if g.hub.Payloads != nil {
-		statements = append(statements, allow([]string{*g.hub.Payloads.BucketArn()}, "s3:GetLifecycleConfiguration"))
+		statements = append(statements,
+			policy.Allow([]string{*g.hub.Payloads.BucketArn()}, "s3:GetLifecycleConfiguration"))
 	}
 	if len(roles) > 0 {
-		statements = append(statements, allow(roles, "iam:SimulatePrincipalPolicy"))
+		statements = append(statements, policy.Allow(roles, "iam:SimulatePrincipalPolicy"))
 	}
 	g.grant(grantee, statements)
 }
@@ -192,7 +197,7 @@ func (g hubGrants) grantOnly(grantee awsiam.IGrantable, name string, calls ...st
 	for _, call := range calls {
 		resources = append(resources, g.hub.api.callARN(call))
 	}
-	g.grant(grantee, []awsiam.PolicyStatement{allow(resources, "execute-api:Invoke")})
+	g.grant(grantee, []awsiam.PolicyStatement{policy.Allow(resources, "execute-api:Invoke")})
 }
 
 func (g hubGrants) workQueue(name string) WorkQueue {
@@ -229,12 +234,12 @@ func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
 // invoke the function directly, with an event that names any caller.
 func invocations(kind string, calls ...string) (statements []awsiam.PolicyStatement) {
 	if kind != APIKindFunctionURL {
-		statements = append(statements, allow(calls, "execute-api:Invoke"))
+		statements = append(statements, policy.Allow(calls, "execute-api:Invoke"))
 	}
 	if kind != APIKindHTTP {
-		url := allow(calls, "lambda:InvokeFunctionUrl")
+		url := policy.Allow(calls, "lambda:InvokeFunctionUrl")
 		url.AddCondition(jsii.String("StringEquals"), map[string]any{"lambda:FunctionUrlAuthType": authIAM})
-		function := allow(calls, "lambda:InvokeFunction")
+		function := policy.Allow(calls, "lambda:InvokeFunction")
 		function.AddCondition(jsii.String("Bool"), map[string]any{"lambda:InvokedViaFunctionUrl": "true"})
 		statements = append(statements, url, function)
 	}
@@ -254,7 +259,7 @@ func (g hubGrants) readStatements() []awsiam.PolicyStatement {
 		ResourceName: jsii.String(g.hub.ConfigParameter[1:]),
 	})
 	return append([]awsiam.PolicyStatement{
-		allow([]string{parameter}, "ssm:GetParameter"),
-		allow(g.hub.tableARNs(indexByCreation, indexByAttention), readItems...),
-	}, append(g.hub.keyPermissions(), payloadPermissions(g.hub, getPayload)...)...)
+		policy.Allow([]string{parameter}, "ssm:GetParameter"),
+		policy.Allow(g.hub.tableARNs(indexByCreation, indexByAttention), policy.ReadItems...),
+	}, append(g.hub.keyPermissions(), payloadPermissions(g.hub, policy.GetPayload)...)...)
 }

@@ -105,7 +105,7 @@ func (p HTTPAPIProps) authorization() string {
 // byIAM reports whether IAM authorizes the callers of the API.
 func (p HTTPAPIProps) byIAM() bool { return p.JWT == nil && p.Authorizer == nil }
 
-func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition) {
+func (h endpoints) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition) {
 	h.api.authorization = authIAM
 	props := &awsapigatewayv2.CfnAuthorizerProps{
 		ApiId: api.Ref(), Name: h.name("authorizer"), IdentitySource: jsii.Strings("$request.header.Authorization"),
@@ -144,7 +144,9 @@ func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCon
 	}
 }
 
-func (h doors) addDomain(api awsapigatewayv2.CfnApi, stage awsapigatewayv2.CfnStage, condition awscdk.CfnCondition) {
+func (h endpoints) addDomain(
+	api awsapigatewayv2.CfnApi, stage awsapigatewayv2.CfnStage, condition awscdk.CfnCondition,
+) {
 	own := h.props.HTTPAPI.Domain
 	if own == nil {
 		return
@@ -172,7 +174,7 @@ const (
 	defaultBurstLimit = 500
 )
 
-func (h doors) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProperty {
+func (h endpoints) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProperty {
 	own := h.props.HTTPAPI
 	return &awsapigatewayv2.CfnStage_RouteSettingsProperty{
 		ThrottlingRateLimit:  jsii.Number(cmp.Or(own.RateLimit, defaultRateLimit)),
@@ -187,7 +189,7 @@ const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requ
 	`"sub":"$context.authorizer.claims.sub","error":"$context.error.message",` +
 	`"integrationError":"$context.integrationErrorMessage"}`
 
-func (h doors) accessLogs() any {
+func (h endpoints) accessLogs() any {
 	if !h.props.HTTPAPI.AccessLogs {
 		return nil
 	}
@@ -204,7 +206,7 @@ func (h doors) accessLogs() any {
 	}
 }
 
-func (h doors) corsConfiguration() any {
+func (h endpoints) corsConfiguration() any {
 	own := h.props.HTTPAPI.CORS
 	if own == nil {
 		return nil
@@ -225,7 +227,7 @@ func (h doors) corsConfiguration() any {
 }
 
 // addPreflight adds a route without authorization for CORS preflight requests. API Gateway responds to them.
-func (h doors) addPreflight(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, target *string) {
+func (h endpoints) addPreflight(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, target *string) {
 	route := awsapigatewayv2.NewCfnRoute(h.Construct, jsii.String("PreflightRoute"), &awsapigatewayv2.CfnRouteProps{
 		ApiId: api.Ref(), RouteKey: jsii.String("OPTIONS /v1/{proxy+}"), AuthorizationType: jsii.String(authNone),
 		Target: target,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/perdure/perdure/infra/cdk"
+	refstack "github.com/perdure/perdure/infra/cdk/reference"
 )
 
 // reference is the reference stack's template, synthesised once: jsii runs one
@@ -56,11 +56,10 @@ func synthesise() ([]byte, error) {
 		return nil, fmt.Errorf("make a folder for the cloud assembly: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	cdk.NewApp(dir,
-		cdk.ReferenceStackProps{
-			FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true,
-			LargePayloads: true,
-		}).Synth(nil)
+	refstack.NewApp(dir, refstack.StackProps{
+		FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true,
+		LargePayloads: true,
+	}).Synth(nil)
 	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
 	if err != nil {
 		return nil, fmt.Errorf("read the synthesised template: %w", err)

@@ -69,11 +69,7 @@ func (m hubMetrics) MetricTableThrottles() awscloudwatch.IMetric {
 
 // MetricSweeps returns the number of invocations of the sweeper by EventBridge.
 func (m hubMetrics) MetricSweeps() awscloudwatch.Metric {
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/Events"), MetricName: jsii.String("Invocations"),
-		DimensionsMap: &map[string]*string{"RuleName": m.hub.watch.RuleName()},
-		Period:        metricPeriod(), Statistic: jsii.String("Sum"),
-	})
+	return newMetric("AWS/Events", "Invocations", "Sum", map[string]*string{"RuleName": m.hub.watch.RuleName()})
 }
 
 // MetricActivitiesWithoutWorker returns the number of messages in a work queue for which no worker has reported. For
@@ -114,24 +110,24 @@ func (m hubMetrics) ownMetric(name, statistic, queue string) awscloudwatch.Metri
 	if queue != "" {
 		dimensions["queue"] = jsii.String(queue)
 	}
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("perdure"), MetricName: jsii.String(name), DimensionsMap: &dimensions,
-		Period: metricPeriod(), Statistic: jsii.String(statistic),
-	})
+	return newMetric("perdure", name, statistic, dimensions)
 }
 
 // metricGatewayErrors returns the number of responses of the HTTP API with a status of at least 500.
 func (m hubMetrics) metricGatewayErrors() awscloudwatch.Metric {
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/ApiGateway"), MetricName: jsii.String("5xx"),
-		DimensionsMap: &map[string]*string{"ApiId": jsii.String(m.hub.api.id)},
-		Period:        metricPeriod(), Statistic: jsii.String("Sum"),
-	})
+	return newMetric("AWS/ApiGateway", "5xx", "Sum", map[string]*string{"ApiId": jsii.String(m.hub.api.id)})
 }
 
 // metricURLErrors returns the number of responses of the function URL with a status of at least 500.
 func (m hubMetrics) metricURLErrors() awscloudwatch.Metric {
 	return m.hub.API.Metric(jsii.String("Url5xxCount"), metricOptions("Sum"))
+}
+
+func newMetric(namespace, name, statistic string, dimensions map[string]*string) awscloudwatch.Metric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String(namespace), MetricName: jsii.String(name), DimensionsMap: &dimensions,
+		Period: metricPeriod(), Statistic: jsii.String(statistic),
+	})
 }
 
 func metricPeriod() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(metricMinutes)) }

@@ -5,20 +5,13 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 // mailDays is the retention of payloads of messages. A queue and its dead-letter queue keep a message for 14 days each,
 // and a redrive starts again.
 const mailDays = 60
-
-// Actions on payloads. A copy needs read and write permissions. Without the list permission, S3 returns "access denied"
-// for a missing object.
-const (
-	listPayloads   = "s3:ListBucket"
-	getPayload     = "s3:GetObject"
-	putPayload     = "s3:PutObject"
-	deletePayloads = "s3:DeleteObject"
-)
 
 // addPayloads sets the payload store. It creates a bucket if LargePayloads is set without PayloadBucket.
 func addPayloads(h *TaskHub) {
@@ -52,8 +45,8 @@ func payloadPermissions(h *TaskHub, actions ...string) []awsiam.PolicyStatement 
 		return nil
 	}
 	return []awsiam.PolicyStatement{
-		allow([]string{*h.Payloads.BucketArn()}, listPayloads),
-		allow([]string{*h.Payloads.ArnForObjects(jsii.String(h.props.HubName + "/*"))}, actions...),
+		policy.Allow([]string{*h.Payloads.BucketArn()}, policy.ListPayloads),
+		policy.Allow([]string{*h.Payloads.ArnForObjects(jsii.String(h.props.HubName + "/*"))}, actions...),
 	}
 }
 

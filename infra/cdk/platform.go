@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 // PlatformProps configures the names, network, encryption and existing resources of a hub. The zero value of a field
@@ -98,10 +100,10 @@ type WorkQueueProps struct {
 	// queue and alarms. The worker processes it through a mapping with the same Concurrency and BatchSize. Default:
 	// calls with an exclusive key fail.
 	Exclusive bool
-	// Client allows the activities of the queue to use a client of the hub (lambdahandler.NewClient). The client can
-	// start orchestrations immediately or with a delay, raise events, cancel, query, read and list. It adds permissions
-	// for the timers queue, the indexes of the table and the orchestrator function. Workers can always write to the
-	// table and send to the inbox. Default: NewClient returns an error.
+	// Client adds the permissions that a client of the hub in an activity needs (lambdahandler.NewClient): for the
+	// timers queue, the indexes of the table and the orchestrator function. The client can then start orchestrations
+	// immediately or with a delay, raise events, cancel, query, read and list. Workers can always write to the table
+	// and send to the inbox. Default: NewClient returns an error.
 	Client bool
 }
 
@@ -114,30 +116,28 @@ const (
 // validateFunctions returns an error for props of functions and queues that AWS would reject.
 func (p TaskHubProps) validateFunctions() error {
 	if len(p.NamePrefix) > longestPrefix && !isToken(p.NamePrefix) {
-		return fmt.Errorf("task hub %s: invalid NamePrefix %q: more than %d characters",
-			p.HubName, p.NamePrefix, longestPrefix)
+		return fmt.Errorf("invalid NamePrefix %q: more than %d characters", p.NamePrefix, longestPrefix)
 	}
 	if slices.Contains([]awscdk.RemovalPolicy{p.TableRemovalPolicy, p.QueueRemovalPolicy, p.LogRemovalPolicy},
 		awscdk.RemovalPolicy_SNAPSHOT) {
-		return fmt.Errorf("task hub %s: removal policy SNAPSHOT is not supported: "+
-			"use DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE", p.HubName)
+		return errors.New("removal policy SNAPSHOT is not supported: " +
+			"use DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE")
 	}
 	if !slices.Contains([]string{"", MetricsByHub, MetricsByName}, p.Metrics) {
-		return fmt.Errorf("task hub %s: invalid Metrics %q: use %s or %s",
-			p.HubName, p.Metrics, MetricsByHub, MetricsByName)
+		return fmt.Errorf("invalid Metrics %q: use %s or %s", p.Metrics, MetricsByHub, MetricsByName)
 	}
 	if !slices.Contains([]string{"", "debug", "info", "warn"}, p.LogLevel) {
-		return fmt.Errorf("task hub %s: invalid LogLevel %q: use debug, info or warn", p.HubName, p.LogLevel)
+		return fmt.Errorf("invalid LogLevel %q: use debug, info or warn", p.LogLevel)
 	}
 	functions := map[string]FunctionProps{
 		"OrchestratorProps": p.OrchestratorProps, "RenewerProps": p.RenewerProps, "APIProps": p.APIProps,
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.WorkQueueProps)) {
 		if !slices.Contains(p.WorkQueues, name) {
-			return fmt.Errorf("task hub %s: WorkQueueProps: unknown queue %q: add it to WorkQueues", p.HubName, name)
+			return fmt.Errorf("WorkQueueProps: unknown queue %q: add it to WorkQueues", name)
 		}
 		if err := p.WorkQueueProps[name].validate(); err != nil {
-			return fmt.Errorf("task hub %s: WorkQueueProps of %q: %w", p.HubName, name, err)
+			return fmt.Errorf("WorkQueueProps of %q: %w", name, err)
 		}
 	}
 	for _, name := range p.WorkQueues {
@@ -145,7 +145,7 @@ func (p TaskHubProps) validateFunctions() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		if err := functions[name].validate(p.FunctionsDir); err != nil {
-			return fmt.Errorf("task hub %s: %s: %w", p.HubName, name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
@@ -199,18 +199,12 @@ func (h *TaskHub) givenName(part string) *string {
 	return h.name(part)
 }
 
-// useKey has the permissions that functions and schedules need for the key.
-var useKey = []string{
-	"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
-	"kms:ReEncryptFrom", "kms:ReEncryptTo",
-}
-
 // keyPermissions returns the permissions for the key, or nothing without a key.
 func (h *TaskHub) keyPermissions() []awsiam.PolicyStatement {
 	if h.props.EncryptionKey == nil {
 		return nil
 	}
-	return []awsiam.PolicyStatement{allow([]string{*h.props.EncryptionKey.KeyArn()}, useKey...)}
+	return []awsiam.PolicyStatement{policy.Allow([]string{*h.props.EncryptionKey.KeyArn()}, policy.UseKey...)}
 }
 
 // admitLogs permits CloudWatch Logs to use the key for the log groups of the account.
@@ -239,7 +233,7 @@ func (h permissions) networkPermissions() []awsiam.PolicyStatement {
 	if h.props.Vpc == nil {
 		return nil
 	}
-	return []awsiam.PolicyStatement{allow([]string{"*"},
+	return []awsiam.PolicyStatement{policy.Allow([]string{"*"},
 		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
 		"ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses")}
 }

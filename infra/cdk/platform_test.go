@@ -23,6 +23,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/perdure/perdure/infra/cdk"
+	refstack "github.com/perdure/perdure/infra/cdk/reference"
 )
 
 const (
@@ -236,10 +237,9 @@ func TestReferenceStack_existingTable_usesIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	jsiiLock.Lock()
-	cdk.NewApp(dir,
-		cdk.ReferenceStackProps{
-			FunctionsDir: placeholders, WorkQueues: []string{"default"}, Table: "restored",
-		}).Synth(nil)
+	refstack.NewApp(dir, refstack.StackProps{
+		FunctionsDir: placeholders, WorkQueues: []string{"default"}, Table: "restored",
+	}).Synth(nil)
 	jsiiLock.Unlock()
 	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
 	if err != nil {

@@ -1,6 +1,7 @@
 package cdk
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -191,34 +192,40 @@ func (p TaskHubProps) validate() error {
 	if !isToken(p.HubName) && !namePattern.MatchString(p.HubName) {
 		return fmt.Errorf("task hub: invalid HubName %q: must match %s", p.HubName, namePattern)
 	}
+	for _, validate := range []func() error{
+		p.validateQueues, p.validateFunctions, func() error { return p.HTTPAPI.validate(p.APIKind) },
+		p.validateSchedules, p.validateDurations,
+	} {
+		if err := validate(); err != nil {
+			return fmt.Errorf("task hub %s: %w", p.HubName, err)
+		}
+	}
+	return nil
+}
+
+func (p TaskHubProps) validateQueues() error {
 	seen := map[string]bool{deadLettersInbox: true, deadLettersTimers: true}
 	for _, name := range p.WorkQueues {
 		if !namePattern.MatchString(name) {
-			return fmt.Errorf("task hub %s: invalid work queue %q: must match %s", p.HubName, name, namePattern)
+			return fmt.Errorf("invalid work queue %q: must match %s", name, namePattern)
 		}
 		if seen[name] {
-			return fmt.Errorf("task hub %s: invalid work queue %q: duplicate or reserved name (%s, %s)",
-				p.HubName, name, deadLettersInbox, deadLettersTimers)
+			return fmt.Errorf("invalid work queue %q: duplicate or reserved name (%s, %s)",
+				name, deadLettersInbox, deadLettersTimers)
 		}
 		seen[name] = true
 	}
-	if err := p.validateFunctions(); err != nil {
-		return err
-	}
-	if err := p.HTTPAPI.validate(p.APIKind); err != nil {
-		return fmt.Errorf("task hub %s: %w", p.HubName, err)
-	}
-	if err := p.validateSchedules(); err != nil {
-		return fmt.Errorf("task hub %s: Schedules: %w", p.HubName, err)
-	}
-	if shorter(p.InboxVisibility, p.InboxTimeout) {
-		return fmt.Errorf("task hub %s: InboxVisibility must not be less than InboxTimeout", p.HubName)
-	}
-	if p.InlineTimeout != nil && shorter(awscdk.Duration_Minutes(jsii.Number(5)), p.InlineTimeout) {
-		return fmt.Errorf("task hub %s: InlineTimeout must not be more than 5 minutes", p.HubName)
-	}
-	if p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))) {
-		return fmt.Errorf("task hub %s: Retention must be at least 1 hour", p.HubName)
+	return nil
+}
+
+func (p TaskHubProps) validateDurations() error {
+	switch {
+	case shorter(p.InboxVisibility, p.InboxTimeout):
+		return errors.New("InboxVisibility must not be less than InboxTimeout")
+	case p.InlineTimeout != nil && shorter(awscdk.Duration_Minutes(jsii.Number(5)), p.InlineTimeout):
+		return errors.New("InlineTimeout must not be more than 5 minutes")
+	case p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))):
+		return errors.New("Retention must be at least 1 hour")
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
 // scheduling has the EventBridge Scheduler resources for timers of more than 15 minutes.
@@ -36,8 +38,8 @@ func (h *TaskHub) addScheduling() {
 				"aws:SourceArn":     h.schedule.groupARN,
 			}},
 		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"timers": policyDocument(
-			append(h.keyPermissions(), allow([]string{*h.Timers.QueueArn(), *h.TimersDeadLetters.QueueArn()}, send))...,
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"timers": policy.Document(
+			append(h.keyPermissions(), policy.Allow(policy.ARNs(h.Timers, h.TimersDeadLetters), policy.Send))...,
 		)},
 		PermissionsBoundary: h.props.PermissionsBoundary,
 	})

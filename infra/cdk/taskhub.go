@@ -97,7 +97,7 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 	hub.addCanaries()
 	hub.addMappings()
 	hub.addWatch()
-	hub.addAPI()
+	endpoints{hub}.add()
 	hub.addConfig()
 	hub.addAlarms()
 	hub.addDashboard()

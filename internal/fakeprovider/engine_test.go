@@ -74,7 +74,7 @@ func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testi
 		if _, err := e.renewer.Sweep(t.Context()); err != nil {
 			t.Errorf("sweep: %v", err)
 		}
-		for _, err := range e.client.Schedules(t.Context()) {
+		for _, err := range e.client.Schedules().List(t.Context()) {
 			if !errors.Is(err, errors.ErrUnsupported) ||
 				!strings.Contains(err.Error(), "hub does not support schedules") {
 				t.Errorf("schedules: %v", err)

@@ -139,8 +139,8 @@ const (
 	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusRefreshFailed = "status.refresh_failed"
 
-	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `PutSchedule` or `BackfillSchedule`
-	// of this release sends. The schedule continues unchanged.
+	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `Schedules.Put` or
+	// `Schedules.Backfill` of this release sends. The schedule continues unchanged.
 	// Action: put the schedule again, and check it with `perdure schedule show`.
 	ScheduleOrderIgnored = "schedule.order_ignored"
 )

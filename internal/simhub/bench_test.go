@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// fan calls inc n times at once.
+// fan calls inc n times concurrently.
 func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	fs := make([]perdure.Awaitable, n)
 	for i := range fs {
@@ -28,7 +28,8 @@ func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return n, perdure.WhenAll(ctx, fs...)
 }
 
-// serving is a hub whose functions run, in real time, with the collector set as the functions set it.
+// serving returns a hub whose functions run in real time, with the settings of the garbage collector that functions
+// have.
 func serving(b *testing.B) *simhub.Hub {
 	b.Helper()
 	return servingWith(b, simhub.Options{})
@@ -67,7 +68,7 @@ func servingWith(b *testing.B, o simhub.Options) *simhub.Hub {
 	return h
 }
 
-// orchestrate starts an instance and waits until it is over.
+// orchestrate starts an instance and waits for its end.
 func orchestrate(b *testing.B, h *simhub.Hub, id, name string, n int) {
 	b.Helper()
 	s := provider.Start{InstanceID: id, Name: name, Input: history.Payload(strconv.Itoa(n)), StartID: id}
@@ -88,7 +89,7 @@ func orchestrate(b *testing.B, h *simhub.Hub, id, name string, n int) {
 	}
 }
 
-// Orchestrations of five parallel activities that do nothing, twenty in flight.
+// Twenty concurrent orchestrations of five parallel activities that do nothing.
 func BenchmarkFanOf5(b *testing.B) { fans(b, serving(b)) }
 
 func fans(b *testing.B, h *simhub.Hub) {
@@ -106,11 +107,11 @@ func fans(b *testing.B, h *simhub.Hub) {
 	}
 	clients.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "orchestrations/s")
-	// What two cores would carry: it says more than the line above on a machine that does not get both.
+	// The throughput of two cores, for a machine that does not have both.
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// processorTime is what the process has used so far.
+// processorTime returns the processor time of the process.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -120,13 +121,13 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// One orchestration of 1,600 activities in a row.
+// One orchestration of 1,600 sequential activities.
 func BenchmarkChainOf1600(b *testing.B) { single(b, "chain", 1600) }
 
-// The same of inline activities: of which an invocation makes a thousand.
+// Like the previous benchmark, with inline activities, of which an invocation runs a thousand.
 func BenchmarkInlineChain(b *testing.B) { single(b, "inline-chain", 1600) }
 
-// One orchestration of 1,000 activities at once.
+// One orchestration of 1,000 concurrent activities.
 func BenchmarkFanOf1000(b *testing.B) { single(b, "fan", 1000) }
 
 func single(b *testing.B, name string, n int) {
@@ -138,7 +139,7 @@ func single(b *testing.B, name string, n int) {
 	}
 }
 
-// A burst of events to an instance that is blocked in this build: they are parked, and its code is not run.
+// A burst of events for a blocked instance: they are parked, and its code does not run.
 func BenchmarkBlockedBurst(b *testing.B) {
 	r := perdure.NewRegistry()
 	h, err := simhub.New(simhub.Options{Registry: r, Concurrency: 1})
@@ -174,7 +175,7 @@ func BenchmarkBlockedBurst(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// raise raises the events from one number to another.
+// raise raises the events of a range of numbers.
 func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
 	b.Helper()
 	var ms []provider.Message
@@ -189,7 +190,7 @@ func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
 	}
 }
 
-// The same with what telemetry adds, against BenchmarkFanOf5: what is logged, and in how many bytes.
+// Like BenchmarkFanOf5, with telemetry: the number of log records and their bytes.
 func BenchmarkFanOf5Observed(b *testing.B) {
 	passes := perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
@@ -214,7 +215,7 @@ func BenchmarkFanOf5Observed(b *testing.B) {
 	}
 }
 
-// counter counts what is written to it.
+// counter counts written bytes.
 type counter struct{ atomic.Int64 }
 
 func (c *counter) Write(p []byte) (int, error) {

@@ -13,13 +13,13 @@ var ErrCrashed = errors.New("simhub: the function's process has crashed")
 
 type invocationKey struct{}
 
-// invocation is one run of a function. A crashed one reaches AWS no more, so nothing it does afterwards shows.
+// invocation is one run of a function. After a crash, its AWS calls fail, so that its later work has no effect.
 type invocation struct {
 	crashed  atomic.Bool
 	ended    atomic.Bool
 	name     string     // the receipt of its first message
-	schedule *Scheduler // what it parks at, if anything
-	client   bool       // it is no invocation, but a client that parks as one
+	schedule *Scheduler // parks its calls; nil if there is none
+	client   bool       // a client whose calls park like those of an invocation
 }
 
 func begin(ctx context.Context, name string, s *Scheduler) (context.Context, *invocation) {
@@ -99,7 +99,7 @@ func FailAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.In
 			return next()
 		}
 		if after {
-			_ = next() // the caller will not know how it went
+			_ = next() // the caller does not learn the result
 		}
 		return ErrFailed
 	}, calls

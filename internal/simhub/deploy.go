@@ -43,8 +43,8 @@ func (h *Hub) AddQueue(name string) error {
 	return nil
 }
 
-// addWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the
-// maps are its own.
+// addWorkQueue creates a work queue with its dead-letter queue, unless it exists. The provider shares the maps and uses
+// the queue from then on.
 func (h *Hub) addWorkQueue(name string) bool {
 	where := h.Provider.Config()
 	if _, there := where.WorkQueues[name]; there {
@@ -54,7 +54,7 @@ func (h *Hub) addWorkQueue(name string) bool {
 	return true
 }
 
-// announce has the functions report that they are there.
+// announce makes the functions report their builds.
 func (h *Hub) announce(ctx context.Context) error {
 	if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 		return fmt.Errorf("simhub: %w", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 )
 
-// environments are those of the orchestrator function.
+// environments has the environments of the orchestrator function.
 type environments struct {
 	// Orchestrators are the environments of the orchestrator function. Besides invocations, Environment reads them and
 	// Replace changes them.

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// recordHandler is what a function does with the records of its event.
+// recordHandler processes the records of an invocation.
 type recordHandler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
@@ -53,7 +53,7 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 	return nil
 }
 
-// joinWorkers maps a work queue, and what is beside it, to workers.
+// joinWorkers maps a work queue and its queue for exclusive keys to workers.
 func (h *Hub) joinWorkers(where dynamo.HubConfig, name string) error {
 	for _, queue := range h.options.served(name) {
 		w, err := h.worker(queue)
@@ -71,10 +71,10 @@ const hubName = "test"
 // PayloadBucket is the name of the bucket of a hub with Options.Bucket.
 const PayloadBucket = "payloads"
 
-// buildID is that of all functions where a hub names none.
+// buildID is the default of Options.BuildID.
 const buildID = "test"
 
-// worker is a queue's; with a schedule its activities park.
+// worker returns the worker of a queue. On a hub with a Schedule its activities park.
 func (h *Hub) worker(queue string) (recordHandler, error) {
 	o, r := &h.options, h.options.Registry
 	if h.Scheduler != nil {
@@ -82,8 +82,8 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 	}
 	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
 		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxCrashes: o.MaxAttempts,
-		ResendAfterDeliveries: o.SendAnewAfter,
-		LeaseAfter:            o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
+		ResendAfterDeliveries: o.ResendAfterDeliveries,
+		LeaseAfter:            o.LeaseAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
 		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod,
 		Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
 	})
@@ -99,7 +99,7 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 
 func always(r recordHandler) func() recordHandler { return func() recordHandler { return r } }
 
-// inTurn gives each invocation the next orchestrator environment: as on Lambda, nothing ties an instance to one.
+// inTurn selects the next orchestrator environment for each invocation: as on Lambda, an instance has no fixed one.
 func (h *Hub) inTurn() func() recordHandler {
 	var n atomic.Int64
 	return func() recordHandler { return h.Environment(int(n.Add(1) - 1)) }
@@ -125,7 +125,7 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 	})
 }
 
-// limited is the context of an invocation, which ends with the function's timeout.
+// limited returns the context of an invocation with the function's timeout.
 func (h *Hub) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.options.InvocationLimit == 0 {
 		return ctx, func() {}
@@ -133,19 +133,19 @@ func (h *Hub) limited(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, h.options.InvocationLimit)
 }
 
-// holders are the invocations that messages were handed to last, by their ids.
+// holders has the latest invocation of each message, by message ID.
 type holders struct {
 	mu sync.Mutex
 	by map[string]*invocation
 }
 
-// take hands a batch to an invocation; those that still had messages of it are over.
+// take assigns a batch to an invocation, and kills earlier invocations that have messages of the batch.
 func (o *holders) take(inv *invocation, batch []sqstypes.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range batch {
 		id := *batch[i].MessageId
-		// a batch may have a message and its copy
+		// a batch can have a message and its duplicate
 		if before := o.by[id]; before != nil && before != inv && !before.ended.Load() {
 			before.crashed.Store(true)
 		}

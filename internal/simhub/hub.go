@@ -48,8 +48,8 @@ type Options struct {
 	Jitter bool
 	// Retention is passed to package dispatch.
 	Retention time.Duration
-	// MaxAttempts and SendAnewAfter are passed to package dispatch as MaxCrashes and ResendAfterDeliveries.
-	MaxAttempts, SendAnewAfter int
+	// MaxAttempts is passed to package dispatch as MaxCrashes, and ResendAfterDeliveries under its own name.
+	MaxAttempts, ResendAfterDeliveries int
 	// Rollup is the smallest number of segments in a rollup. The first segments of an execution, as many as Rollup, are
 	// never in one. The default is the same as in deployments.
 	Rollup int64
@@ -91,8 +91,8 @@ type Options struct {
 	// InboxVisibility and WorkVisibility are the visibility timeouts of the inbox and the work queues. The defaults are
 	// those of the stack: 90 s and 15 minutes.
 	InboxVisibility, WorkVisibility time.Duration
-	// LockAfter is passed to package dispatch as LeaseAfter, and the others under their own names.
-	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
+	// These options are passed to package dispatch.
+	LeaseAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
 	// MaxReceiveCount is the number of deliveries before a queue moves a message to its dead-letter queue. The default
 	// is that of the stack: 100.
 	MaxReceiveCount int
@@ -158,9 +158,9 @@ type Hub struct {
 
 	options Options
 	added   []string                 // work queues, by AddQueue
-	retired []*dispatch.Orchestrator // of builds before this one
+	retired []*dispatch.Orchestrator // of earlier builds
 	holders holders
-	life    context.Context //nolint:containedctx // what all invocations end with, at Close
+	life    context.Context //nolint:containedctx // ends all invocations at Close
 	end     context.CancelFunc
 }
 
@@ -215,7 +215,7 @@ func New(o Options) (*Hub, error) {
 	return h, nil
 }
 
-// build makes the cloud and the queues, or takes over those of an earlier hub.
+// build creates the cloud and the queues, or takes over those of an earlier hub.
 func (h *Hub) build(intercept simaws.Interceptor) dynamo.HubConfig {
 	if on := h.options.On; on != nil {
 		h.Cloud = on.Cloud
@@ -237,8 +237,8 @@ func (h *Hub) build(intercept simaws.Interceptor) dynamo.HubConfig {
 // pkHub is the partition of the hub's own items.
 const pkHub = "hub"
 
-// putKey puts the key of tokens into the table that the hub would make by chance: a seed is one order, down to what
-// messages hold.
+// putKey stores a fixed key for tokens, which would be random otherwise, so that a seed determines even the contents of
+// messages.
 func (h *Hub) putKey(table string) error {
 	it := map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "key#0000000001"},
@@ -270,7 +270,7 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 	return h.Environment(0).QueryInstance(ctx, q)
 }
 
-// table is the stack's, with its indexes.
+// table returns the table of the stack with its indexes.
 func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
@@ -319,7 +319,7 @@ func (h *Hub) createQueue(where *dynamo.HubConfig, name, suffix string, visibili
 	})
 }
 
-// addScheduling is what timers need that a queue's delay cannot hold.
+// addScheduling adds the schedule group for timers that exceed the delay of a queue.
 func (h *Hub) addScheduling(where *dynamo.HubConfig) {
 	group := h.options.NewQueues + "perdure-" + where.Name
 	if h.options.SameGroup {
@@ -333,7 +333,7 @@ func (h *Hub) addScheduling(where *dynamo.HubConfig) {
 	where.TimersDeadLettersARN = h.Cloud.Queues.ARN(where.DeadLetters[provider.QueueTimers])
 }
 
-// createWorkQueue creates a work queue, with its dead letters, and what is beside it.
+// createWorkQueue creates a work queue, its dead-letter queue, and its queue for exclusive keys.
 func (h *Hub) createWorkQueue(where *dynamo.HubConfig, name string) {
 	where.WorkQueues[name] = h.createQueue(where, name, "", h.options.WorkVisibility)
 	if h.options.Exclusive {
@@ -342,7 +342,7 @@ func (h *Hub) createWorkQueue(where *dynamo.HubConfig, name string) {
 	}
 }
 
-// served are the queues that the workers of a work queue serve.
+// served returns the queues that the workers of a work queue serve.
 func (o Options) served(name string) []string {
 	if o.Exclusive {
 		return []string{name, history.ExclusiveQueue(name)}
@@ -350,7 +350,7 @@ func (o Options) served(name string) []string {
 	return []string{name}
 }
 
-// workQueues are those that the registered activities are on, and those that were added.
+// workQueues returns the queues of the registered activities and the added queues.
 func (h *Hub) workQueues() []string {
 	queues := append([]string{perdure.DefaultQueue}, h.added...)
 	seen := map[string]bool{}

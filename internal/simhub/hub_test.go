@@ -14,7 +14,7 @@ import (
 
 func inc(_ context.Context, n int) (int, error) { return n + 1, nil }
 
-// chain calls inc n times, one after the other.
+// chain calls inc n times in sequence.
 func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	v := 0
 	for range n {
@@ -26,7 +26,7 @@ func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return v, nil
 }
 
-// The functions, mapped to their queues, carry an orchestration to its end by themselves.
+// The functions, mapped to their queues, run an orchestration to its end.
 func TestAHubServes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

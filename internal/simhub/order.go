@@ -24,7 +24,7 @@ type Order struct {
 	over    chan struct{} // closed by end
 }
 
-// turnstile is where a call is parked.
+// turnstile holds a parked call.
 type turnstile struct {
 	name string
 	let  chan struct{}
@@ -34,7 +34,7 @@ func newOrder() *Order {
 	return &Order{arrived: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// interceptor parks the calls of invocations. inner, if there is one, stands before the call itself.
+// interceptor parks the calls of invocations. inner, if not nil, runs around the call itself.
 func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		inv, ok := ctx.Value(invocationKey{}).(*invocation)
@@ -51,20 +51,20 @@ func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// isRead reports whether a call changes nothing. A sweep makes hundreds of reads side by side, all before the write
-// that depends on them: their order makes no difference.
+// isRead reports whether a call changes nothing. A sweep makes hundreds of concurrent reads before the write that
+// depends on them, so that their order is irrelevant.
 func isRead(operation string) bool {
 	return operation == "Query" || operation == "GetItem" || operation == "GetQueueAttributes"
 }
 
-// instanceFirst is the key of a call of a sweep, which makes the same call for many instances side by side. Their own
-// IDs decide on the order: those of starts and executions are random.
+// instanceFirst returns the key of a call of a sweep, which makes the same call for many instances concurrently. Their
+// instance IDs determine the order, because IDs of starts and executions are random.
 func instanceFirst(input any) string {
 	switch in := input.(type) {
 	case *sqs.SendMessageBatchInput:
 		bodies := make([]string, len(in.Entries))
 		for i := range in.Entries {
-			bodies[i] = *in.Entries[i].MessageBody // begins with its kind, and the ID of the instance
+			bodies[i] = *in.Entries[i].MessageBody // starts with its kind and the instance ID
 		}
 		return *in.QueueUrl + " " + strings.Join(bodies, " ")
 	case *dynamodb.TransactWriteItemsInput:
@@ -111,7 +111,7 @@ func (o *Order) Next() bool {
 // Arrived returns a channel on which a value arrives after a call has parked. Next discards the value.
 func (o *Order) Arrived() <-chan struct{} { return o.arrived }
 
-// end lets all go that are parked or will be. It may be called again.
+// end releases all parked and all later calls. It can be called repeatedly.
 func (o *Order) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,10 +21,10 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// lambda is the service of what a mapping does by itself.
+// lambda is the service of calls that a mapping makes.
 const lambda = "Lambda"
 
-// interceptor parks the calls of invocations and of clients. inner, if there is one, stands before the call itself.
+// interceptor parks the calls of invocations and clients. inner, if not nil, runs around the call itself.
 func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if inner != nil {
@@ -35,7 +35,7 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 		switch {
 		case inv == nil && c.Service == lambda:
 			return s.call(ctx, &invocation{name: nameOf(c.Input)}, c, next)
-		case inv == nil: // a test's own
+		case inv == nil: // a call of the test
 			return next()
 		case c.Operation == abandoning:
 			if inv.crashed.Load() {
@@ -48,11 +48,11 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// abandoning is the one call that does not park: a batch's records are given back in several calls, in the order of a
-// map. They are about different messages, so that at one moment their order does not matter.
+// abandoning is the only call that does not park: the records of a batch are released in several calls, in map order.
+// They concern different messages, so that their order is irrelevant.
 const abandoning = "ChangeMessageVisibilityBatch"
 
-// call takes a call through its two points.
+// call parks a call before it is made and before its result is returned.
 func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, next func() error) error {
 	name := inv.name + " " + c.Operation + " " + keyOf(c.Input) + onBehalf(ctx)
 	at := func(after bool) error {
@@ -63,7 +63,7 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 			p.crash, p.fail, p.repeat, p.freeze = true, true, true, true
 		case c.Operation == "Invoke":
 			p.crash = true
-		default: // the mapping's delete: no process of ours
+		default: // the mapping's delete, which no function makes
 			p.fail = true
 		}
 		if after {
@@ -87,11 +87,11 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 	}
 }
 
-// errRepeat: the response is lost, and the SDK tries again.
+// errRepeat means that the response is lost and the SDK repeats the call.
 var errRepeat = errors.New("simhub: the call is repeated")
 
-// onBehalf distinguishes equal calls at one moment by their activity, if they are for one alone, and by the function of
-// the worker that calls, because a worker reads for activities that start and for those that run.
+// onBehalf distinguishes equal concurrent calls by their activity, if they concern a single one, and by the calling
+// function of the worker, because a worker reads for starting and for running activities.
 func onBehalf(ctx context.Context) string {
 	who := ""
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
@@ -112,11 +112,11 @@ func onBehalf(ctx context.Context) string {
 // purposes in one function.
 var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
 
-// callersLooked is how deep the SDK's and a provider's frames may lie under a dispatcher's.
+// callersLooked is the maximum number of frames of the SDK and a provider below those of a dispatcher.
 const callersLooked = 64
 
-// stop parks an invocation, and says what becomes of it. One that has crashed parks, too, though nothing comes of its
-// calls: what it still does must not race with itself, nor with what lives.
+// stop parks an invocation and returns the verdict as an error. A crashed invocation parks too, because its remaining
+// code must not race with other code.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {
 		p.crash, p.fail, p.repeat, p.freeze = false, false, false, false
@@ -130,7 +130,7 @@ func (s *Scheduler) stop(inv *invocation, p *point) error {
 		return ErrFailed
 	case repeats:
 		return errRepeat
-	case goes, freezes: // what is frozen stays parked, and goes on in the end
+	case goes, freezes: // a frozen goroutine stays parked and continues later
 	}
 	return inv.err()
 }
@@ -160,12 +160,12 @@ func stepAt(ctx context.Context, where string) {
 	a := perdure.ActivityInfoFrom(ctx)
 	name := fmt.Sprintf("%s activity %s %s #%d attempt %d %s", inv.name, a.Name, a.ExecutionID, a.ActivityID, a.Attempt,
 		where)
-	// the code of a crashed process may run on: nobody sees it
+	// the code of a crashed process may continue without effect
 	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true, freeze: true})
 }
 
-// nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its
-// batch.
+// nameOf returns the name of the invocation to which a call of a mapping belongs: the receipt handle of the first
+// message of the batch.
 func nameOf(input any) string {
 	switch in := input.(type) {
 	case []sqstypes.Message:
@@ -176,7 +176,7 @@ func nameOf(input any) string {
 	return ""
 }
 
-// keyOf is what a call is about, but for what is random in it.
+// keyOf returns a text that identifies a call, without its random parts.
 func keyOf(input any) string {
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
@@ -224,11 +224,11 @@ func messagesKey(input any) string {
 	return b.String()
 }
 
-// excerpt is how much of a message a name shows.
+// excerpt is the number of bytes of a message in a name.
 const excerpt = 160
 
-// sentKey tells batches apart by all that is in them, and shows how the first message begins. What keeps a message from
-// being sent twice is random at times.
+// sentKey distinguishes batches by their contents and shows the start of the first message. It ignores deduplication
+// IDs, which can be random.
 func sentKey(in *sqs.SendMessageBatchInput) string {
 	h := fnv.New32a()
 	for i := range in.Entries {
@@ -255,7 +255,7 @@ func transactionKey(items []ddbtypes.TransactWriteItem) string {
 	return b.String()
 }
 
-// queryKey tells queries apart that are made side by side, as those of an index's shards: by all that they ask for.
+// queryKey distinguishes concurrent queries, such as those of the shards of an index, by their parameters.
 func queryKey(in *dynamodb.QueryInput) string {
 	var b strings.Builder
 	b.WriteString(aws.ToString(in.IndexName))

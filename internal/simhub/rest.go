@@ -98,13 +98,13 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 	return nil
 }
 
-// checkUpdates looks whether each update that a history has accepted is over, and each that is over is answered as it
-// says.
+// checkUpdates returns the errors of updates: an accepted one that has not ended, or a result that differs from the
+// history.
 func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, events []history.Event) error {
 	var errs []error
 	open := map[int64]bool{}
 	for i := range events {
-		switch e := &events[i]; e.Kind { //nolint:exhaustive // the others are about no update
+		switch e := &events[i]; e.Kind { //nolint:exhaustive // the others concern no update
 		case history.UpdateAccepted:
 			open[e.ID] = true
 		case history.UpdateRejected, history.UpdateCompleted:
@@ -120,14 +120,15 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			}
 		}
 	}
-	// else the next execution has what waited for its turn
+	// after continue-as-new, the next execution has the waiting updates
 	if len(open) > 0 && events[len(events)-1].Kind != history.OrchestrationContinuedAsNew {
 		errs = append(errs, fmt.Errorf("%d accepted updates have not ended: %v", len(open), open))
 	}
 	return errors.Join(errs...)
 }
 
-// arrivedAs names an external event, an order or an update by the event with which it arrived; empty for others.
+// arrivedAs identifies an external event, a command or an update by its ID. It returns an empty string for other
+// events.
 func arrivedAs(e *history.Event) string {
 	switch {
 	case e.EventID == "" || !e.IsInput():

@@ -52,14 +52,14 @@ type Scheduler struct {
 	cloud    *simaws.Cloud
 	begun    time.Time
 	rng      *rand.Rand
-	pause    float64       // how likely time passes although something could be done
+	pause    float64       // the probability that time passes although a step is possible
 	arrived  chan struct{} // capacity 1
 	over     chan struct{} // closed by end
 
 	mu        sync.Mutex
 	parked    []*point // in order of their names
 	seen      map[string]int
-	frozen    map[string]time.Time // processes, by name, and until when they stand still
+	frozen    map[string]time.Time // the end of the freeze of each process, by name
 	clients   int
 	decisions []decision
 }
@@ -68,12 +68,12 @@ type Scheduler struct {
 type point struct {
 	who, name string
 	after     bool // the call is done
-	// faults that may happen here.
+	// The faults that may happen here.
 	crash, fail, repeat, freeze bool
 	let                         chan verdict
 }
 
-// verdict is how a goroutine goes on.
+// verdict is how a parked goroutine continues.
 type verdict string
 
 const (
@@ -81,10 +81,10 @@ const (
 	crashes verdict = "crashes"
 	fails   verdict = "fails"
 	repeats verdict = "repeats"
-	freezes verdict = "freezes" // and is let go later
+	freezes verdict = "freezes" // and is released later
 )
 
-// decision is what was let go, and when; without a point it is what happened by itself.
+// decision is a step of the scheduler. Without a point, it is a delivery or the passage of time.
 type decision struct {
 	at      time.Duration
 	point   *point
@@ -107,11 +107,10 @@ func newScheduler(s Schedule) *Scheduler {
 	}
 }
 
-// bubbleTime is the virtual time.
+// bubbleTime returns the virtual time.
 func bubbleTime() time.Time { return time.Now() } //nolint:forbidigo // the clock of the bubble
 
-// weights of what may happen next. The invocations differ, so that some come to nearly nothing while others overtake
-// them.
+// Weights of the next steps. Invocations have different weights, so that some are much slower than others.
 const (
 	fastest       = 16
 	deliverWeight = 16
@@ -124,7 +123,7 @@ func (s *Scheduler) weight(who string) int {
 	return fastest >> (2 * (h.Sum64() >> 8 % slownessSteps)) //nolint:mnd // a quarter, a sixteenth
 }
 
-// weightOf is that of a point where somebody is parked: none while the process is frozen.
+// weightOf returns the weight of a parked goroutine, which is 0 while its process is frozen.
 func (s *Scheduler) weightOf(p *point, now time.Time) int {
 	if now.Before(s.frozen[p.who]) {
 		return 0
@@ -132,7 +131,7 @@ func (s *Scheduler) weightOf(p *point, now time.Time) int {
 	return s.weight(p.who)
 }
 
-// freeze has a process stand still, from a point on.
+// freeze stops a process at a point.
 func (s *Scheduler) freeze(p *point, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +139,7 @@ func (s *Scheduler) freeze(p *point, now time.Time) {
 	s.insert(p)
 }
 
-// thaws is when the first process goes on that is frozen, or due, if that is earlier.
+// thaws returns the time at which the first frozen process continues, or due if that is earlier.
 func (s *Scheduler) thaws(due, now time.Time) time.Time {
 	for _, at := range s.frozen {
 		if at.After(now) && at.Before(due) {
@@ -153,13 +152,13 @@ func (s *Scheduler) thaws(due, now time.Time) time.Time {
 // Frozen returns the number of processes that were frozen. Do not call it while Run is running.
 func (s *Scheduler) Frozen() int { return len(s.frozen) }
 
-// insert puts a point to those that are parked, in its place.
+// insert adds a parked point in order.
 func (s *Scheduler) insert(p *point) {
 	at, _ := slices.BinarySearchFunc(s.parked, p, func(a, b *point) int { return cmp.Compare(a.name, b.name) })
 	s.parked = slices.Insert(s.parked, at, p)
 }
 
-// park blocks until the scheduler lets this goroutine go.
+// park blocks until the scheduler releases the goroutine.
 func (s *Scheduler) park(p *point) verdict {
 	p.let = make(chan verdict, 1)
 	s.mu.Lock()
@@ -210,10 +209,10 @@ func (s *Scheduler) Exposed(ctx context.Context, name string) context.Context {
 	return ctx
 }
 
-// longestPause is how long the scheduler waits for a timer of somebody's when no message is on its way.
+// longestPause is the time that the scheduler waits for a timer when no message is delayed.
 const longestPause = time.Minute
 
-// mostDecisions bounds what no schedule of a test comes near to.
+// mostDecisions is more than any test needs.
 const mostDecisions = 100_000
 
 // Run drives the hub until it is at rest: no goroutine is parked, no message is left and no client is running. It fails
@@ -245,7 +244,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// calm takes the tokens of what has happened: all of it is looked at now.
+// calm drains the notifications, because the scheduler now checks everything.
 func (s *Scheduler) calm() {
 	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
 		select {
@@ -261,7 +260,7 @@ func (s *Scheduler) resting(due bool) bool {
 	return !due && len(s.parked) == 0 && s.clients == 0 && s.cloud.InFlight() == 0
 }
 
-// decide makes one thing happen. due is when the next message is visible, or to look again.
+// decide makes one step. due is the time at which the next message is visible, or of the next check.
 func (s *Scheduler) decide(due, now time.Time) {
 	stormy := s.stormy(now)
 	deliver := 0
@@ -287,12 +286,12 @@ func (s *Scheduler) decide(due, now time.Time) {
 		s.pass(due)
 	case s.cloud.Step():
 		s.note(decision{event: "a batch is delivered"})
-	default: // what was due is a dead letter
+	default: // the due message became a dead letter
 		s.note(decision{event: "nothing is delivered"})
 	}
 }
 
-// stormy reports whether faults may happen still.
+// stormy reports whether faults may still happen.
 func (s *Scheduler) stormy(now time.Time) bool {
 	if s.schedule.StormFor > 0 {
 		return now.Sub(s.begun) < s.schedule.StormFor
@@ -300,8 +299,7 @@ func (s *Scheduler) stormy(now time.Time) bool {
 	return len(s.decisions) < s.schedule.Storm
 }
 
-// pick takes out one of those that are parked, or none: others is the weight of all else that may happen. What is
-// frozen stays.
+// pick removes and returns a parked point, or nil. others is the weight of all other steps. Frozen points stay.
 func (s *Scheduler) pick(others int, now time.Time) *point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,8 +343,7 @@ func (s *Scheduler) verdict(p *point) verdict {
 	return goes
 }
 
-// pass lets virtual time pass until the next timer of anybody, which ends with a goroutine parked or a message sent, or
-// until a message is due.
+// pass lets virtual time pass until a timer has led to a parked goroutine or a sent message, or until a message is due.
 func (s *Scheduler) pass(until time.Time) {
 	from := bubbleTime()
 	t := time.NewTimer(until.Sub(from))
@@ -364,7 +361,7 @@ func (s *Scheduler) note(d decision) {
 	s.decisions = append(s.decisions, d)
 }
 
-// end lets all go that are parked, with an error. It may be called again.
+// end releases all parked goroutines with an error. It can be called repeatedly.
 func (s *Scheduler) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

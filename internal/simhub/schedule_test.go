@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// everything fans out, has children and waits for timers, all at once; one activity fails at first.
+// everything runs activities, children and timers concurrently. One activity fails at first.
 func everything(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	var all []*perdure.Future[int]
 	for i := range n {
@@ -35,8 +35,7 @@ func everything(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return sum, nil
 }
 
-// scheduled runs everything on a hub with a schedule, a client raising events meanwhile, and returns what happened in
-// order.
+// scheduled runs everything on a hub with a schedule while a client raises events, and returns the trace.
 func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +82,7 @@ func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 	return trace
 }
 
-// stormy is a schedule with every fault.
+// stormy returns a schedule with all faults.
 func stormy(seed uint64) simhub.Schedule {
 	return simhub.Schedule{Seed: seed, Crash: 0.01, Fail: 0.01, Lose: 0.01, Repeat: 0.02}
 }
@@ -124,7 +123,7 @@ func TestOtherSeedsAreOtherOrders(t *testing.T) {
 	}
 }
 
-// Each kind of harm comes about, and none on a calm day.
+// Each fault occurs with a stormy schedule, and none with a calm one.
 func TestASeedDoesTheHarmItIsAllowed(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]simhub.Schedule{

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// stepped holds the activities of r, each of which parks before it begins and before its outcome is known. begins, if
-// there is one, is called in between, just before the code.
+// stepped returns r with activities that park before their start and before their outcome. begins, if not nil, is
+// called just before the code.
 func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
 	s := perdure.NewRegistry()
 	code := (*registry.Registry)(r)
@@ -32,7 +32,7 @@ func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registr
 	return s
 }
 
-// inlineStepped is r with activities that park in the same way where an orchestrator runs them.
+// inlineStepped returns r with activities that park in the same way when an orchestrator runs them.
 func inlineStepped(r *perdure.Registry, begins func(context.Context, json.RawMessage)) *perdure.Registry {
 	return (*perdure.Registry)((*registry.Registry)(r).WithActivities(func(a registry.Activity) registry.Activity {
 		run := a.Run
@@ -49,7 +49,7 @@ func inlineStepped(r *perdure.Registry, begins func(context.Context, json.RawMes
 	}))
 }
 
-// errorOf is the error that travels as the failure f.
+// errorOf returns an error that is encoded as the failure f.
 func errorOf(f *history.Failure) error {
 	switch {
 	case f == nil:
@@ -70,8 +70,8 @@ func (e *failed) ErrorType() string  { return e.failure.Type }
 func (e *failed) NonRetryable() bool { return e.failure.NonRetryable }
 func (e *failed) Unwrap() error      { return errorOf(e.failure.Cause) }
 
-// apart runs a worker on the records of a batch, but those that are the same attempt as another one after the others:
-// nothing tells their activities apart, and which of the two came first would be left to chance.
+// apart runs a worker on the records of a batch, and on duplicates of an attempt after the others: their activities
+// have the same name, so that their order would be random.
 type apart struct{ worker recordHandler }
 
 // HandleRecords implements recordHandler.

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// The watch finds its work by queries. A hub that asks before each move of its clock looks into the table instead,
-// which costs next to nothing. A tick too many is harmless; one too few leaves work undone that a deployed hub does.
+// The sweeper finds its work with queries. Before each move of the clock, this hub reads the table directly instead,
+// which is much cheaper. A superfluous tick is harmless. A missing tick would leave work undone.
 
 // Names of the table's indexes.
 const (
@@ -19,20 +19,20 @@ const (
 	indexByDue       = "byDue"
 )
 
-// The kinds of the index by attention that the watch comes back to by itself, each the beginning of a partition key. A
-// blocked instance is none of them: Deploy runs the watch.
+// The prefixes of partition keys of the index by attention that the sweeper revisits. Blocked instances are not among
+// them, because Deploy runs the sweeper.
 const (
-	attentionPending  = "pending"  // sorted by when it is due
+	attentionPending  = "pending"  // sorted by due time
 	attentionDeleting = "deleting" // sorted by its last progress
 )
 
 const (
-	pendingFor  = 2*time.Minute + time.Millisecond // an instance that was started is due after it
-	lateBy      = time.Hour                        // how far behind the second search for such instances is
-	deletingFor = 2 * time.Minute                  // a deletion without progress is due after it
+	pendingFor  = 2*time.Minute + time.Millisecond // a started instance is due after this time
+	lateBy      = time.Hour                        // the delay of the second search for such instances
+	deletingFor = 2 * time.Minute                  // a deletion without progress is due after this time
 )
 
-// due returns since when, or from when on, there is something to do. The caller holds the lock.
+// due returns the past or future time from which a sweep has work. The caller holds the lock.
 func (s *Sweeper) due() (at time.Time, ok bool) {
 	if len(s.jobs) > 0 {
 		return s.began, true
@@ -60,7 +60,7 @@ func (s *Sweeper) due() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// attentionDue returns the earliest time by which one kind of the index by attention is sorted.
+// attentionDue returns the earliest sort key of a kind in the index by attention.
 func (s *Sweeper) attentionDue(kind string) (at time.Time, ok bool) {
 	first := ""
 	for partition, updated := range s.hub.Cloud.Table.Heads(indexByAttention) {
@@ -72,7 +72,7 @@ func (s *Sweeper) attentionDue(kind string) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// retentionDue returns the first day on which a retention is over.
+// retentionDue returns the first day on which a retention ends.
 func (s *Sweeper) retentionDue() (at time.Time, ok bool) {
 	first := ""
 	for partition := range s.hub.Cloud.Table.Heads(indexByDue) {
@@ -84,9 +84,8 @@ func (s *Sweeper) retentionDue() (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// hasLetters reports whether there are dead letters, and an outage that may have led to them. Others stay where they
-// are: a message that is delivered a hundred times without an outage has no worker that knows its activity, and to pick
-// it up again would keep the hub from coming to rest.
+// hasLetters reports whether there are dead letters after an outage. Other dead letters stay: without an outage, a
+// message that was delivered a hundred times has an unregistered activity, and recovering it would keep the hub busy.
 func (s *Sweeper) hasLetters() bool {
 	if s.outage.IsZero() {
 		return false
@@ -99,8 +98,7 @@ func (s *Sweeper) hasLetters() bool {
 	return false
 }
 
-// interceptor notes which jobs are under way: each write of one is of the whole item, which has an end of its life when
-// the job is over.
+// interceptor records which jobs are running. A write of a job has the whole item, with a TTL if the job has ended.
 func (s *Sweeper) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		noted := func() error {

@@ -31,10 +31,10 @@ type Sweeper struct {
 	ended chan struct{} // capacity 1
 
 	mu      sync.Mutex
-	closed  time.Time // ticks up to this time are over
+	closed  time.Time // ticks up to this time have passed
 	running bool
-	jobs    map[string]bool // that are under way, by ID
-	starts  []time.Time     // when an instance that was started and maybe not begun is due
+	jobs    map[string]bool // running jobs, by ID
+	starts  []time.Time     // due times of starts that may lack a wake
 	outage  time.Time       // the end of the last outage that no sweep has followed; zero if there is none
 }
 
@@ -43,7 +43,7 @@ func newSweeper(h *Hub) *Sweeper {
 	return &Sweeper{hub: h, began: now, closed: now, ended: make(chan struct{}, 1), jobs: map[string]bool{}}
 }
 
-// putMark notes that no retention ends before today. Without the mark the first sweep would search the days of a year.
+// putMark records that no retention ends before today. Otherwise the first sweep would search the days of a year.
 func (s *Sweeper) putMark(table string) error {
 	it := map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "watch#retention"},
@@ -67,7 +67,7 @@ func (s *Sweeper) Next() (at time.Time, ok bool) {
 	return s.tick(due), true
 }
 
-// tick returns the first tick that is not over, at or after a time.
+// tick returns the first open tick at or after a time.
 func (s *Sweeper) tick(from time.Time) time.Time {
 	after := s.closed.Sub(s.began).Truncate(SweepInterval) + SweepInterval
 	wanted := (min(from.Sub(s.began), math.MaxInt64-SweepInterval) + SweepInterval - 1).Truncate(SweepInterval)
@@ -84,14 +84,13 @@ func (s *Sweeper) Step() bool {
 	s.mu.Lock()
 	s.running, s.closed = true, now
 	s.mu.Unlock()
-	// As a client its calls are put in order, and no crash counts them: CrashAt is about the functions that run the
-	// code of users.
+	// As calls of a client, they are ordered and CrashAt does not count them.
 	ctx := context.WithValue(s.hub.life, invocationKey{}, &invocation{name: "sweeper", client: true})
 	go s.sweep(ctx, s.hub.Timekeeper)
 	return true
 }
 
-// sweep runs the watch once. What it failed with is repeated at the next tick.
+// sweep runs the sweeper once. The next tick repeats what failed.
 func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	now := bubbleTime()
 	_, err := k.Sweep(ctx)

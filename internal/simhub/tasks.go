@@ -20,7 +20,7 @@ type TaskWitness struct {
 	wrong      []error
 }
 
-// heard is what was told of an execution, by the ids of tasks.
+// heard has the reports of an execution, by task ID.
 type heard struct{ begun, ended map[int64]perdure.TaskInfo }
 
 // Interceptor returns the interceptor that records the tasks.
@@ -52,7 +52,7 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 	}
 }
 
-// once notes a task, which was not told before.
+// once records a task, and an error if it was reported before.
 func (w *TaskWitness) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, task perdure.TaskInfo) {
 	if before, is := in[task.ID]; is {
 		w.wrongf("turn %d of %s reports %+v, which was already reported as %+v", t.Sequence, t.ExecutionID, task,
@@ -65,7 +65,7 @@ func (w *TaskWitness) wrongf(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Errorf(format, args...))
 }
 
-// check holds what was told of an execution against its history. A nil witness has heard nothing.
+// check compares the reports of an execution with its history. A nil witness reports nothing.
 func (w *TaskWitness) check(executionID string, events []history.Event) error {
 	if w == nil {
 		return nil
@@ -82,14 +82,14 @@ func (w *TaskWitness) check(executionID string, events []history.Event) error {
 		errs = append(errs, w.checkTask(x, e, endsWithoutCode(events)))
 	}
 	for id, ended := range x.ended {
-		if begins[id] == nil && events[0].InstanceID == "" { // else it was taken over by a restart
+		if begins[id] == nil && events[0].InstanceID == "" { // otherwise a restart took it over
 			errs = append(errs, fmt.Errorf("reported end of a task that is not in the history: %+v", ended))
 		}
 	}
 	return errors.Join(append(errs, checkEnds(x, events)...)...)
 }
 
-// begunIn are the events that begin tasks, without those that a restart took over.
+// begunIn returns the events that schedule tasks, without those that a restart took over.
 func begunIn(events []history.Event) map[int64]*history.Event {
 	begins := map[int64]*history.Event{}
 	for i := range events {
@@ -102,8 +102,8 @@ func begunIn(events []history.Event) map[int64]*history.Event {
 	return begins
 }
 
-// checkTask holds what was told of a task against the event that began it. silent: nobody tells which waits have ended
-// with the execution.
+// checkTask compares the reports of a task with the event that scheduled it. With silent, the waits that ended with the
+// execution were not reported.
 func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	begun, was := x.begun[e.ID]
 	ended, is := x.ended[e.ID]
@@ -120,7 +120,7 @@ func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	}
 }
 
-// told are the kinds of events that begin tasks, and what they begin.
+// told maps the kinds of events that schedule tasks to kinds of tasks.
 var told = map[history.Kind]perdure.TaskKind{
 	history.ActivityScheduled: perdure.TaskActivity, history.TimerCreated: perdure.TaskTimer,
 	history.SubOrchestrationScheduled:      perdure.TaskSubOrchestration,
@@ -130,18 +130,17 @@ var told = map[history.Kind]perdure.TaskKind{
 	history.UpdateAccepted: perdure.TaskUpdate,
 }
 
-// isOf reports whether a task is what an event began.
+// isOf reports whether an event scheduled a task.
 func isOf(e *history.Event, task perdure.TaskInfo) bool {
 	due := task.Kind != perdure.TaskTimer || e.FireAt.Equal(task.DueAt)
 	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.DisplayName() &&
 		task.InstanceID == e.InstanceID && task.ScheduledAt.Equal(e.Time) && due
 }
 
-// endsWithoutCode reports whether the code of an execution may have had no part in its end, and told nothing of its
-// waits.
+// endsWithoutCode reports whether an execution may have ended without its code, which then reported no waits.
 func endsWithoutCode(events []history.Event) bool { return events[len(events)-1].EndsWithoutCode() }
 
-// checkEnds holds ends against the outcomes of history: the last one of a task counts.
+// checkEnds compares reported outcomes with those of the history. The last outcome of a task counts.
 func checkEnds(x *heard, events []history.Event) (errs []error) {
 	last, cancelled := map[int64]*history.Event{}, map[int64]bool{}
 	for i := range events {
@@ -165,7 +164,7 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 	return errs
 }
 
-// endOf is how a task has ended whose last event is e.
+// endOf returns the outcome of a task whose last event is e.
 func endOf(e *history.Event, cancelled bool) (perdure.TaskOutcome, *history.Failure) {
 	switch {
 	case cancelled, e.Kind == history.UpdateCompleted && e.Reason != "",

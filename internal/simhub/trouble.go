@@ -45,13 +45,13 @@ func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() erro
 	return err
 }
 
-// crash is at which call a process dies; at none when it is 0.
+// crash is the call at which a process dies; 0 means none.
 type crash struct {
 	at    int64
 	after bool // the call is done
 }
 
-// count counts a call of a function, and reports whether its process dies with it.
+// count counts a call of a function, and reports whether its process dies at the call.
 func (t *Trouble) count() (dies, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,10 +59,10 @@ func (t *Trouble) count() (dies, after bool) {
 	return t.calls == t.crash.at, t.crash.after
 }
 
-// mappingDelete is what an event source mapping does by itself, which needs its queue.
+// mappingDelete is the call of an event source mapping that needs its queue.
 const mappingDelete = "DeleteMessageBatch"
 
-// unavailable returns the error of a service that is not there; nil when it is.
+// unavailable returns the error of a service during an outage, or nil.
 func (t *Trouble) unavailable(c simaws.Call) error {
 	service := c.Service
 	if service == lambda && c.Operation == mappingDelete {

@@ -247,7 +247,7 @@ func receive(n int) driver {
 func repeat(n int, every string, interval time.Duration) driver {
 	return func(ctx context.Context, c *client.Client, _ string) error {
 		from := time.Now()
-		return c.PutSchedule(ctx, schedule.Schedule{
+		return c.Schedules().Put(ctx, schedule.Schedule{
 			ID: "often", Orchestration: chainName, Input: []byte("1"), Expression: "rate(" + every + ")",
 			From: from, Until: from.Add(time.Duration(n)*interval + time.Second),
 		})

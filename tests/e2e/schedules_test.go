@@ -14,14 +14,14 @@ import (
 // runsWhilePaused has a paused schedule start a run, and waits for its end.
 func runsWhilePaused(t *testing.T, name string) {
 	t.Helper()
-	run, err := hub.client.TriggerSchedule(t.Context(), name)
+	run, err := hub.client.Schedules().Trigger(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := client.ScheduleStatus{}
 	for started := time.Now(); (s.LastRun == nil || s.LastRun.InstanceID != run) &&
 		time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
-		if s, err = hub.client.Schedule(t.Context(), name); err != nil {
+		if s, err = hub.client.Schedules().Get(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestASchedule(t *testing.T) {
 	}
 	ended := client.ScheduleStatus{}
 	for started := time.Now(); ended.LastRun == nil && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
-		if ended, err = hub.client.Schedule(t.Context(), name); err != nil {
+		if ended, err = hub.client.Schedules().Get(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -73,7 +73,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 		// else most calls were polls
 		o := simhub.Options{
 			Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large,
-			Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour,
+			Intercept: intercept, CancelPollInterval: time.Hour, LeaseAfter: time.Hour,
 		}
 		if testing.Verbose() {
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -12,25 +12,28 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// Target is the kind of target of a cancellation.
+type Target string
+
 // Targets of a cancellation.
 const (
-	Instance         = "instance"
-	Activity         = "activity"
-	Timer            = "timer"
-	SubOrchestration = "sub_orchestration"
+	Instance         Target = "instance"
+	Activity         Target = "activity"
+	Timer            Target = "timer"
+	SubOrchestration Target = "sub_orchestration"
 )
 
-// Outcomes of a cancellation. The others are provider.CancelOutcome values and outcomes of package history.
+// Outcomes of a cancellation, besides those of package provider and of package history.
 const (
-	TimerRemoved   = "never_fires"
-	Cancelled      = "cancelled"
-	Failed         = "failed"
-	NotCancellable = "refused"
+	TimerRemoved   provider.CancelOutcome = "never_fires"
+	Cancelled      provider.CancelOutcome = "cancelled"
+	Failed         provider.CancelOutcome = "failed"
+	NotCancellable provider.CancelOutcome = "refused"
 )
 
-// Cancellation is a cancelled part of an execution. Its fields are those of client.Cancellation.
+// Cancellation is a cancelled part of an execution. client converts it to its Cancellation, which has the same fields.
 type Cancellation struct {
-	Target  string
+	Target  Target
 	ID      int64
 	Name    string
 	ChildID string
@@ -42,7 +45,7 @@ type Cancellation struct {
 
 	SeenAt  time.Time
 	EndedAt time.Time
-	Outcome string
+	End     provider.CancelOutcome
 	Error   *history.Failure
 }
 
@@ -118,7 +121,7 @@ func (l *Log) add(e *history.Event) {
 	}
 }
 
-func (l *Log) addDecisions(e *history.Event, target string) {
+func (l *Log) addDecisions(e *history.Event, target Target) {
 	for _, id := range e.Sources() {
 		if _, exists := l.indexes[id]; !exists { // the first reason counts
 			l.addDecision(e, id, target)
@@ -126,7 +129,7 @@ func (l *Log) addDecisions(e *history.Event, target string) {
 	}
 }
 
-func (l *Log) addDecision(e *history.Event, id int64, target string) {
+func (l *Log) addDecision(e *history.Event, id int64, target Target) {
 	c := Cancellation{
 		Target: target, ID: id, Name: l.scheduled[id].Name, ChildID: l.scheduled[id].InstanceID,
 		Reason: e.Reason, Message: e.Message, RequestedBy: e.RequestedBy, DecidedAt: e.Time,
@@ -135,7 +138,7 @@ func (l *Log) addDecision(e *history.Event, id int64, target string) {
 	case Instance:
 		c.Name = l.name
 	case Timer:
-		c.Outcome = TimerRemoved
+		c.End = TimerRemoved
 		c.EndedAt = e.Time
 	case Activity:
 		l.activities++
@@ -158,24 +161,24 @@ func (l *Log) addEnd(e *history.Event) {
 	c := &l.Items[index]
 	switch e.Kind {
 	case history.ActivityCompleted, history.SubOrchestrationCompleted, history.OrchestrationCompleted:
-		c.Outcome = string(provider.OutcomeCompleted)
+		c.End = provider.OutcomeCompleted
 	case history.ActivityFailed, history.OutputFailed:
-		c.Outcome = l.failureOutcome(e)
+		c.End = l.failureOutcome(e)
 	case history.OrchestrationCancelled:
-		c.Outcome = Cancelled
+		c.End = Cancelled
 	case history.SubOrchestrationCancelFailed:
-		if c.Outcome != "" {
+		if c.End != "" {
 			return // the known outcome is more precise
 		}
-		c.Outcome = NotCancellable
+		c.End = NotCancellable
 		c.Error = e.Error
 	case history.SubOrchestrationFailed:
-		c.Outcome = Failed
+		c.End = Failed
 		if e.Error != nil && e.Error.Type == history.TypeCancelled {
-			c.Outcome = Cancelled
+			c.End = Cancelled
 		}
 	case history.OrchestrationFailed, history.OrchestrationTerminated, history.OrchestrationContinuedAsNew:
-		c.Outcome = Failed
+		c.End = Failed
 	default:
 		return
 	}
@@ -195,21 +198,21 @@ func (l *Log) isInconclusive(e *history.Event) bool {
 }
 
 // failureOutcome returns how a cancelled activity ended, by its failure in the history.
-func (l *Log) failureOutcome(e *history.Event) string {
+func (l *Log) failureOutcome(e *history.Event) provider.CancelOutcome {
 	if from := l.scheduled[e.SourceEventID]; !from.WaitsForCancellation() {
-		return string(provider.OutcomeStopped)
+		return provider.OutcomeStopped
 	}
 	switch history.CancelOutcomeOf(e) {
 	case history.OutcomeNeverStarted:
-		return string(provider.OutcomeNeverStarted)
+		return provider.OutcomeNeverStarted
 	case history.OutcomeAbandoned:
-		return string(provider.OutcomeAbandoned)
+		return provider.OutcomeAbandoned
 	case history.OutcomeWorkerLost:
 		return history.OutcomeWorkerLost
 	case history.OutcomeTimedOut:
 		return history.OutcomeTimedOut
 	default:
-		return string(provider.OutcomeStopped)
+		return provider.OutcomeStopped
 	}
 }
 
@@ -226,13 +229,13 @@ func (l *Log) addRecord(r *provider.ActivityRecord) {
 		}
 		return
 	}
-	if r.CancelOutcome == provider.OutcomeNeverStarted && c.Outcome != "" {
+	if r.CancelOutcome == provider.OutcomeNeverStarted && c.End != "" {
 		return // of a delivery that found the activity cancelled; the history has the end of the earlier run
 	}
 
 	c.SeenAt = r.SeenAt
 	c.EndedAt = r.EndedAt
-	c.Outcome = string(r.CancelOutcome)
+	c.End = r.CancelOutcome
 }
 
 // AddChildOutcomes adds the outcomes of up to limit sub-orchestrations whose end the history does not contain. It reads
@@ -240,7 +243,7 @@ func (l *Log) addRecord(r *provider.ActivityRecord) {
 func AddChildOutcomes(ctx context.Context, hub Backend, executionID string, items []Cancellation, limit int) error {
 	var open []*Cancellation
 	for i := range items {
-		if c := &items[i]; c.Target == SubOrchestration && c.Outcome == "" && len(open) < limit {
+		if c := &items[i]; c.Target == SubOrchestration && c.End == "" && len(open) < limit {
 			open = append(open, c)
 		}
 	}
@@ -256,11 +259,11 @@ func AddChildOutcomes(ctx context.Context, hub Backend, executionID string, item
 		}
 		switch in.Status {
 		case provider.StatusCompleted:
-			c.Outcome = string(provider.OutcomeCompleted)
+			c.End = provider.OutcomeCompleted
 		case provider.StatusCancelled:
-			c.Outcome = Cancelled
+			c.End = Cancelled
 		case provider.StatusFailed, provider.StatusTerminated:
-			c.Outcome = Failed
+			c.End = Failed
 		default:
 			return nil // not ended
 		}

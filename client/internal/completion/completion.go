@@ -17,18 +17,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// Reason is why a token is not accepted.
+type Reason string
+
 // Reasons of a TokenError.
 const (
-	Invalid        = "invalid_token"
-	WrongHub       = "other_hub"
-	Superseded     = "superseded"
-	ActivityEnded  = "activity_over"
-	ExecutionEnded = "execution_over"
+	Invalid        Reason = "invalid_token"
+	WrongHub       Reason = "other_hub"
+	Superseded     Reason = "superseded"
+	ActivityEnded  Reason = "activity_over"
+	ExecutionEnded Reason = "execution_over"
 )
 
-// TokenError reports a token that is not accepted, like client.TokenError.
+// TokenError reports a token that is not accepted. client converts it to its TokenError, which has the same fields.
 type TokenError struct {
-	Reason                  string
+	Reason                  Reason
 	Hub                     string
 	InstanceID, ExecutionID string
 	ActivityID              int64
@@ -37,7 +40,7 @@ type TokenError struct {
 }
 
 // Error implements error.
-func (e *TokenError) Error() string { return "token not accepted: " + e.Reason }
+func (e *TokenError) Error() string { return "token not accepted: " + string(e.Reason) }
 
 // Attempts ends and extends the attempts of tokens. It caches which activities of an execution have ended, so that the
 // completions of a large execution do not read all of them again. It is safe for concurrent use.
@@ -88,7 +91,7 @@ func invalid(err error) error {
 	return err
 }
 
-func (t *attempt) rejected(reason string) *TokenError {
+func (t *attempt) rejected(reason Reason) *TokenError {
 	e := &TokenError{
 		Reason: reason, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, ActivityID: t.ActivityID,
 		Attempt: t.Attempt,

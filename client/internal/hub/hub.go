@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Backend is the part of a provider that a client uses, like client.Backend.
+// Backend is the part of a provider that a client uses.
 type Backend interface {
 	provider.Annotations
 	provider.Instances

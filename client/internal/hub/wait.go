@@ -23,7 +23,7 @@ type Waiter interface {
 
 // UpdateWaiter is client.UpdateWaiter.
 type UpdateWaiter interface {
-	WaitUpdate(ctx context.Context, instanceID string, look func(ctx context.Context) (done bool, err error)) error
+	WaitUpdate(ctx context.Context, instanceID string, poll func(ctx context.Context) (done bool, err error)) error
 }
 
 // WaitEnd waits until an instance has ended. If ctx ends first, it returns the last known state and an error.

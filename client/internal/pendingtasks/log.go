@@ -164,7 +164,7 @@ func (l *log) pending() (ids []int64) {
 }
 
 // kinds maps the event that schedules an item to the kind of the item.
-var kinds = map[history.Kind]string{
+var kinds = map[history.Kind]Kind{
 	history.ActivityScheduled:         Activity,
 	history.TimerCreated:              Timer,
 	history.SubOrchestrationScheduled: SubOrchestration,

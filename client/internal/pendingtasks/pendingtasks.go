@@ -13,20 +13,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// Kind is the kind of an item.
+type Kind string
+
 // Kinds of items.
 const (
-	Activity         = "activity"
-	Timer            = "timer"
-	SubOrchestration = "sub_orchestration"
-	ExternalEvent    = "external_event"
-	SentEvent        = "sent_event"
-	SentUpdate       = "sent_update"
-	ReceivedUpdate   = "update"
+	Activity         Kind = "activity"
+	Timer            Kind = "timer"
+	SubOrchestration Kind = "sub_orchestration"
+	ExternalEvent    Kind = "external_event"
+	SentEvent        Kind = "sent_event"
+	SentUpdate       Kind = "sent_update"
+	ReceivedUpdate   Kind = "update"
 )
 
-// Item is a pending item. Its fields are those of client.PendingItem.
+// Item is a pending item. client converts it to a PendingItem, which has the same fields.
 type Item struct {
-	Kind        string
+	Kind        Kind
 	ID          int64
 	Name        string
 	UpdateID    string

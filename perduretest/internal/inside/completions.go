@@ -11,55 +11,52 @@ import (
 type completions struct{ hub }
 
 func (b *completions) VerifyCompletionToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { w, err = b.Provider.VerifyCompletionToken(ctx, token) })
+	b.run(ctx, func(ctx context.Context) { w, err = b.Provider.VerifyCompletionToken(ctx, token) })
 	return w, err
 }
 
 func (b *completions) ReadWorkItem(
 	ctx context.Context, instanceID, executionID string, segment, activityID int64,
 ) (w provider.WorkItem, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { w, err = b.Provider.ReadWorkItem(ctx, instanceID, executionID, segment, activityID) })
+	b.run(ctx, func(ctx context.Context) {
+		w, err = b.Provider.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
+	})
 	return w, err
 }
 
 func (b *completions) HeartbeatPending(
 	ctx context.Context, executionID string, beat provider.PendingHeartbeat,
 ) (counted bool, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { counted, err = b.Provider.HeartbeatPending(ctx, executionID, beat) })
+	b.run(ctx, func(ctx context.Context) { counted, err = b.Provider.HeartbeatPending(ctx, executionID, beat) })
 	return counted, err
 }
 
 func (b *completions) TimeOutPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
 ) (ended bool, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt) })
+	b.run(ctx, func(ctx context.Context) {
+		ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
+	})
 	return ended, err
 }
 
 func (b *completions) ReadRetry(
 	ctx context.Context, executionID string, activityID int64,
 ) (r provider.ActivityRetry, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { r, err = b.Provider.ReadRetry(ctx, executionID, activityID) })
+	b.run(ctx, func(ctx context.Context) { r, err = b.Provider.ReadRetry(ctx, executionID, activityID) })
 	return r, err
 }
 
 func (b *completions) ReadSettled(
 	ctx context.Context, executionID string, from int64,
 ) (s provider.Settlements, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { s, err = b.Provider.ReadSettled(ctx, executionID, from) })
+	b.run(ctx, func(ctx context.Context) { s, err = b.Provider.ReadSettled(ctx, executionID, from) })
 	return s, err
 }
 
 func (b *completions) ReadCancels(
 	ctx context.Context, executionID string, from int64,
 ) (c provider.Cancels, next int64, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { c, next, err = b.Provider.ReadCancels(ctx, executionID, from) })
+	b.run(ctx, func(ctx context.Context) { c, next, err = b.Provider.ReadCancels(ctx, executionID, from) })
 	return c, next, err
 }

@@ -36,41 +36,41 @@ func (b *hub) within(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
+// run runs a call in the bubble and waits for it.
+func (b *hub) run(ctx context.Context, call func(ctx context.Context)) {
+	ctx = b.within(ctx)
+	b.bubble.Do(func() { call(ctx) })
+}
+
 func (b *hub) ReadDocument(
 	ctx context.Context, instanceID string, ref history.Reference,
 ) (doc json.RawMessage, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { doc, err = b.Provider.ReadDocument(ctx, instanceID, ref) })
+	b.run(ctx, func(ctx context.Context) { doc, err = b.Provider.ReadDocument(ctx, instanceID, ref) })
 	return doc, err
 }
 
 func (b *hub) PutBuild(ctx context.Context, build provider.Build) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.PutBuild(ctx, build) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.PutBuild(ctx, build) })
 	return err
 }
 
 func (b *hub) ReadBuild(ctx context.Context, id string) (build provider.Build, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { build, err = b.Provider.ReadBuild(ctx, id) })
+	b.run(ctx, func(ctx context.Context) { build, err = b.Provider.ReadBuild(ctx, id) })
 	return build, err
 }
 
 func (b *hub) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.PutScheduleEntry(ctx, s) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.PutScheduleEntry(ctx, s) })
 	return err
 }
 
 func (b *hub) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.DeleteScheduleEntry(ctx, s) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.DeleteScheduleEntry(ctx, s) })
 	return err
 }
 
 func (b *hub) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
-	ctx = b.within(ctx)
-	return sequence(b.bubble, func() iter.Seq2[provider.ScheduleEntry, error] {
+	return sequence(ctx, b, func(ctx context.Context) iter.Seq2[provider.ScheduleEntry, error] {
 		return b.Provider.ListSchedules(ctx, after)
 	})
 }
@@ -87,10 +87,9 @@ func (b *hub) PrepareStart(ctx context.Context, s provider.Start) (provider.Prep
 	if !ok {
 		return nil, client.ErrPrepareStartUnsupported
 	}
-	ctx = b.within(ctx)
 	var prepared provider.PreparedStart
 	var err error
-	b.bubble.Do(func() { prepared, err = preparer.PrepareStart(ctx, s) })
+	b.run(ctx, func(ctx context.Context) { prepared, err = preparer.PrepareStart(ctx, s) })
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +105,7 @@ type preparedStart struct {
 
 // Wake implements provider.PreparedStart.
 func (s *preparedStart) Wake(ctx context.Context) (err error) {
-	ctx = s.hub.within(ctx)
-	s.hub.bubble.Do(func() { err = s.PreparedStart.Wake(ctx) })
+	s.hub.run(ctx, func(ctx context.Context) { err = s.PreparedStart.Wake(ctx) })
 	return err
 }
 

@@ -22,8 +22,7 @@ func (b *completions) SweepPayloads(ctx context.Context, after string) (next str
 	if !ok {
 		return "", 0, nil
 	}
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { next, deleted, err = k.SweepPayloads(ctx, after) })
+	b.run(ctx, func(ctx context.Context) { next, deleted, err = k.SweepPayloads(ctx, after) })
 	return next, deleted, err
 }
 
@@ -35,33 +34,28 @@ type payloadStore struct {
 }
 
 func (b *payloadStore) PutPayload(ctx context.Context, key string, data []byte) (err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { err = b.PayloadStore.PutPayload(ctx, key, data) })
+	b.hub.run(ctx, func(ctx context.Context) { err = b.PayloadStore.PutPayload(ctx, key, data) })
 	return err
 }
 
 func (b *payloadStore) GetPayload(ctx context.Context, key string) (data []byte, err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { data, err = b.PayloadStore.GetPayload(ctx, key) })
+	b.hub.run(ctx, func(ctx context.Context) { data, err = b.PayloadStore.GetPayload(ctx, key) })
 	return data, err
 }
 
 func (b *payloadStore) CopyPayload(ctx context.Context, from, to string) (err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { err = b.PayloadStore.CopyPayload(ctx, from, to) })
+	b.hub.run(ctx, func(ctx context.Context) { err = b.PayloadStore.CopyPayload(ctx, from, to) })
 	return err
 }
 
 func (b *payloadStore) DeletePayloads(ctx context.Context, keys ...string) (err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { err = b.PayloadStore.DeletePayloads(ctx, keys...) })
+	b.hub.run(ctx, func(ctx context.Context) { err = b.PayloadStore.DeletePayloads(ctx, keys...) })
 	return err
 }
 
 func (b *payloadStore) ListPayloads(
 	ctx context.Context, prefix, after string,
 ) (found []provider.StoredPayload, err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { found, err = b.PayloadStore.ListPayloads(ctx, prefix, after) })
+	b.hub.run(ctx, func(ctx context.Context) { found, err = b.PayloadStore.ListPayloads(ctx, prefix, after) })
 	return found, err
 }

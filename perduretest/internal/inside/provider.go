@@ -24,8 +24,7 @@ func (b *Provider) Within(ctx context.Context) context.Context { return b.within
 
 // StartOrchestration implements client.Backend.
 func (b *Provider) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() {
+	b.run(ctx, func(ctx context.Context) {
 		if in, err = b.Provider.StartOrchestration(ctx, s); err == nil {
 			return
 		}
@@ -38,29 +37,25 @@ func (b *Provider) StartOrchestration(ctx context.Context, s provider.Start) (in
 
 // EnqueueForOrchestrator implements client.Backend.
 func (b *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
 	return err
 }
 
 // ReadInstance implements client.Backend.
 func (b *Provider) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { in, err = b.Provider.ReadInstance(ctx, instanceID) })
+	b.run(ctx, func(ctx context.Context) { in, err = b.Provider.ReadInstance(ctx, instanceID) })
 	return in, err
 }
 
 // ReadTerminalEvent implements client.Backend.
 func (b *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
+	b.run(ctx, func(ctx context.Context) { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
 	return e, err
 }
 
 // ListInstances implements client.Backend.
 func (b *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { page, err = b.Provider.ListInstances(ctx, q) })
+	b.run(ctx, func(ctx context.Context) { page, err = b.Provider.ListInstances(ctx, q) })
 	return page, err
 }
 
@@ -68,16 +63,14 @@ func (b *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (pag
 func (b *Provider) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
-	ctx = b.within(ctx)
-	return sequence(b.bubble, func() iter.Seq2[history.Event, error] {
+	return sequence(ctx, &b.hub, func(ctx context.Context) iter.Seq2[history.Event, error] {
 		return b.Provider.ReadHistory(ctx, instanceID, executionID, after)
 	})
 }
 
 // ListExecutions implements client.Backend.
 func (b *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
-	ctx = b.within(ctx)
-	return sequence(b.bubble, func() iter.Seq2[provider.Execution, error] {
+	return sequence(ctx, &b.hub, func(ctx context.Context) iter.Seq2[provider.Execution, error] {
 		return b.Provider.ListExecutions(ctx, instanceID)
 	})
 }
@@ -86,8 +79,7 @@ func (b *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 func (b *Provider) ReadActivityRecords(
 	ctx context.Context, executionID string,
 ) iter.Seq2[provider.ActivityRecord, error] {
-	ctx = b.within(ctx)
-	return sequence(b.bubble, func() iter.Seq2[provider.ActivityRecord, error] {
+	return sequence(ctx, &b.hub, func(ctx context.Context) iter.Seq2[provider.ActivityRecord, error] {
 		return b.Provider.ReadActivityRecords(ctx, executionID)
 	})
 }
@@ -96,15 +88,13 @@ func (b *Provider) ReadActivityRecords(
 func (b *Provider) ReadActivityRecord(
 	ctx context.Context, executionID string, activityID int64,
 ) (r provider.ActivityRecord, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { r, err = b.Provider.ReadActivityRecord(ctx, executionID, activityID) })
+	b.run(ctx, func(ctx context.Context) { r, err = b.Provider.ReadActivityRecord(ctx, executionID, activityID) })
 	return r, err
 }
 
 // ReadRetries implements client.Backend.
 func (b *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
-	ctx = b.within(ctx)
-	return sequence(b.bubble, func() iter.Seq2[provider.ActivityRetry, error] {
+	return sequence(ctx, &b.hub, func(ctx context.Context) iter.Seq2[provider.ActivityRetry, error] {
 		return b.Provider.ReadRetries(ctx, executionID)
 	})
 }
@@ -113,29 +103,25 @@ func (b *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq
 func (b *Provider) ReadUpdate(
 	ctx context.Context, instanceID, updateID string,
 ) (a provider.UpdateResult, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
+	b.run(ctx, func(ctx context.Context) { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
 	return a, err
 }
 
 // DeleteInstance implements client.Backend.
 func (b *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
 	return err
 }
 
 // ReadWorkers implements client.Backend.
 func (b *Provider) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { reports, err = b.Provider.ReadWorkers(ctx) })
+	b.run(ctx, func(ctx context.Context) { reports, err = b.Provider.ReadWorkers(ctx) })
 	return reports, err
 }
 
 // VerifyWorkItemToken implements client.Backend.
 func (b *Provider) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
+	b.run(ctx, func(ctx context.Context) { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
 	return w, err
 }
 
@@ -143,8 +129,7 @@ func (b *Provider) VerifyWorkItemToken(ctx context.Context, token string) (w pro
 func (b *Provider) RenewWorkItemLocks(
 	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 ) (rs []provider.Renewal, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { rs, err = b.Provider.RenewWorkItemLocks(ctx, queue, lock, items...) })
+	b.run(ctx, func(ctx context.Context) { rs, err = b.Provider.RenewWorkItemLocks(ctx, queue, lock, items...) })
 	return rs, err
 }
 
@@ -154,22 +139,19 @@ func (b *Provider) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
 		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
 	}
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.PutJob(ctx, j) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.PutJob(ctx, j) })
 	return err
 }
 
 // ReadJob implements client.Backend.
 func (b *Provider) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { j, err = b.Provider.ReadJob(ctx, id) })
+	b.run(ctx, func(ctx context.Context) { j, err = b.Provider.ReadJob(ctx, id) })
 	return j, err
 }
 
 // ListJobs implements client.Backend.
 func (b *Provider) ListJobs(ctx context.Context) (js []provider.Job, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { js, err = b.Provider.ListJobs(ctx) })
+	b.run(ctx, func(ctx context.Context) { js, err = b.Provider.ListJobs(ctx) })
 	return js, err
 }
 
@@ -177,8 +159,7 @@ func (b *Provider) ListJobs(ctx context.Context) (js []provider.Job, err error) 
 func (b *Provider) MatchInstances(
 	ctx context.Context, f provider.Filter, from string, most int,
 ) (found []provider.Target, next string, err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() {
+	b.run(ctx, func(ctx context.Context) {
 		if f.StartedBefore.Equal(time.Now().Truncate(time.Millisecond)) {
 			f.StartedBefore = f.StartedBefore.Add(time.Millisecond) // as PutJob does
 		}
@@ -189,21 +170,22 @@ func (b *Provider) MatchInstances(
 
 // DeleteIncarnation implements client.Backend.
 func (b *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
-	ctx = b.within(ctx)
-	b.bubble.Do(func() { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })
+	b.run(ctx, func(ctx context.Context) { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })
 	return err
 }
 
 // sequence reads a sequence in the bubble and returns its values outside.
-func sequence[T any](b Bubble, read func() iter.Seq2[T, error]) iter.Seq2[T, error] {
-	if b.IsInside() {
-		return read()
+func sequence[T any](
+	ctx context.Context, b *hub, read func(ctx context.Context) iter.Seq2[T, error],
+) iter.Seq2[T, error] {
+	if b.bubble.IsInside() {
+		return read(ctx)
 	}
 	return func(yield func(T, error) bool) {
 		var all []T
 		var failed error
-		b.Do(func() {
-			for v, err := range read() {
+		b.run(ctx, func(ctx context.Context) {
+			for v, err := range read(ctx) {
 				if failed = err; err == nil {
 					all = append(all, v)
 				}

@@ -84,7 +84,6 @@ func call[In, Out any](
 	ctx context.Context, b *Table, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In,
 	opts []dynamoOption,
 ) (out *Out, err error) {
-	ctx = b.hub.within(ctx)
-	b.hub.bubble.Do(func() { out, err = f(ctx, in, opts...) })
+	b.hub.run(ctx, func(ctx context.Context) { out, err = f(ctx, in, opts...) })
 	return out, err
 }

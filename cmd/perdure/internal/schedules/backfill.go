@@ -20,7 +20,7 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printAccepted(env, id, cl.BackfillSchedule(ctx, id, w.From, w.To))
+		return printAccepted(env, id, cl.Schedules().Backfill(ctx, id, w.From, w.To))
 	}
 	cmd := env.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
 	cmd.Long = cmd.Short + `.

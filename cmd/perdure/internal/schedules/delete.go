@@ -12,7 +12,7 @@ import (
 func deleteCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("delete SCHEDULE", "Delete a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			return printAccepted(env, id, cl.DeleteSchedule(ctx, id))
+			return printAccepted(env, id, cl.Schedules().Delete(ctx, id))
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -21,7 +21,7 @@ func listCommand(env *cli.Env) *cobra.Command {
 			if err := flagvalue.CheckLimit(p.Limit); err != nil {
 				return err
 			}
-			page, err := cl.SchedulesPage(ctx, p)
+			page, err := cl.Schedules().ListPage(ctx, p)
 			if err != nil {
 				return err
 			}

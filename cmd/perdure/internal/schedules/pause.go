@@ -12,7 +12,7 @@ import (
 func pauseCommand(env *cli.Env) *cobra.Command {
 	cmd := messageCommand(env, "pause SCHEDULE", "Pause a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
-			return printAccepted(env, id, cl.PauseSchedule(ctx, id, message))
+			return printAccepted(env, id, cl.Schedules().Pause(ctx, id, message))
 		})
 	cmd.Long = cmd.Short + `.
 

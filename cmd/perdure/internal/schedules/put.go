@@ -45,7 +45,7 @@ func putCommand(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printAccepted(env, id, flagvalue.AsFlag(cl.PutSchedule(ctx, s), "when", "--expression"))
+		return printAccepted(env, id, flagvalue.AsFlag(cl.Schedules().Put(ctx, s), "when", "--expression"))
 	}
 	cmd := env.ClientCommand("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
 	cmd.Long = cmd.Short + `.

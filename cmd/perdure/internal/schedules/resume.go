@@ -13,7 +13,8 @@ import (
 func resumeCommand(env *cli.Env) *cobra.Command {
 	cmd := messageCommand(env, "resume SCHEDULE", "Resume a schedule",
 		func(ctx context.Context, cl *client.Client, id, message string) error {
-			return scheduleError(env, env.PrintResumed(schedule.InstanceID(id), cl.ResumeSchedule(ctx, id, message)))
+			err := cl.Schedules().Resume(ctx, id, message)
+			return scheduleError(env, env.PrintResumed(schedule.InstanceID(id), err))
 		})
 	cmd.Long = cmd.Short + `.
 

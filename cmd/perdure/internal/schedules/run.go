@@ -14,7 +14,7 @@ import (
 func runCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("run SCHEDULE", "Start a run now", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			run, err := cl.TriggerSchedule(ctx, id)
+			run, err := cl.Schedules().Trigger(ctx, id)
 			if err != nil {
 				return scheduleError(env, err)
 			}

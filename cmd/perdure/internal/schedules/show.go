@@ -21,7 +21,7 @@ import (
 func showCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("show SCHEDULE", "Show a schedule", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			s, err := cl.Schedule(ctx, id)
+			s, err := cl.Schedules().Get(ctx, id)
 			if err != nil {
 				return scheduleError(env, err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/perdure/perdure/infra/cdk"
+	"github.com/perdure/perdure/infra/cdk/reference"
 )
 
 func main() {
@@ -22,7 +22,7 @@ func main() {
 	flag.Parse()
 
 	defer jsii.Close()
-	app := cdk.NewApp(*out, cdk.ReferenceStackProps{
+	app := reference.NewApp(*out, reference.StackProps{
 		FunctionsDir:  *functions,
 		WorkQueues:    strings.Split(*queues, ","),
 		Exclusive:     *exclusive,

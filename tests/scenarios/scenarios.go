@@ -1,0 +1,58 @@
+// Package scenarios is a table of orchestrations with their expected results, by subject. Tests run the scenarios in
+// virtual time, with a crash at every AWS call (tests/engine), and on deployed functions (tests/e2e).
+//
+// Features that need more than an orchestration and a client are tested elsewhere: starts in a transaction of the
+// caller in tests/engine, tests/ministack and tests/e2e, and schedules in package schedule and tests/e2e.
+package scenarios
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/tests/scenarios/activities"
+	"github.com/perdure/perdure/tests/scenarios/basics"
+	"github.com/perdure/perdure/tests/scenarios/cancellation"
+	"github.com/perdure/perdure/tests/scenarios/children"
+	"github.com/perdure/perdure/tests/scenarios/futures"
+	"github.com/perdure/perdure/tests/scenarios/instances"
+	"github.com/perdure/perdure/tests/scenarios/internal/kit"
+	"github.com/perdure/perdure/tests/scenarios/messages"
+	"github.com/perdure/perdure/tests/scenarios/versions"
+)
+
+// Scenario is an orchestration, the calls of a client during its run, and the expected result.
+type Scenario = kit.Scenario
+
+// World is the environment in which a scenario runs.
+type World = kit.World
+
+// All runs checks in order and returns the first error.
+func All(tick time.Duration) []Scenario {
+	return slices.Concat(
+		basics.Scenarios(tick), activities.Scenarios(tick), futures.Scenarios(tick), children.Scenarios(tick),
+		messages.Scenarios(tick), instances.Scenarios(tick), versions.Scenarios(tick), cancellation.Scenarios(tick),
+	)
+}
+
+// Register adds the orchestrations and activities of scenarios, and those that all scenarios share.
+func Register(r *perdure.Registry, all ...Scenario) {
+	kit.Register(r)
+	basics.Register(r)
+	activities.Register(r)
+	children.Register(r)
+	cancellation.Register(r)
+	for _, s := range all {
+		s.Register(r, s.Name)
+	}
+}
+
+// Hold gives a client of the hub to the activities of scenarios that need one.
+func Hold(c *client.Client, all ...Scenario) {
+	for _, s := range all {
+		if s.Hold != nil {
+			s.Hold(c)
+		}
+	}
+}
