@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Names that the features of the matrix share.
+// Names that the scenarios share.
 const (
-	one, other = "it", "other" // instances
-	step       = "step"        // the activity that every orchestration calls
-	proceed    = "go"          // the event that every orchestration waits for
+	firstID, secondID = "it", "other" // instances
+	stepActivity      = "step"        // the activity that every orchestration calls
+	goEvent           = "go"          // the event that every orchestration waits for
 )
 
-// outside is the world that the activities of the matrix change.
-type outside struct {
+// activityState is the state of the activity outside of the hub.
+type activityState struct {
 	// hold keeps activities running until their context ends, so that their work items can be lost.
 	hold atomic.Bool
 
@@ -30,24 +30,24 @@ type outside struct {
 }
 
 // begin records a run. The returned function records its end.
-func (o *outside) begin(input string) (end func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.inputs = append(o.inputs, input)
-	o.running++
-	o.most = max(o.most, o.running)
+func (s *activityState) begin(input string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inputs = append(s.inputs, input)
+	s.running++
+	s.most = max(s.most, s.running)
 	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.running--
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running--
 	}
 }
 
 // runs returns the number of runs with an input.
-func (o *outside) runs(input string) (n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, in := range o.inputs {
+func (s *activityState) runs(input string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.inputs {
 		if in == input {
 			n++
 		}
@@ -55,13 +55,13 @@ func (o *outside) runs(input string) (n int) {
 	return n
 }
 
-// step is the activity of all features. Its input selects what it does.
-func (o *outside) step(ctx context.Context, input string) (string, error) {
-	if o.hold.Load() {
+// step is the activity of all scenarios. Its input selects what it does.
+func (s *activityState) step(ctx context.Context, input string) (string, error) {
+	if s.hold.Load() {
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}
-	defer o.begin(input)()
+	defer s.begin(input)()
 	switch input {
 	case "large":
 		return strings.Repeat("x", 300<<10), nil
@@ -75,12 +75,12 @@ func (o *outside) step(ctx context.Context, input string) (string, error) {
 		case <-time.After(time.Minute):
 		}
 	case "token":
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.token = perdure.ActivityInfoFrom(ctx).CompletionToken
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.token = perdure.ActivityInfoFrom(ctx).CompletionToken
 		return "", perdure.ErrPending
 	case "declined":
-		if half, resumed := perdure.HeartbeatDetails[string](ctx); resumed {
+		if half, wantResumed := perdure.HeartbeatDetails[string](ctx); wantResumed {
 			return half, nil
 		}
 		perdure.Heartbeat(ctx, "half")
@@ -90,13 +90,13 @@ func (o *outside) step(ctx context.Context, input string) (string, error) {
 }
 
 // matrixCode is the code of all features. Changed code calls another activity.
-func matrixCode(o *outside, changed bool) *perdure.Registry {
-	c := &matrixBuild{step}
+func matrixCode(state *activityState, changed bool) *perdure.Registry {
+	c := &orchestrations{stepActivity}
 	if changed {
 		c.activity = "another step"
 	}
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, step, o.step)
+	perdure.AddActivity(r, stepActivity, state.step)
 	perdure.AddOrchestration(r, "plain", c.plain)
 	perdure.AddOrchestration(r, "kept", c.plain, perdure.WithRetention(24*time.Hour))
 	perdure.AddOrchestration(r, "alone", c.alone)
@@ -113,43 +113,43 @@ func matrixCode(o *outside, changed bool) *perdure.Registry {
 	return r
 }
 
-// matrixBuild is a build of the orchestrations.
-type matrixBuild struct{ activity string }
+// orchestrations are the orchestrations of one build.
+type orchestrations struct{ activity string }
 
-func (c *matrixBuild) step(
+func (c *orchestrations) step(
 	ctx *perdure.OrchestrationContext, input string, opts ...perdure.ActivityCallOption,
 ) (string, error) {
 	return perdure.CallActivityByName[string](ctx, c.activity, input, opts...).Await(ctx)
 }
 
-// then waits for the event, and appends its data to a result.
-func then(ctx *perdure.OrchestrationContext, result string, err error) (string, error) {
+// waitForGo waits for the event, and appends its data to a result.
+func waitForGo(ctx *perdure.OrchestrationContext, result string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := perdure.WaitForExternalEvent[string](ctx, proceed).Await(ctx)
+	data, err := perdure.WaitForExternalEvent[string](ctx, goEvent).Await(ctx)
 	return result + " " + data, err
 }
 
-func (c *matrixBuild) plain(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) plain(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in)
-	return then(ctx, result, err)
+	return waitForGo(ctx, result, err)
 }
 
-func (c *matrixBuild) alone(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) alone(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in, perdure.Exclusive("account 7"))
-	return then(ctx, result, err)
+	return waitForGo(ctx, result, err)
 }
 
-func (c *matrixBuild) inline(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) inline(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in, perdure.Inline())
-	return then(ctx, result, err)
+	return waitForGo(ctx, result, err)
 }
 
 // rounds continues as new once.
-func (c *matrixBuild) rounds(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) rounds(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in)
-	result, err = then(ctx, result, err)
+	result, err = waitForGo(ctx, result, err)
 	if err != nil || in != "first" {
 		return result, err
 	}
@@ -157,7 +157,7 @@ func (c *matrixBuild) rounds(ctx *perdure.OrchestrationContext, in string) (stri
 }
 
 // parcel has an address that an update changes.
-func (c *matrixBuild) parcel(ctx *perdure.OrchestrationContext, to string) (string, error) {
+func (c *orchestrations) parcel(ctx *perdure.OrchestrationContext, to string) (string, error) {
 	err := perdure.SetUpdateHandler(ctx, "address",
 		func(ctx *perdure.OrchestrationContext, next string) (string, error) {
 			label, err := c.step(ctx, next)
@@ -174,30 +174,30 @@ func (c *matrixBuild) parcel(ctx *perdure.OrchestrationContext, to string) (stri
 	if err != nil {
 		return "", err
 	}
-	_, err = then(ctx, "", nil)
+	_, err = waitForGo(ctx, "", nil)
 	return to, errors.Join(err, perdure.AwaitUpdateHandlers(ctx))
 }
 
-func (c *matrixBuild) gifts(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) gifts(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	perdure.Version(ctx, "gifts", perdure.DefaultVersion, 1)
 	result, err := c.step(ctx, in)
-	return then(ctx, "gift: "+result, err)
+	return waitForGo(ctx, "gift: "+result, err)
 }
 
 // cancelled waits for the event when it has been cancelled.
-func (c *matrixBuild) cancelled(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) cancelled(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in)
 	cleanup := perdure.WithoutCancel(ctx)
 	if _, failed := c.step(cleanup, "clean"); failed != nil {
 		return "", failed
 	}
-	if _, failed := then(cleanup, "", nil); failed != nil {
+	if _, failed := waitForGo(cleanup, "", nil); failed != nil {
 		return "", failed
 	}
 	return result, err
 }
 
-func (c *matrixBuild) counted(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) counted(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	counts := map[string]int{}
 	err := perdure.SetQueryHandler(ctx, "count", func(of string) (int, error) { return counts[of], nil })
 	if err != nil {
@@ -205,33 +205,33 @@ func (c *matrixBuild) counted(ctx *perdure.OrchestrationContext, in string) (str
 	}
 	result, err := c.step(ctx, in)
 	counts[in]++
-	return then(ctx, result, err)
+	return waitForGo(ctx, result, err)
 }
 
-func (c *matrixBuild) declined(ctx *perdure.OrchestrationContext, in string) (string, error) {
+func (c *orchestrations) declined(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	ctx.SetCustomStatus("paying")
 	result, err := c.step(ctx, in,
 		perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Hour}))
-	return then(ctx, result, err)
+	return waitForGo(ctx, result, err)
 }
 
 // trip fails when the event arrives. It waits in its compensation for the event again.
-func (c *matrixBuild) trip(ctx *perdure.OrchestrationContext, in string) (out string, err error) {
+func (c *orchestrations) trip(ctx *perdure.OrchestrationContext, in string) (out string, err error) {
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, err := c.step(ctx, "undo "+in)
-		_, err = then(ctx, "", err)
+		_, err = waitForGo(ctx, "", err)
 		return err
 	})
 	if out, err = c.step(ctx, in); err != nil {
 		return "", err
 	}
-	if out, err = then(ctx, out, nil); err != nil {
+	if out, err = waitForGo(ctx, out, nil); err != nil {
 		return "", err
 	}
 	return "", errors.New("sold out")
 }
 
-func (c *matrixBuild) refill(ctx *perdure.OrchestrationContext, pieces *int, n int) (int, error) {
+func (c *orchestrations) refill(ctx *perdure.OrchestrationContext, pieces *int, n int) (int, error) {
 	_, err := c.step(ctx, "refill")
 	*pieces += n
 	return *pieces, err

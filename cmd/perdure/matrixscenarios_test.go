@@ -17,7 +17,7 @@ import (
 // scenario uses one feature. begin ends when the instance waits for its event or for the feature. finish continues it
 // to its end, and checks that the feature has had its effect.
 type scenario struct {
-	instance string // default: one
+	instance string // default: firstID
 	codecs   []perdure.Codec
 	inBucket bool // the code reads payloads of the payload store
 	begin    func(d *driver)
@@ -25,124 +25,124 @@ type scenario struct {
 }
 
 // id returns the ID of the instance whose history shows the feature.
-func (s *scenario) id() string { return cmp.Or(s.instance, one) }
+func (s *scenario) id() string { return cmp.Or(s.instance, firstID) }
 
 func begins(name, input string) func(d *driver) {
-	return func(d *driver) { d.t.Helper(); d.start(one, name, input) }
+	return func(d *driver) { d.t.Helper(); d.start(firstID, name, input) }
 }
 
-var encoded = &scenario{
+var codecScenario = &scenario{
 	codecs: []perdure.Codec{turned{}},
 	begin:  begins("plain", "secret"),
 	finish: func(d *driver) {
-		d.proceed(one, "now")
-		d.wantOutput(one, "did secret now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "did secret now")
 	},
 }
 
-var large = &scenario{
+var largeScenario = &scenario{
 	inBucket: true,
 	begin:    begins("plain", "large"),
 	finish: func(d *driver) {
-		d.proceed(one, "now")
-		d.wantOutput(one, strings.Repeat("x", 300<<10)+" now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, strings.Repeat("x", 300<<10)+" now")
 	},
 }
 
-var exclusive = &scenario{
+var exclusiveScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(one, "alone", "alone")
-		d.start(other, "alone", "alone")
+		d.start(firstID, "alone", "alone")
+		d.start(secondID, "alone", "alone")
 	},
 	finish: func(d *driver) {
 		d.pass(5 * time.Minute)
-		for _, id := range []string{one, other} {
-			d.proceed(id, "now")
+		for _, id := range []string{firstID, secondID} {
+			d.raiseGo(id, "now")
 			d.wantOutput(id, "did alone now")
 		}
-		if d.out.most != 1 {
-			d.t.Errorf("%d activities with one exclusive key ran at a time", d.out.most)
+		if d.state.most != 1 {
+			d.t.Errorf("%d activities with one exclusive key ran at a time", d.state.most)
 		}
 	},
 }
 
-var inline = &scenario{
+var inlineScenario = &scenario{
 	begin: begins("inline", "tariff"),
 	finish: func(d *driver) {
-		if e := d.event(one, history.ActivityScheduled); !e.Inline {
+		if e := d.event(firstID, history.ActivityScheduled); !e.Inline {
 			d.t.Errorf("not inline: %+v", e)
 		}
-		d.proceed(one, "now")
-		d.wantOutput(one, "did tariff now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "did tariff now")
 	},
 }
 
-var continuing = &scenario{
+var restartScenario = &scenario{
 	begin: begins("rounds", "first"),
 	finish: func(d *driver) {
-		d.proceed(one, "on")
-		if s := d.wantStatus(one, client.StatusRunning); s.ExecutionNumber != 2 {
+		d.raiseGo(firstID, "on")
+		if s := d.wantStatus(firstID, client.StatusRunning); s.ExecutionNumber != 2 {
 			d.t.Errorf("execution %d, want 2", s.ExecutionNumber)
 		}
-		d.proceed(one, "now")
-		d.wantOutput(one, "did second now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "did second now")
 	},
 }
 
-var pausing = &scenario{
+var pauseScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(one, "plain", "work")
-		d.check(d.sdk.Pause(d.t.Context(), one, "audit"))
+		d.start(firstID, "plain", "work")
+		d.check(d.sdk.Pause(d.t.Context(), firstID, "audit"))
 		d.pass(10 * time.Second)
 	},
 	finish: func(d *driver) {
-		d.proceed(one, "now")
-		if s := d.wantStatus(one, client.StatusPaused); s.Paused == nil || s.Paused.Message != "audit" {
+		d.raiseGo(firstID, "now")
+		if s := d.wantStatus(firstID, client.StatusPaused); s.Paused == nil || s.Paused.Message != "audit" {
 			d.t.Errorf("paused: %+v", s.Paused)
 		}
-		d.check(d.sdk.Resume(d.t.Context(), one, "done"))
+		d.check(d.sdk.Resume(d.t.Context(), firstID, "done"))
 		d.pass(10 * time.Second)
-		d.wantOutput(one, "did work now")
+		d.wantOutput(firstID, "did work now")
 	},
 }
 
-// updated sends the update. Its repetition waits for the same handler.
-func updated(d *driver) (json.RawMessage, error) {
+// sendUpdate sends the update. Its repetition waits for the same handler.
+func sendUpdate(d *driver) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Second)
 	defer cancel()
-	return d.sdk.Update(ctx, one, "address", "Main St", client.WithUpdateID("u1"))
+	return d.sdk.Update(ctx, firstID, "address", "Main St", client.WithUpdateID("u1"))
 }
 
-var updating = &scenario{
+var updateScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(one, "parcel", "Old St")
-		_, _ = updated(d) // its activity may be lost
+		d.start(firstID, "parcel", "Old St")
+		_, _ = sendUpdate(d) // its activity may be lost
 	},
 	finish: func(d *driver) {
-		if got, err := updated(d); err != nil || string(got) != `"did Main St"` {
+		if got, err := sendUpdate(d); err != nil || string(got) != `"did Main St"` {
 			d.t.Errorf("update: %s, %v", got, err)
 		}
-		_, err := d.sdk.Update(d.t.Context(), one, "address", "")
+		_, err := d.sdk.Update(d.t.Context(), firstID, "address", "")
 		if e, ok := errors.AsType[*client.UpdateError](err); !ok || e.Code != client.UpdateRejected {
 			d.t.Errorf("update without an address: %v", err)
 		}
-		d.proceed(one, "now")
-		d.wantOutput(one, "Main St")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "Main St")
 	},
 }
 
-var completing = &scenario{
+var tokenScenario = &scenario{
 	begin: begins("plain", "token"),
 	finish: func(d *driver) {
-		d.check(d.sdk.CompleteActivity(d.t.Context(), d.out.token, "carried"))
+		d.check(d.sdk.CompleteActivity(d.t.Context(), d.state.token, "carried"))
 		d.pass(10 * time.Second)
-		err := d.sdk.CompleteActivity(d.t.Context(), d.out.token, "again")
+		err := d.sdk.CompleteActivity(d.t.Context(), d.state.token, "again")
 		if e, ok := errors.AsType[*client.TokenError](err); !ok {
 			d.t.Errorf("completed twice: %v, %v", err, e)
 		}
-		d.proceed(one, "now")
-		d.wantOutput(one, "carried now")
-		if n := d.out.runs("token"); n != 1 {
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "carried now")
+		if n := d.state.runs("token"); n != 1 {
 			d.t.Errorf("the pending activity ran %d times", n)
 		}
 	},
@@ -150,26 +150,26 @@ var completing = &scenario{
 
 // The instances of the schedule. Virtual time starts at midnight of January 1, 2000.
 const (
-	planned   = "nightly"
-	plannedIn = "schedule:nightly"
-	firstRun  = "nightly@2000-01-01T02:00:00Z"
-	secondRun = "nightly@2000-01-02T02:00:00Z"
+	scheduleID       = "nightly"
+	scheduleInstance = "schedule:nightly"
+	firstRun         = "nightly@2000-01-01T02:00:00Z"
+	secondRun        = "nightly@2000-01-02T02:00:00Z"
 )
 
-var scheduling = &scenario{
+var scheduleScenario = &scenario{
 	instance: firstRun,
 	begin: func(d *driver) {
 		d.check(d.sdk.PutSchedule(d.t.Context(), schedule.Schedule{
-			ID: planned, Orchestration: "plain", Input: json.RawMessage(`"report"`), Expression: "0 2 * * *",
+			ID: scheduleID, Orchestration: "plain", Input: json.RawMessage(`"report"`), Expression: "0 2 * * *",
 		}))
 		d.pass(2*time.Hour + time.Minute)
 	},
 	finish: func(d *driver) {
-		d.proceed(firstRun, "now")
+		d.raiseGo(firstRun, "now")
 		d.wantOutput(firstRun, "did report now")
 		d.pass(24 * time.Hour)
 		d.wantStatus(secondRun, client.StatusRunning)
-		s, err := d.sdk.Schedule(d.t.Context(), planned)
+		s, err := d.sdk.Schedule(d.t.Context(), scheduleID)
 		d.check(err)
 		if s.Started != 2 {
 			d.t.Errorf("%d runs started, want 2", s.Started)
@@ -177,43 +177,43 @@ var scheduling = &scenario{
 	},
 }
 
-var retention = &scenario{
+var retentionScenario = &scenario{
 	begin: begins("kept", "work"),
 	finish: func(d *driver) {
-		d.proceed(one, "now")
-		d.wantOutput(one, "did work now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "did work now")
 		d.pass(72 * time.Hour)
-		if s, err := d.sdk.Status(d.t.Context(), one); !errors.Is(err, client.ErrNotFound) {
+		if s, err := d.sdk.Status(d.t.Context(), firstID); !errors.Is(err, client.ErrNotFound) {
 			d.t.Errorf("after the retention: %s, %v", s.Status, err)
 		}
 	},
 }
 
-var versions = &scenario{
+var versionScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(other, "versioned", "work", client.WithVersion("0"))
-		d.start(one, "versioned", "work")
+		d.start(secondID, "versioned", "work", client.WithVersion("0"))
+		d.start(firstID, "versioned", "work")
 	},
 	finish: func(d *driver) {
-		for id, output := range map[string]string{one: "gift: did work now", other: "did work now"} {
-			d.proceed(id, "now")
+		for id, output := range map[string]string{firstID: "gift: did work now", secondID: "did work now"} {
+			d.raiseGo(id, "now")
 			d.wantOutput(id, output)
 		}
 	},
 }
 
-// refilled calls the entity. Its repetition waits for the same operation.
-func refilled(d *driver) (json.RawMessage, error) {
+// refill calls the entity. Its repetition waits for the same operation.
+func refill(d *driver) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Second)
 	defer cancel()
 	return d.sdk.CallEntity(ctx, "stock", "tea", "refill", 5, client.WithUpdateID("u1"))
 }
 
-var entities = &scenario{
+var entityScenario = &scenario{
 	instance: "@stock@tea",
-	begin:    func(d *driver) { _, _ = refilled(d) },
+	begin:    func(d *driver) { _, _ = refill(d) },
 	finish: func(d *driver) {
-		if got, err := refilled(d); err != nil || string(got) != "5" {
+		if got, err := refill(d); err != nil || string(got) != "5" {
 			d.t.Errorf("refill: %s, %v", got, err)
 		}
 		if got, err := d.sdk.EntityState(d.t.Context(), "stock", "tea"); err != nil || string(got) != "5" {
@@ -222,58 +222,59 @@ var entities = &scenario{
 	},
 }
 
-var cancelling = &scenario{
+var cancelScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(one, "cancelled", "slow")
-		d.check(d.sdk.Cancel(client.ContextWithCaller(d.t.Context(), "ann"), one, "wrong file"))
+		d.start(firstID, "cancelled", "slow")
+		d.check(d.sdk.Cancel(client.ContextWithCaller(d.t.Context(), "ann"), firstID, "wrong file"))
 		d.pass(10 * time.Second)
 	},
 	finish: func(d *driver) {
-		d.wantStatus(one, client.StatusCancelling)
-		d.proceed(one, "now")
-		s := d.wantStatus(one, client.StatusCancelled)
+		d.wantStatus(firstID, client.StatusCancelling)
+		d.raiseGo(firstID, "now")
+		s := d.wantStatus(firstID, client.StatusCancelled)
 		if f := s.Failure; f == nil || f.Message != "wrong file" || f.Reason != string(perdure.ReasonRequested) {
 			d.t.Errorf("cancelled: %+v", s.Failure)
 		}
-		all, err := client.Collect(d.sdk.Cancellations(d.t.Context(), one, ""))
+		all, err := client.Collect(d.sdk.Cancellations(d.t.Context(), firstID, ""))
 		d.check(err)
-		if len(all) != 2 || all[1].Name != step || all[1].End != client.OutcomeStopped || all[1].SeenAt.IsZero() {
+		if len(all) != 2 || all[1].Name != stepActivity || all[1].End != client.OutcomeStopped ||
+			all[1].SeenAt.IsZero() {
 			d.t.Errorf("cancellations: %+v", all)
 		}
 	},
 }
 
-var querying = &scenario{
+var queryScenario = &scenario{
 	begin: begins("counted", "book"),
 	finish: func(d *driver) {
-		if got, err := d.sdk.Query(d.t.Context(), one, "count", "book"); err != nil || string(got) != "1" {
+		if got, err := d.sdk.Query(d.t.Context(), firstID, "count", "book"); err != nil || string(got) != "1" {
 			d.t.Errorf("query: %s, %v", got, err)
 		}
-		d.proceed(one, "now")
-		d.wantOutput(one, "did book now")
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "did book now")
 	},
 }
 
-var details = &scenario{
+var detailScenario = &scenario{
 	begin: begins("declined", "declined"),
 	finish: func(d *driver) {
-		if s := d.status(one); string(s.CustomStatus) != `"paying"` {
+		if s := d.status(firstID); string(s.CustomStatus) != `"paying"` {
 			d.t.Errorf("custom status %s", s.CustomStatus)
 		}
 		d.pass(2 * time.Hour)
-		d.proceed(one, "now")
-		d.wantOutput(one, "half now") // the second attempt reads the heartbeat of the first one
+		d.raiseGo(firstID, "now")
+		d.wantOutput(firstID, "half now") // the second attempt reads the heartbeat of the first one
 	},
 }
 
-var compensating = &scenario{
+var compensationScenario = &scenario{
 	begin: func(d *driver) {
-		d.start(one, "trip", "hotel")
-		d.proceed(one, "now")
+		d.start(firstID, "trip", "hotel")
+		d.raiseGo(firstID, "now")
 	},
 	finish: func(d *driver) {
-		d.proceed(one, "undone")
-		s, undone := d.wantStatus(one, client.StatusFailed), d.out.runs("undo hotel")
+		d.raiseGo(firstID, "undone")
+		s, undone := d.wantStatus(firstID, client.StatusFailed), d.state.runs("undo hotel")
 		if s.Failure.Message != "sold out" || undone != 1 {
 			d.t.Errorf("failed: %+v, %d undone", s.Failure, undone)
 		}

@@ -36,12 +36,12 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// driver runs a scenario on a hub of the matrix, or on a test kit.
+// driver runs a scenario, on a hub or in the test kit.
 type driver struct {
-	t    *testing.T
-	sdk  *client.Client
-	out  *outside
-	pass func(d time.Duration) // lets the hub run
+	t     *testing.T
+	sdk   *client.Client
+	state *activityState
+	pass  func(d time.Duration) // lets the hub run
 }
 
 func (d *driver) start(id, name, input string, opts ...client.StartOption) {
@@ -52,10 +52,10 @@ func (d *driver) start(id, name, input string, opts ...client.StartOption) {
 	d.pass(10 * time.Second)
 }
 
-// proceed sends the event that all orchestrations wait for.
-func (d *driver) proceed(id, data string) {
+// raiseGo sends the event for which all orchestrations wait.
+func (d *driver) raiseGo(id, data string) {
 	d.t.Helper()
-	d.check(d.sdk.RaiseEvent(d.t.Context(), id, proceed, data))
+	d.check(d.sdk.RaiseEvent(d.t.Context(), id, goEvent, data))
 	d.pass(10 * time.Second)
 }
 
@@ -142,13 +142,13 @@ type world struct {
 	stop       func()
 }
 
-// onHub runs f on a hub. Its functions run until the end of f, or until lose.
-func onHub(s *scenario, f func(w *world)) func(t *testing.T) {
+// withHub runs f on a hub. The functions of the hub run until f returns or calls loseMessages.
+func withHub(s *scenario, f func(w *world)) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			out := &outside{}
-			code := matrixCode(out, false)
+			state := &activityState{}
+			code := matrixCode(state, false)
 			schedule.Register(code)
 			hub, err := simhub.New(simhub.Options{
 				Registry: code, Exclusive: true, Bucket: true, BatchSize: 1, CacheBytes: -1, Codecs: s.codecs,
@@ -156,7 +156,7 @@ func onHub(s *scenario, f func(w *world)) func(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &world{driver: &driver{t: t, out: out}, hub: hub, cli: setup(t)}
+			w := &world{driver: &driver{t: t, state: state}, hub: hub, cli: setup(t)}
 			w.open(s.codecs)
 			w.serve()
 			defer synctest.Wait()
@@ -203,8 +203,8 @@ func (w *world) serve() {
 	}
 }
 
-// lose stops the functions, and deletes all messages and schedules of the hub.
-func (w *world) lose() {
+// loseMessages stops the functions, and deletes all messages and schedules of the hub.
+func (w *world) loseMessages() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	w.stop()
@@ -229,14 +229,11 @@ func (w *world) lose() {
 }
 
 // call sends a request to the API. The body of a request is JSON.
-func (w *world) call(api http.Handler, status int, method, path, body string, header ...string) string {
+func (w *world) call(api http.Handler, status int, method, path, body string) string {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/"+path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
 	}
 	rec := httptest.NewRecorder()
 	api.ServeHTTP(rec, r)
@@ -251,13 +248,13 @@ func (w *world) get(path string) string {
 	return w.call(w.api, http.StatusOK, http.MethodGet, path, "")
 }
 
-func (w *world) post(status int, path, body string, header ...string) string {
+func (w *world) post(status int, path, body string) string {
 	w.t.Helper()
-	return w.call(w.api, status, http.MethodPost, path, body, header...)
+	return w.call(w.api, status, http.MethodPost, path, body)
 }
 
-// page is the document of the web UI.
-var page = sync.OnceValue(func() string {
+// uiDocument is the document of the web UI.
+var uiDocument = sync.OnceValue(func() string {
 	rec := httptest.NewRecorder()
 	ui.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, ui.Path, http.NoBody))
 	return rec.Body.String()
@@ -268,16 +265,15 @@ var page = sync.OnceValue(func() string {
 func (w *world) shows(request, data string, code ...string) {
 	w.t.Helper()
 	for _, piece := range code {
-		if !strings.Contains(page(), piece) {
+		if !strings.Contains(uiDocument(), piece) {
 			w.t.Errorf("the web UI lacks %s", piece)
 		}
 	}
 	w.has(w.get(request), data)
 }
 
-// verified replays the open instances with the code of the matrix, which must continue, and with changed code, which
-// must block this instance.
-func (w *world) verified(id string, open int) {
+// wantVerified replays the open instances. With the same code all must continue. Changed code must block this instance.
+func (w *world) wantVerified(id string, open int) {
 	w.t.Helper()
 	if exit, v := w.cli.verified("matrix"); exit != 0 || v.Replayed != open || len(v.Findings) != 0 {
 		w.t.Errorf("same code: exit %d, %+v; %s", exit, v, w.cli.err.String())
@@ -290,25 +286,25 @@ func (w *world) verified(id string, open int) {
 	}
 }
 
-// exported exports an instance, whose document must contain some data.
-func (w *world) exported(id string, data ...string) (document string) {
+// export exports an instance. The document must contain the data.
+func (w *world) export(id string, data ...string) (document string) {
 	w.t.Helper()
 	document = w.cli.mustRun("export", id)
 	w.has(document, data...)
 	return document
 }
 
-// imported exports an instance, and replays it without the hub. Changed code does not match.
-func (w *world) imported(id string, data ...string) {
+// wantImported exports an instance, and replays it without the hub. Changed code does not match.
+func (w *world) wantImported(id string, data ...string) {
 	w.t.Helper()
-	w.importedAs(id, map[string]int{"matrix": 0, "matrix, changed": cli.CodeFailed}, data...)
+	w.wantImportedAs(id, map[string]int{"matrix": 0, "matrix, changed": cli.CodeFailed}, data...)
 }
 
-// importedAs exports an instance. Its replay must have the exit codes for the code of these names.
-func (w *world) importedAs(id string, exits map[string]int, data ...string) {
+// wantImportedAs exports an instance, and replays it with builds. exits are the required exit codes by build.
+func (w *world) wantImportedAs(id string, exits map[string]int, data ...string) {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "history.json")
-	w.check(os.WriteFile(file, []byte(w.exported(id, data...)), 0o600))
+	w.check(os.WriteFile(file, []byte(w.export(id, data...)), 0o600))
 	home := setup(w.t)
 	for code, want := range exits {
 		if exit := home.run(w.t.Context(), "import", file, "--binary", orchestratorOf(w.t, code)); exit != want {
@@ -317,27 +313,29 @@ func (w *world) importedAs(id string, exits map[string]int, data ...string) {
 	}
 }
 
-// onKit runs a scenario in the test kit. It replays the exported history, which changed code must not match, and passes
-// it to f.
-func onKit(s *scenario, f func(d *driver, document string)) func(t *testing.T) {
+// withTestKit runs a scenario in the test kit. While the instance uses the feature, its exported history is replayed,
+// which must fail with changed code, and passed to f.
+func withTestKit(s *scenario, f func(d *driver, document string)) func(t *testing.T) {
 	return func(t *testing.T) {
-		out := &outside{}
+		t.Helper()
+		state := &activityState{}
 		opts := []perduretest.Option{perduretest.WithLargePayloads()}
 		if len(s.codecs) > 0 {
 			opts = append(opts, perduretest.WithCodec(s.codecs[0]))
 		}
-		env := perduretest.New(t, matrixCode(out, false), opts...)
-		d := &driver{t: t, sdk: env.Client(), out: out, pass: env.Advance}
+		env := perduretest.New(t, matrixCode(state, false), opts...)
+		d := &driver{t: t, sdk: env.Client(), state: state, pass: env.Advance}
 		s.begin(d)
 		h := setup(t)
 		h.client, h.admin = env.Client(), env.Admin()
 		document := h.mustRun("export", s.id())
 		replayOpts := []perduretest.ReplayOption{perduretest.WithReplayCodecs(turned{})}
 		if !s.inBucket {
-			perduretest.Replay(t, matrixCode(out, false), []byte(document), replayOpts...)
+			perduretest.Replay(t, matrixCode(state, false), []byte(document), replayOpts...)
 		}
 		if !failsTest(t, func(tb testing.TB) {
-			perduretest.Replay(tb, matrixCode(out, true), []byte(document), replayOpts...)
+			tb.Helper()
+			perduretest.Replay(tb, matrixCode(state, true), []byte(document), replayOpts...)
 		}) {
 			t.Error("Replay accepts changed code")
 		}
