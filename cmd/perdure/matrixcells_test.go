@@ -176,10 +176,7 @@ func codecCells() map[cell]check {
 				codecScenario.begin(w.driver)
 				document, code := []byte(w.export(firstID, "data:turned")), matrixCode(w.state, false)
 				perduretest.Replay(w.t, code, document, perduretest.WithReplayCodecs(turned{}))
-				if !failsTest(w.t, func(tb testing.TB) {
-					tb.Helper()
-					perduretest.Replay(tb, code, document)
-				}) {
+				if r := (&report{TB: w.t}); !r.fails(func() { perduretest.Replay(r, code, document) }) {
 					w.t.Error("Replay reads an encoded history without its codec")
 				}
 			}))

@@ -313,8 +313,8 @@ func (w *world) wantImportedAs(id string, exits map[string]int, data ...string) 
 	}
 }
 
-// withTestKit runs a scenario in the test kit. While the instance uses the feature, its exported history is replayed,
-// which must fail with changed code, and passed to f.
+// withTestKit runs a scenario in the test kit. While the instance uses the feature, f gets its exported history. The
+// history is replayed then and at the end, which must fail with changed code.
 func withTestKit(s *scenario, f func(d *driver, document string)) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -325,54 +325,33 @@ func withTestKit(s *scenario, f func(d *driver, document string)) func(t *testin
 		}
 		env := perduretest.New(t, matrixCode(state, false), opts...)
 		d := &driver{t: t, sdk: env.Client(), state: state, pass: env.Advance}
-		s.begin(d)
 		h := setup(t)
 		h.client, h.admin = env.Client(), env.Admin()
+		s.begin(d)
 		document := h.mustRun("export", s.id())
-		replayOpts := []perduretest.ReplayOption{perduretest.WithReplayCodecs(turned{})}
-		if !s.inBucket {
-			perduretest.Replay(t, matrixCode(state, false), []byte(document), replayOpts...)
-		}
-		if !failsTest(t, func(tb testing.TB) {
-			tb.Helper()
-			perduretest.Replay(tb, matrixCode(state, true), []byte(document), replayOpts...)
-		}) {
-			t.Error("Replay accepts changed code")
-		}
+		s.replay(t, document)
 		f(d, document)
 		s.finish(d)
+		if h.run(t.Context(), "export", s.id()) == 0 { // else its retention has ended
+			s.replay(t, h.out.String())
+		}
 	}
 }
 
-// failing is a test that records its failure.
-type failing struct {
-	testing.TB
-
-	failed bool
-}
-
-func (f *failing) Helper() {}
-
-func (f *failing) Errorf(string, ...any) { f.failed = true }
-
-func (f *failing) Fatalf(string, ...any) {
-	f.failed = true
-	panic(f)
-}
-
-// failsTest reports whether body fails its test.
-func failsTest(tb testing.TB, body func(tb testing.TB)) bool {
-	tb.Helper()
-	f := &failing{TB: tb}
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != any(f) {
-				panic(r)
-			}
-		}()
-		body(f)
-	}()
-	return f.failed
+// replay replays an exported history, which must fail with changed code.
+func (s *scenario) replay(t *testing.T, document string) {
+	t.Helper()
+	replay := func(tb testing.TB, changed bool) {
+		tb.Helper()
+		perduretest.Replay(tb, matrixCode(&activityState{}, changed), []byte(document),
+			perduretest.WithReplayCodecs(turned{}))
+	}
+	if !s.inBucket {
+		replay(t, false)
+	}
+	if r := (&report{TB: t}); !r.fails(func() { replay(r, true) }) {
+		t.Error("Replay accepts changed code")
+	}
 }
 
 // lintFindings are the findings of the linter in testdata/matrix, by function.
