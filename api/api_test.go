@@ -54,11 +54,13 @@ func TestOperations_goMethods_areThoseOfTheClients(t *testing.T) {
 	exist := map[string]bool{}
 	for prefix, typ := range map[string]reflect.Type{
 		"client.": reflect.TypeFor[*client.Client](), "admin.": reflect.TypeFor[*admin.Client](),
+		"client.Schedules.": reflect.TypeFor[*client.Schedules](),
 	} {
 		for m := range typ.NumMethod() {
 			exist[prefix+typ.Method(m).Name] = true
 		}
 	}
+	delete(exist, "client.Schedules") // returns the client of schedules
 	stated := map[string]bool{}
 	for _, o := range api.Operations() {
 		for _, name := range o.Go.Names {
