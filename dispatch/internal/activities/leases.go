@@ -21,7 +21,6 @@ type lease struct {
 	endedAt time.Time
 }
 
-// schedule sets when the lease is taken, or renewed.
 func (l *lease) schedule(at time.Time) { l.renewAt = at }
 
 // scheduleFirst makes a task without a lease take one at the given time. A cancelled activity whose end is awaited
@@ -80,15 +79,19 @@ func (l *leases) takeAll(ctx context.Context, b *batch, tasks []*task) {
 		items[i] = *t.item
 	}
 	o := l.supervisor.options
-	limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
-	defer stop()
-
 	// the hold of a lost record ends, so that its activity does not start
-	_, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
-	if err != nil && ctx.Err() == nil { // otherwise the batch has ended
+	if _, err := l.extend(ctx, items); err != nil && ctx.Err() == nil { // otherwise the batch has ended
 		o.Logger.WarnContext(ctx, "activity lease failed, retrying", "event", logevent.ActivityLeaseFailed,
 			"queue", o.Queue, "records", len(tasks), "error", err)
 	}
+}
+
+// extend extends the locks of work items. It takes half of the remaining time, so that a call that hangs is retried.
+func (l *leases) extend(ctx context.Context, items []provider.LockedWorkItem) ([]provider.Renewal, error) {
+	o := l.supervisor.options
+	ctx, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
+	defer stop()
+	return l.provider.RenewWorkItemLocks(ctx, o.Queue, o.LockTimeout, items...)
 }
 
 // firstRenewal returns when the lease of an activity that starts is taken, or renewed for the first time.
@@ -100,7 +103,6 @@ func (l *leases) firstRenewal(t *task) time.Time {
 	return t.startedAt.Add(o.LeaseAfter)
 }
 
-// check stops an activity whose lock has ended.
 func (l *leases) check(t *task, now time.Time) {
 	h := t.item.Record.Hold
 	if t.stop.lockLost || h == nil || t.item.Record.Held(now) {
@@ -150,7 +152,6 @@ func (t *task) needsRenewal() bool {
 	return t.phase == phaseRunning || t.key.IsWaiting() || t.phase != phaseSettled && h != nil && !h.Ended()
 }
 
-// renew takes or renews the leases of tasks.
 func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 	s, o := l.supervisor, l.supervisor.options
 	items := make([]provider.LockedWorkItem, len(tasks))
@@ -163,10 +164,7 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 	}
 	s.cancels.Skip(executionsOf(tasks), now)
 	s.inBackground(b, func(ctx context.Context) {
-		// half of the remaining time, so that a call that hangs is retried
-		limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
-		defer stop()
-		renewals, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
+		renewals, err := l.extend(ctx, items)
 		if ctx.Err() == nil { // otherwise the batch has ended
 			l.renewed(b, tasks, now, renewals, err)
 		}

@@ -34,12 +34,12 @@ func (s *settlement) resend(ctx context.Context, tasks []*task) (rest []*task) {
 		return rest
 	}
 
-	if err := s.provider.PutWorkItems(ctx, items...); err != nil {
+	if err := s.base.Provider.PutWorkItems(ctx, items...); err != nil {
 		s.options.Logger.WarnContext(ctx, "resending work items failed, releasing their records",
 			"event", logevent.WorkItemResendFailed, "queue", s.options.Queue, "records", len(old), "error", err)
 		return append(rest, replaced...)
 	}
-	if err := s.provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
+	if err := s.base.Provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
 		s.options.Logger.WarnContext(ctx,
 			"deleting the old records of resent work items failed, both will be delivered",
 			"event", logevent.WorkItemDuplicated, "queue", s.options.Queue, "error", err)

@@ -79,7 +79,6 @@ func (e *earlierRuns) ended(end string) { e.end = cmp.Or(end, e.end) }
 // abandoned records that an earlier delivery was abandoned.
 func (e *earlierRuns) abandoned() { e.end = history.OutcomeAbandoned }
 
-// finish adds the result of the task to its batch.
 func (t *task) finish(r result) { t.batch.results.Add(finishedTask{t, r}) }
 
 // sentAt returns when the attempt was sent, or became due if that is later. It is zero if unknown.
@@ -94,7 +93,6 @@ func (t *task) sentAt() time.Time {
 // WorkItem returns the work item of the task.
 func (t *task) WorkItem() *provider.LockedWorkItem { return t.item }
 
-// hasStarted reports whether the code of the task has started.
 func (t *task) hasStarted() bool { return !t.startedAt.IsZero() }
 
 // Log returns the logger of the task.

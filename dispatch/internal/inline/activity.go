@@ -184,7 +184,6 @@ func (a *activity) nextAttempt() end {
 
 func (a *activity) firstAttempt() int { return max(a.event.Attempt, 1) }
 
-// log returns the logger of an activity.
 func (a *activity) log() *slog.Logger {
 	return a.Logger.With("activity", a.event.Name, "instance", a.instanceID, "execution", a.executionID,
 		"activityId", a.event.ID, "attempt", int(a.attempt.Load()))

@@ -26,7 +26,7 @@ func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 	if !ok {
 		return maxTimeForSuspect
 	}
-	return min(maxTimeForSuspect, end.Sub(o.base.Clock())/2)
+	return min(maxTimeForSuspect, end.Sub(o.Clock())/2)
 }
 
 // handleSuspects handles suspects alone, one after another, while the invocation has the needed time left for one. It
@@ -41,7 +41,7 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, n
 	for _, s := range suspects {
 		if proven && s.died >= intake.DiedAlone {
 			records := recordsOf(s.item.Messages)
-			failed = append(failed, intake.AbandonAfter(ctx, o.base, provider.QueueInbox, records, intake.Spread)...)
+			failed = append(failed, intake.AbandonAfter(ctx, o.Base, provider.QueueInbox, records, intake.Spread)...)
 			continue
 		}
 		proven = proven || s.died >= intake.DiedAlone
@@ -59,8 +59,7 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, n
 	return failed
 }
 
-// hasTime reports whether the invocation has the needed time left.
 func (o *Orchestrator) hasTime(ctx context.Context, needed time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ctx.Err() == nil && (!ok || end.Sub(o.base.Clock()) >= needed)
+	return ctx.Err() == nil && (!ok || end.Sub(o.Clock()) >= needed)
 }
