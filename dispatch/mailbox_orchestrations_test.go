@@ -32,7 +32,7 @@ func addTalking(r *perdure.Registry) {
 	})
 	perdure.AddOrchestration(r, "tells-and-ends", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
 		raiseAll(ctx, in.To, in.Events)
-		return "told", nil
+		return "note", nil
 	})
 	perdure.AddOrchestration(r, "talks", talks)
 	perdure.AddOrchestration(r, "meets", meets)

@@ -392,17 +392,17 @@ func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "tells-in-a-scope", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		scope, leave := perdure.WithCancel(ctx)
-		told := perdure.RaiseEvent(scope, to, "add", 7)
+		sent := perdure.RaiseEvent(scope, to, "add", 7)
 		leave()
-		_, given := told.Await(ctx)
+		_, given := sent.Await(ctx)
 		_, late := perdure.RaiseEvent(scope, to, "add", 8).Await(ctx)
 		return fmt.Sprint(given, "; ", late), nil
 	})
 	perdure.AddOrchestration(r, "tells-and-gives-up",
 		func(ctx *perdure.OrchestrationContext, to string) (string, error) {
-			told := perdure.RaiseEvent(ctx, to, "add", 7)
-			told.Cancel("no matter")
-			_, err := told.Await(ctx)
+			sent := perdure.RaiseEvent(ctx, to, "add", 7)
+			sent.Cancel("no matter")
+			_, err := sent.Await(ctx)
 			return fmt.Sprint(err), perdure.Sleep(ctx, time.Hour)
 		})
 	perdure.AddOrchestration(r, "tells-and-fails", func(ctx *perdure.OrchestrationContext, to string) (string, error) {

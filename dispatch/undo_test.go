@@ -284,7 +284,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: stubborn})
+		in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
@@ -338,7 +338,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				return next()
 			}
 			undoing(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: stubborn})
+				in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
 				go s.worker().HandleRecords(context.WithValue(ctx, deathly{}, true), records)
@@ -449,7 +449,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: stubborn})
+		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: ignoresCancel})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
 	})
@@ -629,7 +629,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", begun=", begun), func(t *testing.T) {
 				t.Parallel()
 				undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: stubborn})
+					in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 					before := 0
 					finish := func() {
 						end(s, in)
@@ -671,7 +671,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: stubborn, Unheard: true})
+			in := s.startAs("a", "saga", deed{Job: ignoresCancel, Unheard: true})
 			before := 0
 			s.turn(0)
 			if !begun {
@@ -742,7 +742,7 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
 		"stops slowly":      {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
-		"is abandoned":      {Child: true, Job: stubborn},
+		"is abandoned":      {Child: true, Job: ignoresCancel},
 		"waits for a retry": {Child: true, FailsUntil: 100, Every: time.Hour},
 	} {
 		for _, cold := range []bool{false, true} {
