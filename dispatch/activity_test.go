@@ -955,7 +955,8 @@ func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, ignoresCancel, job{Takes: 80 * time.Second})
+		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, ignoresCancel,
+			job{Takes: 80 * time.Second})
 		began := time.Now()
 		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
 		defer stop()

@@ -75,8 +75,10 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 		ends string
 		why  client.CancelOutcome
 	}{
-		"failed attempt":    {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
-		"abandoned attempt": {deed{Job: ignoresCancel, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned},
+		"failed attempt": {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
+		"abandoned attempt": {
+			deed{Job: ignoresCancel, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,8 @@ func cancelMessage(id, startID string) provider.Message {
 	}
 }
 
-// drainInbox receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not exist.
+// drainInbox receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not
+// exist.
 func (h *hub) drainInbox() (kinds []string) {
 	h.t.Helper()
 	items, _ := h.Provider.DecodeOrchestrationItems(h.receive(h.Provider.Config().InboxURL))

@@ -254,18 +254,19 @@ func TestContinueAsNew_endless_canBeTerminated(t *testing.T) {
 	})
 }
 
-// After 100 executions another invocation continues an orchestration, because of messages that wait or because of a wake.
-// All turns are committed, so an interceptor sees no error.
+// After 100 executions another invocation continues an orchestration, because of messages that wait or because of a
+// wake. All turns are committed, so an interceptor sees no error.
 func TestContinueAsNew_invocationLimit_interceptorSeesNoError(t *testing.T) {
 	t.Parallel()
 	for waiting, redelivered := range map[int]bool{0: false, 3: true} {
-		w := &onlooker{}
+		w := &turnRecorder{}
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}},
 			func(ctx context.Context, h *hub) {
 				in := h.start("forever", 0)
 				for i := range waiting {
 					m := provider.Message{
-						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "unread", EventID: fmt.Sprint(i),
+						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "unread",
+						EventID: fmt.Sprint(i),
 					}
 					if err := h.Provider.EnqueueForOrchestrator(ctx, m); err != nil {
 						t.Fatal(err)

@@ -530,7 +530,9 @@ func TestR29_holderIsCancelled_nextActivityRuns(t *testing.T) {
 			by := newHolders()
 			o := simhub.Options{Registry: addHolders(perdure.NewRegistry(), by), Exclusive: true}
 			inBubble(t, o, func(ctx context.Context, h *hub) {
-				all := []hold{{Key: "a", Name: "a1", For: time.Hour, IgnoresCancel: ignoresCancel}, {Key: "a", Name: "a2"}}
+				all := []hold{
+					{Key: "a", Name: "a1", For: time.Hour, IgnoresCancel: ignoresCancel}, {Key: "a", Name: "a2"},
+				}
 				in := h.start("holds", all)
 				began := time.Now()
 				go func() {

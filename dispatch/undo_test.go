@@ -642,7 +642,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 						s.turn(0)
 						s.serveFor(time.Hour)
 					}
-					if n := s.toldSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
+					if n := s.outcomesSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
 						t.Errorf("got %d outcomes for an ended instance, want 0", n)
 					}
 					s.checkRest()
@@ -652,8 +652,8 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 	}
 }
 
-// toldSince counts the outcomes that were sent since a call.
-func (s *sagas) toldSince(call int) (n int) {
+// outcomesSince counts the outcomes that were sent since a call.
+func (s *sagas) outcomesSince(call int) (n int) {
 	for _, c := range s.made()[call:] {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Config().InboxURL {
 			for i := range in.Entries {
@@ -684,7 +684,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 				}
 				before = len(s.made())
 			})
-			if n := s.toldSince(before); n != 1 { // the outcome of the undo
+			if n := s.outcomesSince(before); n != 1 { // the outcome of the undo
 				t.Errorf("begun=%v: got %d outcomes, want 1", begun, n)
 			}
 			records := 0

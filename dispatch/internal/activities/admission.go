@@ -76,7 +76,7 @@ func (a *admission) check(ctx context.Context, t *task) (code activityCode, refu
 	it := t.item
 	early := false
 	if it.NotBefore != nil {
-		if early = it.NotBefore.Sub(a.options.Clock()) > intake.WaitHere; !early {
+		if early = it.NotBefore.Sub(a.options.Clock()) > intake.MaxTimerWait; !early {
 			if err := intake.WaitUntil(ctx, a.options.Clock, *it.NotBefore); err != nil {
 				return activityCode{}, &released
 			}
@@ -162,7 +162,7 @@ func (a *admission) refuseLate(ctx context.Context, t *task) *result {
 	it := t.item
 	t.Log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
 		"closeBy", *it.ScheduleToCloseDeadline)
-	return t.ended(outcome.Failed(it, body.Closed(it.Name)), t.endBeforeStart())
+	return t.ended(outcome.Failed(it, body.ScheduleToCloseExpired(it.Name)), t.endBeforeStart())
 }
 
 // load returns the code of an activity and its input, and reads what earlier deliveries have stored.
@@ -187,7 +187,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	}
 
 	t.pollInterval = cmp.Or(activity.CancelPollInterval, a.options.CancelPollInterval)
-	return activityCode{body.Within(a.interceptors, activity.Run), input}, nil
+	return activityCode{body.Intercept(a.interceptors, activity.Run), input}, nil
 }
 
 // refuseUnregistered releases an activity that this build does not have, and records that.

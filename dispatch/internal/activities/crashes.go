@@ -22,7 +22,7 @@ type crashGuard struct {
 	provider provider.Provider
 }
 
-func (t *task) needsMarker() bool { return intake.Doubtful(&t.item.Record, t.item.Redrive) }
+func (t *task) needsMarker() bool { return intake.NeedsMarker(&t.item.Record, t.item.Redrive) }
 
 // Delivery returns the delivery of a task, which identifies its crash marker. It implements isolation.Task.
 func (t *task) Delivery() provider.Attempt {

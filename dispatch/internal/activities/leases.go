@@ -21,16 +21,6 @@ type lease struct {
 	endedAt time.Time
 }
 
-func (l *lease) schedule(at time.Time) { l.renewAt = at }
-
-// scheduleFirst makes a task without a lease take one at the given time. A cancelled activity whose end is awaited
-// takes one immediately, so that a death of its worker in the grace period is detected soon.
-func (l *lease) scheduleFirst(t *task, at time.Time) {
-	if t.item.Record.Hold == nil {
-		l.renewAt = at
-	}
-}
-
 // isReleasing reports whether the hold of a polled record may have ended because its poller stops: a poller first
 // releases the records, and then ends the contexts. The lock is not lost then.
 func (l *lease) isReleasing(now time.Time, limit time.Duration) bool {
@@ -58,11 +48,11 @@ func (l *leases) takeEarly(b *batch) {
 	defer s.Unlock()
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if !t.lease.owned || !t.needsMarker() && !t.key.IsDoubtful() {
+		if !t.lease.owned || !t.needsMarker() && !t.key.MayCrash() {
 			continue
 		}
 		t.item.Record.Hold = provider.NewHold(s.options.Clock(), s.options.LockTimeout)
-		t.lease.schedule(l.firstRenewal(t))
+		t.lease.renewAt = l.firstRenewal(t)
 		s.WakeAt(t.lease.renewAt)
 		tasks = append(tasks, t)
 	}

@@ -36,14 +36,12 @@ func (r *recorder) observations(s *supervisor, observed []observation) {
 	for _, o := range observed {
 		if t := o.task; o.awaited && t.mayWrite(r.options.Clock()) {
 			record := provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: t.stop.at}
-			s.inBackground(t.batch, func(ctx context.Context) { r.observation(ctx, t, record) })
+			s.inBackground(t.batch, func(ctx context.Context) {
+				if err := r.write(ctx, t, record); err != nil && ctx.Err() == nil {
+					logFailure(ctx, t, "cancel_seen", err)
+				}
+			})
 		}
-	}
-}
-
-func (r *recorder) observation(ctx context.Context, t *task, record provider.ActivityRecord) {
-	if err := r.write(ctx, t, record); err != nil && ctx.Err() == nil {
-		logFailure(ctx, t, "cancel_seen", err)
 	}
 }
 

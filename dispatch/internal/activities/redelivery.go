@@ -13,8 +13,8 @@ func mayHaveEnded(it *provider.LockedWorkItem) bool {
 	return it.Record.ReceiveCount > 1 || it.Attempt > 1 || it.PossibleDuplicate || it.NotBefore != nil
 }
 
-// hasEnded reads history with strong consistency before the code of a redelivered work item runs. It reports whether the
-// activity was settled or its attempt is outdated: a worker died after it sent the outcome, a record could not be
+// hasEnded reads history with strong consistency before the code of a redelivered work item runs. It reports whether
+// the activity was settled or its attempt is outdated: a worker died after it sent the outcome, a record could not be
 // deleted, or the work item is a copy. If the history is unreadable, the activity counts as open.
 func (a *admission) hasEnded(ctx context.Context, t *task) (ended bool, err error) {
 	it := t.item
@@ -28,7 +28,7 @@ func (a *admission) hasEnded(ctx context.Context, t *task) (ended bool, err erro
 		err = nil
 	}
 	if deleted {
-		t.stop.setDeleted()
+		t.stop.deleted = true
 	}
 	if ended || err != nil || it.Retry == nil {
 		return ended, err

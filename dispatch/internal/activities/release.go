@@ -92,7 +92,7 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 			failed = append(failed, r.ID)
 		case t.key.WasReleased():
 			behind = append(behind, r)
-		case t.crashes.IsApart():
+		case t.crashes.NeedsLongerDelay():
 			apart = append(apart, r)
 		default:
 			held = append(held, r)
@@ -101,7 +101,7 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 	queue := s.options.Queue
 	failed = append(failed, intake.Abandon(ctx, s.base, queue, held)...)
 	failed = append(failed, intake.AbandonAfter(ctx, s.base, queue, behind, noDelay)...)
-	return append(failed, intake.AbandonAfter(ctx, s.base, queue, apart, intake.Spread)...)
+	return append(failed, intake.AbandonAfter(ctx, s.base, queue, apart, intake.SpreadDelay)...)
 }
 
 // noDelay is the delay of a record that was released because an earlier one of its key was. The queue delivers nothing

@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/dispatch/internal/runlease"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -48,7 +49,7 @@ func (r *runLeases) acquired(t *task, next provider.Run, claim *provider.RunClai
 	before := t.run
 	t.run = r.client.Acquired(before, next, claim)
 	if previous, _ := t.run.Previous(); t.run != before && previous != nil && previous.Abandoned {
-		t.earlier.abandoned()
+		t.earlier.end = history.OutcomeAbandoned
 	}
 }
 

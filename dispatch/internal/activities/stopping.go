@@ -34,8 +34,6 @@ func (s *stopState) setCancelled(c *provider.CancelInfo) {
 	}
 }
 
-func (s *stopState) setDeleted() { s.deleted = true }
-
 // isWorkerReason reports whether a reason concerns the worker alone: another worker can continue the activity.
 func isWorkerReason(r perdure.CancelReason) bool {
 	return r == perdure.ReasonLockLost || r == perdure.ReasonInvocationDeadline || r == perdure.ReasonShutdown

@@ -76,9 +76,6 @@ type earlierRuns struct {
 // ended records how an earlier attempt ended. An empty end does not replace a known one.
 func (e *earlierRuns) ended(end string) { e.end = cmp.Or(end, e.end) }
 
-// abandoned records that an earlier delivery was abandoned.
-func (e *earlierRuns) abandoned() { e.end = history.OutcomeAbandoned }
-
 func (t *task) finish(r result) { t.batch.results.Add(finishedTask{t, r}) }
 
 // sentAt returns when the attempt was sent, or became due if that is later. It is zero if unknown.
@@ -100,16 +97,6 @@ func (t *task) Log() *slog.Logger {
 	it := t.item
 	return t.batch.worker.options.Logger.With("activity", it.Name, "instance", it.InstanceID,
 		"execution", it.ExecutionID, "activityId", it.ActivityID, "attempt", it.Attempt)
-}
-
-// withActivity returns a context for calls of the worker for an activity.
-func withActivity(ctx context.Context, h activityHandle) context.Context {
-	return activityctx.For(withTrace(ctx, h.task.item), h)
-}
-
-// withActivityCode returns the context of the code of an activity. Only the code receives the completion token.
-func withActivityCode(ctx context.Context, h activityHandle) context.Context {
-	return activityctx.ForCode(withTrace(ctx, h.task.item), h)
 }
 
 func withTrace(ctx context.Context, it *provider.LockedWorkItem) context.Context {

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/dispatch/internal/workerreport"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
@@ -98,7 +99,7 @@ func (w *Worker) runBatch(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is admitted, and adds its result to the batch even if the code ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withActivity(ctx, activityHandle{t})
+	ctx = activityctx.For(withTrace(ctx, t.item), activityHandle{t})
 	if !w.admission.awaitKey(ctx, t) {
 		t.finish(released)
 		return
@@ -117,7 +118,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	r, returned, startedAt := result{}, false, time.Time{} // startedAt is zero if metrics are off
 	defer func() {
 		if !returned {
-			r.outcome = outcome.Failed(t.item, body.Vanished(t.item.Name))
+			r.outcome = outcome.Failed(t.item, body.Exited(t.item.Name))
 		}
 		w.meter.Since(intake.MetricActivityExecution, t.item.Name, startedAt)
 		w.finish(ctx, t, r)
@@ -125,7 +126,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	startedAt = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), startedAt)
 	//nolint:contextcheck // the supervisor ends the activity's context, not the end of ctx
-	r, returned = w.execute(withActivityCode(activityCtx, activityHandle{t}), t, code), true
+	r, returned = w.execute(activityctx.ForCode(withTrace(activityCtx, t.item), activityHandle{t}), t, code), true
 }
 
 func (w *Worker) finishRefused(ctx context.Context, t *task, r result) {

@@ -41,7 +41,9 @@ func info(it *provider.LockedWorkItem, kind perdure.PayloadKind) perdure.Payload
 // DecodeInput returns the input of an activity. If the input is unreadable for every build, it returns the failure of
 // the activity. An error means that the work item must be released: another build or a later delivery may be able to
 // read the input.
-func (e *Encoder) DecodeInput(ctx context.Context, t intake.Task) (input json.RawMessage, f *history.Failure, err error) {
+func (e *Encoder) DecodeInput(
+	ctx context.Context, t intake.Task,
+) (input json.RawMessage, f *history.Failure, err error) {
 	it := t.WorkItem()
 	input, inline := it.Input.Document()
 	if inline {

@@ -218,6 +218,6 @@ func (d *decision) commit(ctx context.Context, taken int, events []history.Event
 // without another try.
 func (p *Policy) Committed(x *execution.Execution) {
 	if why := execution.BlockedIn(p.BuildID, &x.State().Blocked); why != nil {
-		x.BreakOff(&execution.BlockedError{Why: why})
+		x.DiscardCode(&execution.BlockedError{Why: why})
 	}
 }

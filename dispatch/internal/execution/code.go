@@ -31,8 +31,8 @@ func (c *Code) Loaded() bool { return c.Instance != nil }
 // Broken returns the reason for which the code cannot run, or nil.
 func (c *Code) Broken() error { return c.broken }
 
-// Within sets the context for reads of documents and payloads by the code.
-func (c *Code) Within(ctx context.Context) {
+// SetContext sets the context for reads of documents and payloads by the code.
+func (c *Code) SetContext(ctx context.Context) {
 	c.ctx = ctx
 	c.payloads.Within(ctx)
 }

@@ -149,11 +149,12 @@ func (x *Execution) Commit(t *provider.Turn, consumed bool) {
 	}
 }
 
-// Rest prepares the execution for the cache. A later invocation cannot know whether the head is still the same.
-func (x *Execution) Rest() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
+// PrepareForCache prepares the execution for the cache. A later invocation cannot know whether the head is still the
+// same.
+func (x *Execution) PrepareForCache() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
 
-// BreakOff discards the code, which cannot continue for a reason.
-func (x *Execution) BreakOff(why error) {
+// DiscardCode discards the code, which cannot continue for a reason.
+func (x *Execution) DiscardCode(why error) {
 	x.Code.broken = why
 	x.Close()
 }

@@ -124,7 +124,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	}
 	if err != nil {
 		err = fmt.Errorf("dispatch: instance %q: replay: %w", instanceID, err)
-		x.BreakOff(err)
+		x.DiscardCode(err)
 		if Diagnose(err) == nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 	returned := false
 	defer func() {
 		if !returned { // the code has ended the goroutine
-			e = a.after(a.outcome(e.attempt, nil, body.Vanished(a.event.Name)))
+			e = a.after(a.outcome(e.attempt, nil, body.Exited(a.event.Name)))
 			a.measure(ctx, began, e)
 		}
 		report(a, e)
@@ -205,7 +205,7 @@ func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
 	attempt := body.Attempt{
-		Name: e.Name, Code: a.counted(body.Within(a.Interceptors, a.registered.Run)),
+		Name: e.Name, Code: a.counted(body.Intercept(a.Interceptors, a.registered.Run)),
 		StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: a.Clock,
 	}
 	if by, limited := e.ScheduleToCloseDeadline(); limited {

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// WaitHere is the maximum time for which a function waits for a timer itself. Queues delay by whole seconds, and the
-// function waits for the rest.
-const WaitHere = 1500 * time.Millisecond
+// MaxTimerWait is the maximum time for which a function waits for a timer itself. Queues delay by whole seconds, and
+// the function waits for the rest.
+const MaxTimerWait = 1500 * time.Millisecond
 
 // WaitUntil waits until the given time or until ctx ends.
 func WaitUntil(ctx context.Context, clock func() time.Time, at time.Time) error {

@@ -45,7 +45,8 @@ func loaded(t *testing.T, ends ...history.Event) *execution.Execution {
 	read := &provider.Orchestration{
 		Head: provider.Head{ExecutionID: "x"}, Segments: []provider.Segment{{Events: events}},
 	}
-	x, err := (&execution.Loader{Registry: registry.New()}).Load(t.Context(), read, read.State(history.TrackTimers), execution.ErrPaused)
+	state := read.State(history.TrackTimers)
+	x, err := (&execution.Loader{Registry: registry.New()}).Load(t.Context(), read, state, execution.ErrPaused)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,16 @@ func TestBeforeCode_markers_decideWhetherTheCodeRuns(t *testing.T) {
 		want             any // the type of the error, or nil
 		calls            []string
 	}{
-		"second delivery":                {deliveries: 2},
-		"third, without a marker":        {deliveries: 3, calls: []string{"put"}},
-		"third, with a marker":           {deliveries: 3, died: 1, want: &suspect, calls: []string{"put"}},
-		"as many as allowed, alone":      {deliveries: 9, died: maxCrashes, alone: true, calls: []string{"put"}},
-		"too many":                       {deliveries: 9, died: maxCrashes + 1, want: &poisoned, calls: []string{"put"}},
-		"blocked, together with others":  {deliveries: 1, blocked: true, want: &suspect},
-		"blocked, alone":                 {deliveries: 1, alone: true, blocked: true, calls: []string{"put"}},
-		"blocked, crashed alone already": {deliveries: 2, died: 1, alone: true, blocked: true, want: &poisoned, calls: []string{"put"}},
+		"second delivery":               {deliveries: 2},
+		"third, without a marker":       {deliveries: 3, calls: []string{"put"}},
+		"third, with a marker":          {deliveries: 3, died: 1, want: &suspect, calls: []string{"put"}},
+		"as many as allowed, alone":     {deliveries: 9, died: maxCrashes, alone: true, calls: []string{"put"}},
+		"too many":                      {deliveries: 9, died: maxCrashes + 1, want: &poisoned, calls: []string{"put"}},
+		"blocked, together with others": {deliveries: 1, blocked: true, want: &suspect},
+		"blocked, alone":                {deliveries: 1, alone: true, blocked: true, calls: []string{"put"}},
+		"blocked, crashed alone": {
+			deliveries: 2, died: 1, alone: true, blocked: true, want: &poisoned, calls: []string{"put"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

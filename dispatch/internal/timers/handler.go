@@ -21,7 +21,7 @@ func (h Handler) HandleRecords(ctx context.Context, records []provider.Record) (
 	failed = intake.Abandon(ctx, h.Base, provider.QueueTimers, notMoved)
 	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
 	near := 0
-	for near < len(timers) && timers[near].FireAt.Sub(h.Clock()) <= intake.WaitHere {
+	for near < len(timers) && timers[near].FireAt.Sub(h.Clock()) <= intake.MaxTimerWait {
 		near++
 	}
 	var failedHolds []string

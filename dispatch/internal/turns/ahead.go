@@ -29,8 +29,6 @@ type chain struct {
 
 func newChain(clock func() time.Time) chain { return chain{clock: clock, began: clock()} }
 
-func (c *chain) extend() { c.turns++ }
-
 func (c *chain) age() time.Duration { return c.clock().Sub(c.began) }
 
 // isLong reports whether another invocation should continue the instance after more turns.
@@ -97,7 +95,7 @@ func (t *turn) leaveChain(ctx context.Context) error {
 	if t.x.State().InlineOutcomes == 0 || !t.x.Due() || t.inline.Any() {
 		return nil
 	}
-	t.chain.extend()
+	t.chain.turns++
 	switch {
 	case t.ahead != nil, t.statusPending: // only this invocation can continue
 		return nil

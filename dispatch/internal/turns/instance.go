@@ -135,7 +135,7 @@ func (i *instance) keepWarm() {
 	if !x.Code.Loaded() && !blocked.IsKnown(x.Code.Broken()) && !x.Paused() {
 		return
 	}
-	x.Rest()
+	x.PrepareForCache()
 	i.o.cache.Put(i.item.InstanceID, x)
 }
 

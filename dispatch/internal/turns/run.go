@@ -14,7 +14,7 @@ import (
 // runCode runs the code and then the inline activities that it has scheduled.
 func (s *session) runCode(ctx context.Context) (state, error) {
 	t, x := &s.turn, s.x
-	x.Code.Within(ctx)
+	x.Code.SetContext(ctx)
 	ran, err := t.ranBefore()
 	if !ran {
 		err = t.run()
@@ -98,7 +98,7 @@ func (s *session) park(ctx context.Context) (state, error) {
 			s.mismatch = blocked.MismatchOf(x, t.obstacle)
 			return verifying, nil
 		}
-		x.BreakOff(t.obstacle)
+		x.DiscardCode(t.obstacle)
 	}
 	d, err := s.o.blocked.Decide(ctx, &blocked.Turn{
 		InstanceID: s.item.InstanceID, Execution: x, Queue: &s.queue, Taken: t.taken, Attempts: &s.attempts,
@@ -167,6 +167,6 @@ func (s *session) pause(ctx context.Context) (state, error) {
 	if !x.Paused() {
 		return verifying, nil // the code is not loaded, and the message is the trigger of the turn that is due
 	}
-	x.BreakOff(execution.ErrPaused)
+	x.DiscardCode(execution.ErrPaused)
 	return acknowledging, nil
 }
