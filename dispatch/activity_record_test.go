@@ -54,7 +54,7 @@ func TestActivityRecord_cancelledActivityEnds_hasTheOutcome(t *testing.T) {
 	}{
 		provider.OutcomeStopped:   {job{Takes: time.Hour, Longer: 4 * time.Second, Fails: true}, 4 * time.Second},
 		provider.OutcomeCompleted: {job{Takes: time.Hour, Longer: 9 * time.Second}, 9 * time.Second},
-		provider.OutcomeAbandoned: {stubborn, 10 * time.Second},
+		provider.OutcomeAbandoned: {ignoresCancel, 10 * time.Second},
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestActivityRecord_cancelledActivityEnds_isWrittenBeforeTheOutcomeIsSent(t 
 func TestActivityRecord_activityIsNotCancelled_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, stubborn)
+		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, ignoresCancel)
 		ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // the worker releases the last two
 		defer stop()
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 2 {
@@ -171,7 +171,7 @@ func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
-				in := f.jobsOf("a", forever, stubborn)
+				in := f.jobsOf("a", forever, ignoresCancel)
 				queued := f.jobsOf("b", job{})
 				f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 					if up, ok := c.Input.(*dynamodb.UpdateItemInput); !ok ||
@@ -247,7 +247,7 @@ func TestActivityRecord_recordIsReleased_isNotWritten(t *testing.T) {
 func TestActivityRecord_workerStops_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", forever, stubborn)
+		f.jobsOf("a", forever, ignoresCancel)
 		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords,
 			dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)

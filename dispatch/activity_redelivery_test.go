@@ -76,8 +76,8 @@ func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
 			var dying atomic.Bool
 			dying.Store(true)
 			crash := simhub.Crash(func(c simaws.Call) (bool, bool) {
-				told, ok := c.Input.(*sqs.SendMessageBatchInput)
-				return false, ok && dying.Load() && strings.Contains(*told.Entries[0].MessageBody, `"activityOutcomes"`)
+				sent, ok := c.Input.(*sqs.SendMessageBatchInput)
+				return false, ok && dying.Load() && strings.Contains(*sent.Entries[0].MessageBody, `"activityOutcomes"`)
 			})
 			inBubble(t, simhub.Options{Registry: o.registry(), Intercept: crash, WorkVisibility: 30 * time.Second},
 				func(_ context.Context, h *hub) {
@@ -132,41 +132,41 @@ func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 		Inputs: []history.Event{{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1}},
 	}
 	cases := map[string]struct {
-		before func(tr *trial, in provider.Instance)
+		before func(tr *retryHub, in provider.Instance)
 		item   func(w *provider.WorkItem)
 		counts int
 		runs   int
 	}{
 		"second delivery of an open activity":  {counts: 2, runs: 1},
-		"second delivery of an ended activity": {before: (*trial).settles, counts: 2},
-		"first delivery of an ended activity":  {before: (*trial).settles, counts: 1, runs: 1},
+		"second delivery of an ended activity": {before: (*retryHub).settles, counts: 2},
+		"first delivery of an ended activity":  {before: (*retryHub).settles, counts: 1, runs: 1},
 		// without a read of the history
 		"duplicate of an ended activity": {
-			before: (*trial).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1,
+			before: (*retryHub).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1,
 		},
 		"duplicate of an open activity": {
 			item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1, runs: 1,
 		},
 		"second delivery with a parked outcome": {
-			before: func(tr *trial, in provider.Instance) { tr.commits(in, parked) }, counts: 2,
+			before: func(tr *retryHub, in provider.Instance) { tr.commits(in, parked) }, counts: 2,
 		},
-		"second delivery of a past attempt": {before: (*trial).fails, counts: 2},
+		"second delivery of a past attempt": {before: (*retryHub).fails, counts: 2},
 		"current attempt": {
-			before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1,
+			before: (*retryHub).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1,
 		},
 		"future attempt": {
-			before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 3 }, counts: 1,
+			before: (*retryHub).fails, item: func(w *provider.WorkItem) { w.Attempt = 3 }, counts: 1,
 		},
 		"later attempt of an ended activity": {
-			before: (*trial).settles, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1,
+			before: (*retryHub).settles, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1,
 		},
 		"attempt sent by an earlier release": {item: func(w *provider.WorkItem) { w.Attempt = 4 }, counts: 1, runs: 1},
-		"second delivery for a deleted instance": {before: func(tr *trial, in provider.Instance) {
+		"second delivery for a deleted instance": {before: func(tr *retryHub, in provider.Instance) {
 			if err := tr.Provider.DeleteInstance(tr.t.Context(), in.InstanceID, true); err != nil {
 				tr.t.Error(err)
 			}
 		}, counts: 2},
-		"second delivery with an unreadable history": {before: func(tr *trial, in provider.Instance) {
+		"second delivery with an unreadable history": {before: func(tr *retryHub, in provider.Instance) {
 			segment := tr.item("x#"+in.ExecutionID, "h#0000000001")
 			tr.damage(segment)
 		}, counts: 2, runs: 1},
@@ -174,10 +174,10 @@ func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
+			withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, _ time.Time) {
 				w := provider.WorkItem{
 					V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try",
-					Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{SucceedsAt: 1}),
+					Queue: "default", Attempt: 1, Input: encoded(t, retryInput{SucceedsAt: 1}),
 					Retry: &history.RetryPolicy{InitialIntervalMs: 1000},
 				}
 				if c.item != nil {
@@ -206,19 +206,19 @@ func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 }
 
 // settles completes activity #3.
-func (tr *trial) settles(in provider.Instance) {
+func (tr *retryHub) settles(in provider.Instance) {
 	tr.complete(in, 1, 3)
 	tr.turn(0)
 }
 
 // fails reports a failure of attempt 1 of activity #3.
-func (tr *trial) fails(in provider.Instance) {
+func (tr *retryHub) fails(in provider.Instance) {
 	tr.tell(in, failed(3, 1, "r.1", time.Now()))
 	tr.wantSent(2)
 }
 
 // commits creates a segment with events, as a turn does.
-func (tr *trial) commits(in provider.Instance, events ...history.Event) {
+func (tr *retryHub) commits(in provider.Instance, events ...history.Event) {
 	tr.t.Helper()
 	item := &provider.OrchestrationItem{InstanceID: in.InstanceID}
 	o, err := tr.Provider.ReadOrchestration(tr.t.Context(), item, provider.Strong)
@@ -238,7 +238,7 @@ func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 // activity.
 func TestRedelivery_historyReadFails_recordIsReleased(t *testing.T) {
 	t.Parallel()
-	told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
+	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, _ time.Time) {
 		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, query := c.Input.(*dynamodb.QueryInput); query {
 				return errors.New("refused")
@@ -247,7 +247,7 @@ func TestRedelivery_historyReadFails_recordIsReleased(t *testing.T) {
 		})
 		w := provider.WorkItem{
 			V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try",
-			Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{}),
+			Queue: "default", Attempt: 1, Input: encoded(t, retryInput{}),
 		}
 		failed := tr.worker(registryOf(tr)).HandleRecords(ctx, []provider.Record{again(t, w, 2)})
 		if len(failed) != 1 || len(tr.ran()) > 0 {
@@ -262,7 +262,7 @@ func TestRedelivery_tenThousandWorkItems_readTheHistoryOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n, batch = 10_000, 10
-	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		head := provider.Head{ExecutionID: in.ExecutionID, Segment: 1}
 		for i := range int64(n) {
 			e := history.Event{ID: 4 + i, Kind: history.ActivityCompleted, Time: now, SourceEventID: 3, Attempt: 1}
@@ -305,7 +305,7 @@ func TestRedelivery_tenThousandWorkItems_readTheHistoryOnce(t *testing.T) {
 // and the next is five minutes.
 func TestRedelivery_unknownRetriedActivity_isSentAgainSoon(t *testing.T) {
 	t.Parallel()
-	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))
 		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider,
 			&dispatch.WorkerOptions{ResendAfterDeliveries: 5}))

@@ -119,7 +119,7 @@ func TestScheduleToClose_noWorkerReceivesTheActivity_timerEndsIt(t *testing.T) {
 func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, j := range map[string]job{
-		"observes the cancellation": {Takes: time.Hour, Longer: time.Second}, "ignores the cancellation": stubborn,
+		"observes the cancellation": {Takes: time.Hour, Longer: time.Second}, "ignores the cancellation": ignoresCancel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestScheduleToCloseSurvivesADispatchThatIsRepeated(t *testing.T) {
 					return c.Operation == "SendMessageBatch" && turns.Load() > 0
 				})
 				withCloseTimeouts(t, workers, simhub.Options{Intercept: crash}, func(_ context.Context, f *floor) {
-					in := f.startAs("a", "errand", closeInput{Close: 57 * time.Minute, Job: stubborn})
+					in := f.startAs("a", "errand", closeInput{Close: 57 * time.Minute, Job: ignoresCancel})
 					end := f.finish(in)
 					took := 57 * time.Minute
 					if !workers {

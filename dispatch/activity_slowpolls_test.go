@@ -285,7 +285,7 @@ func TestPoll_manyExecutions_observesACancelWithinASecond(t *testing.T) {
 				decided := time.Now()
 				time.Sleep(time.Second + 10*time.Millisecond)
 				f.mu.Lock()
-				if len(f.told) != i+1 {
+				if len(f.observations) != i+1 {
 					t.Errorf("%d executions: no activity observed the cancellation within a second of %v",
 						executions, decided)
 				}

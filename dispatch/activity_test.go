@@ -40,8 +40,8 @@ type job struct {
 }
 
 var (
-	forever  = job{Takes: 1000 * time.Hour}
-	stubborn = job{Takes: 2 * time.Hour, Ignores: true}
+	forever       = job{Takes: 1000 * time.Hour}
+	ignoresCancel = job{Takes: 2 * time.Hour, Ignores: true}
 )
 
 // journal is a log that tests can read while the worker writes it.
@@ -68,11 +68,11 @@ type floor struct {
 
 	log journal
 
-	mu     sync.Mutex
-	runs   int
-	causes map[int64]error // by activity ID, observed at seen
-	seen   map[int64]time.Time
-	told   []observation
+	mu           sync.Mutex
+	runs         int
+	causes       map[int64]error // by activity ID, observed at seen
+	seen         map[int64]time.Time
+	observations []observation
 }
 
 // observation is the moment at which an activity observed the end of its context.
@@ -98,7 +98,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	i := perdure.ActivityInfoFrom(ctx)
 	f.causes[i.ActivityID], f.seen[i.ActivityID] = context.Cause(ctx), time.Now()
-	f.told = append(f.told, observation{i.InstanceID, time.Now()})
+	f.observations = append(f.observations, observation{i.InstanceID, time.Now()})
 	f.mu.Unlock()
 	time.Sleep(j.Longer)
 	switch {
@@ -521,7 +521,7 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	t.Parallel()
 	t.Run("returns while its batch runs", testAbandonedActivityReturns)
 	onFloor(t, func(ctx context.Context, f *floor) {
-		in := f.jobsOf("a", stubborn)
+		in := f.jobsOf("a", ignoresCancel)
 		w := f.worker(nil)
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute + 500*time.Millisecond)
@@ -567,7 +567,7 @@ func testAbandonedActivityReturns(t *testing.T) {
 func TestActivity_ignoresCancellation_isLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		in := f.jobsOf("a", stubborn)
+		in := f.jobsOf("a", ignoresCancel)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
@@ -608,7 +608,7 @@ func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		in := f.jobsOf("a", stubborn)
+		in := f.jobsOf("a", ignoresCancel)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = -1 })
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute + 500*time.Millisecond)
@@ -745,12 +745,12 @@ func cancelMany(t *testing.T, instances, activities, every int) {
 				cancelled, w.AbandonedActivities(), want)
 		}
 		last := time.Duration(0)
-		for _, s := range f.told {
+		for _, s := range f.observations {
 			last = max(last, s.at.Sub(asked))
 		}
-		if len(f.told) != cancelled || last > time.Second {
+		if len(f.observations) != cancelled || last > time.Second {
 			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s",
-				len(f.told), last, cancelled)
+				len(f.observations), last, cancelled)
 		}
 		f.wantNoCalls()
 		f.wantSent(instances * activities)
@@ -956,7 +956,8 @@ func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, stubborn, job{Takes: 80 * time.Second})
+		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, ignoresCancel,
+			job{Takes: 80 * time.Second})
 		began := time.Now()
 		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
 		defer stop()
@@ -965,8 +966,8 @@ func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 		if took := time.Since(began); len(failed) != 3 || took != 98*time.Second {
 			t.Errorf("got failed records %v after %v, want three after 98s", failed, took)
 		}
-		if told := f.observedAt().Sub(began); told != 88*time.Second {
-			t.Errorf("got the cancellation after %v, want 88s: the grace period and 2s for the outcomes remain", told)
+		if after := f.observedAt().Sub(began); after != 88*time.Second {
+			t.Errorf("got the cancellation after %v, want 88s: the grace period and 2s for the outcomes remain", after)
 		}
 		f.wantCause(3, perdure.ReasonInvocationDeadline)
 		f.wantCause(4, perdure.ReasonInvocationDeadline)
@@ -1002,7 +1003,7 @@ func TestActivity_invocationIsNearItsDeadline_doesNotStart(t *testing.T) {
 func TestPoll_shutdown_reportsAbandonedActivities(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", forever, stubborn)
+		f.jobsOf("a", forever, ignoresCancel)
 		w := f.worker(nil)
 		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords,
 			dispatch.PollOptions{GracePeriod: 5 * time.Second})

@@ -124,12 +124,12 @@ func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 				calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
 				t.Errorf("got calls %v, want a write for each of %d batches, and one cold read", calls, events/10)
 			}
-			h.mend(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
+			h.finishFixed(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
 		})
 }
 
-// mend runs the instance in a fixed build, and fails the test unless it ends with the result want.
-func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registry, want int) {
+// finishFixed runs the instance in a fixed build, and fails the test unless it ends with the result want.
+func (h *hub) finishFixed(ctx context.Context, in provider.Instance, r *perdure.Registry, want int) {
 	h.t.Helper()
 	time.Sleep(time.Second)
 	fixed := h.orchestrator(r, "fixed")
@@ -361,7 +361,7 @@ func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) 
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
-		h.mend(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
+		h.finishFixed(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
 	})
 }
 

@@ -186,7 +186,7 @@ func TestCancelLog_childRefuses_isLogged(t *testing.T) {
 		h.turn(0)
 		parent := h.startAs("p", "gives-up-child", 0)
 		h.turn(0)
-		h.told()
+		h.drainInbox()
 		h.raise(parent, "e", 1)
 		for range 3 {
 			h.turn(0)

@@ -75,8 +75,10 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 		ends string
 		why  client.CancelOutcome
 	}{
-		"failed attempt":    {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
-		"abandoned attempt": {deed{Job: stubborn, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned},
+		"failed attempt": {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
+		"abandoned attempt": {
+			deed{Job: ignoresCancel, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +116,7 @@ func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(ctx context.Context, h *hub) {
 		s.hub = h
-		in := h.startAs("a", "listens", deed{Job: stubborn})
+		in := h.startAs("a", "listens", deed{Job: ignoresCancel})
 		undeleted := func() {
 			records := h.receive(h.Provider.Config().InboxURL)
 			if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
@@ -147,7 +149,7 @@ func TestCancelOutcome_attemptIsDeliveredTooLate_isGivenUp(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: s.limited()}, func(ctx context.Context, h *hub) {
 		s.hub = h
 		const closes = 5 * time.Minute
-		in := h.startAs("a", "limited", deed{Job: stubborn, Every: time.Minute, Close: closes})
+		in := h.startAs("a", "limited", deed{Job: ignoresCancel, Every: time.Minute, Close: closes})
 		h.turn(0)
 		s.worker().HandleRecords(ctx, h.receive("sim://default"))
 		h.turn(0)
@@ -189,7 +191,7 @@ func TestCancelOutcome_nextAttemptReturns_isGivenUp(t *testing.T) {
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				s.hub = h
-				in := h.startAs("a", "twice", deed{Job: stubborn})
+				in := h.startAs("a", "twice", deed{Job: ignoresCancel})
 				h.turn(0)
 				w := must(dispatch.NewWorker(r, h.Provider,
 					&dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))

@@ -34,20 +34,20 @@ func babble(seed uint64, n int) string {
 func cancelsMany(turns, each, bytes int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		told := 0
+		length := 0
 		for turn := range turns {
 			for i := range each {
 				f := perdure.CallActivityByName[int](ctx, "nobody", 1)
 				f.Cancel(babble(uint64(turn*each+i), bytes))
 				if _, err := f.Await(ctx); err != nil {
-					told = len(err.Error())
+					length = len(err.Error())
 				}
 			}
 			if err := perdure.Sleep(ctx, time.Second); err != nil {
 				return 0, err
 			}
 		}
-		return told, nil
+		return length, nil
 	})
 	return r
 }

@@ -26,8 +26,9 @@ func cancelMessage(id, startID string) provider.Message {
 	}
 }
 
-// told receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not exist.
-func (h *hub) told() (kinds []string) {
+// drainInbox receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not
+// exist.
+func (h *hub) drainInbox() (kinds []string) {
 	h.t.Helper()
 	items, _ := h.Provider.DecodeOrchestrationItems(h.receive(h.Provider.Config().InboxURL))
 	for _, it := range items {
@@ -47,7 +48,7 @@ func (h *hub) told() (kinds []string) {
 // wantParentMessages fails the test unless the inbox contains messages of these kinds. It deletes them.
 func (h *hub) wantParentMessages(want ...string) {
 	h.t.Helper()
-	if got := h.told(); strings.Join(got, ", ") != strings.Join(want, ", ") {
+	if got := h.drainInbox(); strings.Join(got, ", ") != strings.Join(want, ", ") {
 		h.t.Errorf("got messages %q to the parent, want %q", got, want)
 	}
 }
@@ -140,7 +141,7 @@ func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 		h.turn(0)
 		parent := h.startAs("p", "gives-up-child", 0)
 		h.turn(0)
-		h.told() // drops the start of the child
+		h.drainInbox() // drops the start of the child
 		h.raise(parent, "e", 1)
 		for _, step := range []string{
 			"the parent cancels", "the other instance refuses", "the parent receives the response",

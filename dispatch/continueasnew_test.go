@@ -254,6 +254,39 @@ func TestContinueAsNew_endless_canBeTerminated(t *testing.T) {
 	})
 }
 
+// After 100 executions another invocation continues an orchestration, because of messages that wait or because of a
+// wake. All turns are committed, so an interceptor sees no error.
+func TestContinueAsNew_invocationLimit_interceptorSeesNoError(t *testing.T) {
+	t.Parallel()
+	for waiting, redelivered := range map[int]bool{0: false, 3: true} {
+		w := &turnRecorder{}
+		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}},
+			func(ctx context.Context, h *hub) {
+				in := h.start("forever", 0)
+				for i := range waiting {
+					m := provider.Message{
+						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "unread",
+						EventID: fmt.Sprint(i),
+					}
+					if err := h.Provider.EnqueueForOrchestrator(ctx, m); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if failed := h.turn(0); len(failed) > 0 != redelivered {
+					t.Errorf("%d messages: %d are redelivered", waiting, len(failed))
+				}
+				if len(w.results) < 100 {
+					t.Errorf("%d messages: got %d turns, want at least 100", waiting, len(w.results))
+				}
+				for i, r := range w.results {
+					if r.Err != nil || !r.Committed {
+						t.Errorf("%d messages: turn %d has result %+v, want a committed turn", waiting, i, r)
+					}
+				}
+			})
+	}
+}
+
 // Continue-as-new uses the highest registered version, unless the instance was started with a version.
 func TestContinueAsNew_startedWithAVersion_keepsIt(t *testing.T) {
 	t.Parallel()

@@ -287,8 +287,8 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {
-		when func(simaws.Call) bool
-		told []string
+		when    func(simaws.Call) bool
+		answers []string
 	}{
 		"before the outputs are sent": {
 			func(c simaws.Call) bool { return c.Operation == "SendMessageBatch" }, []string{"childOutcome terminated"},
@@ -303,12 +303,12 @@ func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 				h.Orchestrators[0].HandleRecords(ctx, records) // dies before it deletes the records
 				h.workItems()
 				h.failDeletion("c", midway.when)
-				h.told()
+				h.drainInbox()
 				time.Sleep(10 * time.Minute)
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Errorf("got failed messages %v, want none", failed)
 				}
-				h.wantParentMessages(midway.told...) // never that the ID is in use
+				h.wantParentMessages(midway.answers...) // never that the ID is in use
 				h.purge("c")
 				h.wantNone("c")
 			})
@@ -323,7 +323,7 @@ func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 		h.send(startMessage(h, "c", "s1"))
 		h.turn(0)
 		h.failDeletion("c", func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
-		h.told()
+		h.drainInbox()
 		time.Sleep(10 * time.Minute)
 		h.send(cancelMessage("c", "s1"))
 		if failed := h.turn(0); len(failed) > 0 {

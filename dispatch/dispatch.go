@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/activities"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/poll"
 	"github.com/perdure/perdure/dispatch/internal/sweeper"
 	"github.com/perdure/perdure/dispatch/internal/timers"
@@ -118,7 +119,7 @@ func (w *Worker) AbandonedActivities() int64 { return w.activities.AbandonedActi
 
 // Renewer processes the timers queue and runs the sweeper. It is safe for concurrent use.
 type Renewer struct {
-	timers  *timers.Handler
+	timers  timers.Handler
 	sweeper *sweeper.Sweeper
 }
 
@@ -132,10 +133,8 @@ func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if err := known("RenewerOptions", o.Metrics); err != nil {
 		return nil, err
 	}
-	return &Renewer{
-		timers:  timers.New(p, timers.Options{Clock: o.Clock, Logger: o.Logger}),
-		sweeper: sweeper.New(p, sweeper.Options(o)),
-	}, nil
+	base := intake.NewBase(p, o.Clock, o.Logger)
+	return &Renewer{timers: timers.Handler{Base: base}, sweeper: sweeper.New(base, o.HubName, o.Metrics)}, nil
 }
 
 // HandleRecords fires due timers, waits for timers that are nearly due, and holds the others. It returns the IDs of the

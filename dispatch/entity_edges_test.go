@@ -41,17 +41,17 @@ func TestR31_busyEntityIsCancelled_endsAfterAcceptedOperations(t *testing.T) {
 		h.serveFor(18 * time.Second)
 		h.wantStatus(in, provider.StatusCancelled)
 		h.serveFor(time.Hour)
-		told := map[string]int{}
-		for _, m := range h.toldOf("px") {
+		responses := map[string]int{}
+		for _, m := range h.messagesTo("px") {
 			if m.Error == nil {
-				told["done"]++
+				responses["done"]++
 			} else {
-				told[m.Error.Type+m.Error.Reason]++
+				responses[m.Error.Type+m.Error.Reason]++
 			}
 		}
-		if told["done"] != 10 ||
-			told[history.TypeUpdateRejected+history.RejectedByValidator]+told[history.TypeEnded] != 30 {
-			t.Errorf("got responses %v, want 10 results and 30 rejections", told)
+		if responses["done"] != 10 ||
+			responses[history.TypeUpdateRejected+history.RejectedByValidator]+responses[history.TypeEnded] != 30 {
+			t.Errorf("got responses %v, want 10 results and 30 rejections", responses)
 		}
 	})
 }

@@ -269,9 +269,10 @@ func TestR31_copyAfterAPurge_nextEntityDropsIt(t *testing.T) {
 		h.send(first)
 		h.turns()
 		h.wantSum(`{"Total":4,"Operations":1}`)
-		told := h.toldOf("px")
-		if len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.TypeUpdatePurged {
-			t.Errorf("got responses %+v to the copy, want update_purged as the last", told)
+		sent := h.messagesTo("px")
+		last := len(sent) - 1
+		if last < 1 || sent[last].Error == nil || sent[last].Error.Type != history.TypeUpdatePurged {
+			t.Errorf("got responses %+v to the copy, want update_purged as the last", sent)
 		}
 		late := sentUpdate("rx", 2, time.Now(), 8) // sent to this incarnation, so it is processed although it is late
 		time.Sleep(11 * time.Minute)
@@ -291,8 +292,8 @@ func TestR31_copyAfterAPurge_nextEntityDropsIt(t *testing.T) {
 		})
 }
 
-// toldOf returns the responses that were sent to an execution.
-func (h *hub) toldOf(executionID string) (told []provider.Message) {
+// messagesTo returns the responses that were sent to an execution.
+func (h *hub) messagesTo(executionID string) (messages []provider.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.calls {
@@ -303,11 +304,11 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 		for i := range in.Entries {
 			m, err := wire.DecodeMessage(*in.Entries[i].MessageBody)
 			if err == nil && m.Kind == provider.MessageUpdateAnswered && m.ExecutionID == executionID {
-				told = append(told, m)
+				messages = append(messages, m)
 			}
 		}
 	}
-	return told
+	return messages
 }
 
 // An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that

@@ -210,7 +210,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	tokens := registerRefusals(r)
-	perdure.AddOrchestration(r, "told", func(ctx *perdure.OrchestrationContext, way string) (string, error) {
+	perdure.AddOrchestration(r, "note", func(ctx *perdure.OrchestrationContext, way string) (string, error) {
 		_, err := perdure.CallActivityByName[string](ctx, "refuse", way).Await(ctx)
 		seen, why := perdure.ErrorDetails[refusal](err)
 		return fmt.Sprintf("%s, %v", seen.Card, why), nil
@@ -219,7 +219,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1},
 		func(ctx context.Context, h *hub) {
 			c := client.New(h.Provider, client.WithCodec(codec))
-			_ = must(c.Start(ctx, "told", "token", client.WithInstanceID("i-1")))
+			_ = must(c.Start(ctx, "note", "token", client.WithInstanceID("i-1")))
 			h.serveFor(time.Second)
 			h.deployWith(r, "without", nil)
 			err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
@@ -256,7 +256,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 			codec.fail(c.fails)
 			inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 				cl := client.New(h.Provider, client.WithCodec(codec))
-				_ = must(cl.Start(ctx, "told", "activity", client.WithInstanceID("i-1")))
+				_ = must(cl.Start(ctx, "note", "activity", client.WithInstanceID("i-1")))
 				h.serveFor(20 * time.Minute)
 				codec.fail(nil)
 				h.serveFor(time.Hour)

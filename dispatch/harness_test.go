@@ -73,7 +73,7 @@ func registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "updates", updatesWhile)
 	addCalling(r)
 	perdure.AddActivity(r, "hand-over", func(context.Context, bool) (string, error) { return "", perdure.ErrPending })
-	perdure.AddOrchestration(r, "hands-over", handsOverAndWaits)
+	perdure.AddOrchestration(r, "hands-over", waitsForToken)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
 		return "went on after: " + err.Error(), nil

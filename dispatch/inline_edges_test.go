@@ -94,10 +94,10 @@ func TestMetrics_twoTurnsInACommit_includeInlineTime(t *testing.T) {
 	}
 }
 
-// heeding is a codec that fails if its context has ended.
-type heeding struct{ turning }
+// contextCodec is a codec that fails if its context has ended.
+type contextCodec struct{ turning }
 
-func (h *heeding) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
+func (h *contextCodec) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func TestR20_nextTurn_usesTheContextOfTheCurrentTurn(t *testing.T) {
 	}}
 	w := &inlineWork{}
 	o := simhub.Options{
-		Interceptors: []perdure.Interceptor{limits}, Codecs: []perdure.Codec{&heeding{turning{id: "turned"}}},
+		Interceptors: []perdure.Interceptor{limits}, Codecs: []perdure.Codec{&contextCodec{turning{id: "turned"}}},
 	}
 	withInlineWork(t, w, o, nil, func(_ context.Context, h *hub) {
 		if in := h.start("works", 4); len(h.turn(0)) > 0 || h.read(in).Status != provider.StatusCompleted {

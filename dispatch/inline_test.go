@@ -93,7 +93,7 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		return "", err
 	}
 	ctx.SetCustomStatus("half")
-	told := perdure.RaiseEvent(ctx, "nobody", "add", 1)
+	sent := perdure.RaiseEvent(ctx, "nobody", "add", 1)
 	child := perdure.CallSubOrchestrationByName[int](ctx, "inline-mixed", 1)
 	if v, err = link(v); err != nil {
 		return "", err
@@ -104,7 +104,7 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	if _, err = lost.Await(ctx); err == nil {
 		return "", errors.New("an activity on a missing queue completed")
 	}
-	if _, err = told.Await(ctx); err == nil {
+	if _, err = sent.Await(ctx); err == nil {
 		return "", errors.New("an event to a missing instance was delivered")
 	}
 	ctx.SetCustomStatus("done")

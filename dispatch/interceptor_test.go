@@ -20,15 +20,15 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// onlooker records the calls of its interceptor.
-type onlooker struct {
+// turnRecorder records the calls of its interceptor.
+type turnRecorder struct {
 	mu         sync.Mutex
 	turns      []perdure.TurnInfo
 	results    []perdure.TurnResult
 	activities []string
 }
 
-func (w *onlooker) interceptor() perdure.Interceptor {
+func (w *turnRecorder) interceptor() perdure.Interceptor {
 	return perdure.Interceptor{
 		Turn: func(ctx context.Context, t perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 			r := next(ctx)
@@ -51,7 +51,7 @@ func (w *onlooker) interceptor() perdure.Interceptor {
 }
 
 // sequences returns the sequence numbers of the observed turns.
-func (w *onlooker) sequences() (all []int64) {
+func (w *turnRecorder) sequences() (all []int64) {
 	for _, t := range w.turns {
 		all = append(all, t.Sequence)
 	}
@@ -70,7 +70,7 @@ func TestInterceptor_turn_isObservedOnceWithoutReplays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &onlooker{}
+			w := &turnRecorder{}
 			inBubble(t, simhub.Options{CacheBytes: c.cache, Interceptors: []perdure.Interceptor{w.interceptor()}},
 				func(_ context.Context, h *hub) {
 					in := h.start("chain", 2)
@@ -110,7 +110,7 @@ func TestInterceptor_turn_isObservedOnceWithoutReplays(t *testing.T) {
 // 3. One of these turns is committed.
 func TestInterceptor_turnIsRepeated_observesItAgain(t *testing.T) {
 	t.Parallel()
-	w := &onlooker{}
+	w := &turnRecorder{}
 	inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
 		refused := 0
@@ -141,7 +141,7 @@ func TestInterceptor_turnIsRepeated_observesItAgain(t *testing.T) {
 // only one result is committed.
 func TestInterceptor_twoProcessesRunATurn_oneResultIsCommitted(t *testing.T) {
 	t.Parallel()
-	w := &onlooker{}
+	w := &turnRecorder{}
 	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{w.interceptor()}},
 		func(_ context.Context, h *hub) {
 			in := h.start("fan", 2)
@@ -183,7 +183,7 @@ func TestInterceptor_orchestrationFailsOrBlocks_receivesTheFailure(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &onlooker{}
+			w := &turnRecorder{}
 			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}},
 				func(_ context.Context, h *hub) {
 					h.start(name, 0)
@@ -248,7 +248,7 @@ func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
 func TestInterceptor_activityIsRetried_observesEachAttempt(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	w := &onlooker{}
+	w := &turnRecorder{}
 	var seen []any
 	r := registry()
 	perdure.AddActivity(r, "looks", func(ctx context.Context, _ int) (int, error) {

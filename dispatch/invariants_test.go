@@ -151,7 +151,8 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 		for _, together := range []bool{true, false} {
 			t.Run(fmt.Sprintf("cancelFirst=%t/together=%t", cancelFirst, together), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, simhub.Options{Registry: meddled(newWitness())}, func(_ context.Context, h *hub) {
+				o := simhub.Options{Registry: interventionRegistry(newWitness())}
+				inBubble(t, o, func(_ context.Context, h *hub) {
 					in := h.start("picky", 2)
 					h.turn(0)
 					h.workItems()

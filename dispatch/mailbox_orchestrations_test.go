@@ -9,16 +9,16 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// tells is the input of an orchestration that sends events "add" with the numbers from 0 on.
-type tells struct {
+// sendInput is the input of an orchestration that sends events "add" with the numbers from 0 on.
+type sendInput struct {
 	To     string
 	Events int
 	// Anew makes the receiver continue as new after each event.
 	Anew bool
 }
 
-// hearing is the input of a receiver: the received events, and the number that it still expects.
-type hearing struct {
+// receiveInput is the input of a receiver: the received events, and the number that it still expects.
+type receiveInput struct {
 	Left  int
 	Heard []int
 	Anew  bool
@@ -26,13 +26,15 @@ type hearing struct {
 
 // addTalking adds orchestrations that send events to each other.
 func addTalking(r *perdure.Registry) {
-	perdure.AddOrchestration(r, "hears", hears)
-	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+	perdure.AddOrchestration(r, "hears", receivesEvents)
+	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
 		return countResults(ctx, raiseAll(ctx, in.To, in.Events))
 	})
-	perdure.AddOrchestration(r, "tells-and-ends", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+	perdure.AddOrchestration(r, "tells-and-ends", func(
+		ctx *perdure.OrchestrationContext, in sendInput,
+	) (string, error) {
 		raiseAll(ctx, in.To, in.Events)
-		return "told", nil
+		return "note", nil
 	})
 	perdure.AddOrchestration(r, "talks", talks)
 	perdure.AddOrchestration(r, "meets", meets)
@@ -45,8 +47,8 @@ func addTalking(r *perdure.Registry) {
 	})
 }
 
-// hears waits for events and returns their numbers in the order of their arrival.
-func hears(ctx *perdure.OrchestrationContext, h hearing) ([]int, error) {
+// receivesEvents waits for events and returns their numbers in the order of their arrival.
+func receivesEvents(ctx *perdure.OrchestrationContext, h receiveInput) ([]int, error) {
 	for h.Left > 0 {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		if err != nil {
@@ -93,8 +95,8 @@ func countResults(ctx *perdure.OrchestrationContext, sent []*perdure.Future[stru
 }
 
 // talks starts a child and sends it events in the same turn. The child exists before the events arrive.
-func talks(ctx *perdure.OrchestrationContext, in tells) (string, error) {
-	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: in.Events, Anew: in.Anew})
+func talks(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", receiveInput{Left: in.Events, Anew: in.Anew})
 	answers, err := countResults(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
 	if err != nil {
 		return "", err
@@ -108,7 +110,8 @@ func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := perdure.RaiseEvent(ctx, id, "add", 6).Await(ctx); !errors.Is(err, perdure.ErrInstanceNotFound) {
 		return "", fmt.Errorf("event without a receiver: %w", err)
 	}
-	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: 2}, perdure.WithInstanceID(id))
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", receiveInput{Left: 2},
+		perdure.WithInstanceID(id))
 	sent := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(sent)...); err != nil {
 		return "", err

@@ -18,15 +18,15 @@ func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 		t.Run(sender, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-				h.startAs("c", "hears", hearing{Left: 1})
+				h.startAs("c", "hears", receiveInput{Left: 1})
 				h.turns()
-				in := h.start(sender, tells{To: "c", Events: 1})
+				in := h.start(sender, sendInput{To: "c", Events: 1})
 				h.serveFor(time.Hour)
 				if err := h.Provider.DeleteInstance(ctx, "c", false); err != nil {
 					t.Fatal(err)
 				}
 				second := must(h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second",
+					InstanceID: "c", Name: "hears", Input: encoded(t, receiveInput{Left: 1}), StartID: "second",
 				}))
 				h.serveFor(time.Hour)
 

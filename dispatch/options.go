@@ -179,7 +179,6 @@ const (
 
 var errNil = errors.New("must not be nil")
 
-// required checks the required arguments of an orchestrator or a worker.
 func required(what string, r *perdure.Registry, p provider.Provider) error {
 	switch {
 	case r == nil:
@@ -213,7 +212,6 @@ func lockable(field string, d time.Duration) error {
 	return nil
 }
 
-// known returns an error if m is not a value of Metrics.
 func known(options string, m Metrics) error {
 	if m.Known() {
 		return nil
@@ -230,7 +228,6 @@ func (o *OrchestratorOptions) check() error {
 		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
 }
 
-// codecs returns an error if a codec is invalid.
 func codecs(options string, all []perdure.Codec) error {
 	if _, err := payloads.New(all, nil); err != nil {
 		return fmt.Errorf("dispatch: %s.Codecs: %w", options, err)

@@ -97,7 +97,7 @@ func addSecretive(r *perdure.Registry) {
 	})
 	perdure.AddActivity(r, "inline", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "child", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
-		v, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+		v, err := perdure.WaitForExternalEvent[string](ctx, "note").Await(ctx)
 		return s + v, err
 	})
 	perdure.AddOrchestration(r, "detached", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
@@ -114,7 +114,7 @@ func addSecretive(r *perdure.Registry) {
 			perdure.WithInstanceID("detached-1")); err != nil {
 			return "", err
 		}
-		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", noted).Await(ctx); err != nil {
+		if _, err := perdure.RaiseEvent(ctx, "child-1", "note", noted).Await(ctx); err != nil {
 			return "", err
 		}
 		received, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
@@ -184,7 +184,7 @@ func TestR28_plainDataFromClient_isEncodedInHistory(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "child", "", client.WithInstanceID("i-1")))
-		if err := c.RaiseEvent(ctx, "i-1", "told", secret); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", secret); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -221,7 +221,7 @@ func TestR28_codecChanges_oldPayloadsStayReadable(t *testing.T) {
 				_ = must(c.Start(ctx, "child", secret, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
 				h.deployWith(r, "later", after)
-				if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
+				if err := c.RaiseEvent(ctx, "i-1", "note", "!"); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -261,7 +261,7 @@ func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 		_ = must(c.Start(ctx, "child", secret, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		h.deployWith(r, "without", nil)
-		if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", "!"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -331,7 +331,7 @@ func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 					input = "5555-5555"
 				}
 				first := perdure.CallActivityByName[string](ctx, "unknown", input)
-				_, _ = perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+				_, _ = perdure.WaitForExternalEvent[string](ctx, "note").Await(ctx)
 				first.Cancel("enough")
 				return "done", nil
 			})
@@ -342,7 +342,7 @@ func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 				_ = must(c.Start(ctx, "changing", 0, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
 				now.Store(changes)
-				if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
+				if err := c.RaiseEvent(ctx, "i-1", "note", "!"); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -379,7 +379,7 @@ func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 			return 0, err
 		}
 		v, _ := fs[2].Await(ctx)
-		_, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+		_, err := perdure.WaitForExternalEvent[string](ctx, "note").Await(ctx)
 		return v, err
 	})
 	codec := &turning{id: "turned"}
@@ -390,7 +390,7 @@ func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 		_ = must(c.Start(ctx, "picky", 20, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		codec.decodedCount("")
-		if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", "!"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)

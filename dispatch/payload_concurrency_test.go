@@ -136,7 +136,7 @@ func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 		c := client.New(h.Provider, client.WithCodec(&codec.turning))
 		for _, id := range []string{"bursts", "goes on"} {
 			_ = must(c.Start(ctx, "child", id, client.WithInstanceID(id)))
-			if err := c.RaiseEvent(ctx, id, "told", "!"); err != nil {
+			if err := c.RaiseEvent(ctx, id, "note", "!"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -197,7 +197,7 @@ func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", "c", client.WithInstanceID("i-1")))
-		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)

@@ -34,7 +34,7 @@ func repairableRegistry() *perdure.Registry {
 	perdure.AddOrchestration(r, "repairable", func(ctx *perdure.OrchestrationContext, in string) ([]string, error) {
 		noted := perdure.SideEffect(ctx, func() string { return largeText("s") })
 		child := perdure.CallSubOrchestrationByName[string](ctx, "giving", largeText("c"))
-		sent := perdure.RaiseEvent(ctx, "listener", "told", largeText("t"))
+		sent := perdure.RaiseEvent(ctx, "listener", "note", largeText("t"))
 		a, err := perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
 		if err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ func marksOf(t *testing.T, texts ...string) (marks string) {
 func addBulky(r *perdure.Registry) {
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "bulky-child", func(ctx *perdure.OrchestrationContext, s string) ([]string, error) {
-		event, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+		event, err := perdure.WaitForExternalEvent[string](ctx, "note").Await(ctx)
 		return []string{s, event}, err
 	})
 	perdure.AddOrchestration(r, "bulky", func(ctx *perdure.OrchestrationContext, in []string) ([]string, error) {
@@ -60,7 +60,7 @@ func addBulky(r *perdure.Registry) {
 			perdure.WithInstanceID("detached-1")); err != nil {
 			return nil, err
 		}
-		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", largeText("t")).Await(ctx); err != nil {
+		if _, err := perdure.RaiseEvent(ctx, "child-1", "note", largeText("t")).Await(ctx); err != nil {
 			return nil, err
 		}
 		carried, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
@@ -360,7 +360,7 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		// without the cached payload
 		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"})
 		c = client.New(later.Provider)
-		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		later.serveFor(time.Hour)
@@ -400,7 +400,7 @@ func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
-		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		where := h.Provider.Config()
@@ -565,7 +565,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 	r := registry()
 	addBulky(r)
 	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
-		perdure.RaiseEvent(ctx, to, "told", largeText("t"))
+		perdure.RaiseEvent(ctx, to, "note", largeText("t"))
 		_, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1"))
 		return 0, err
 	})
@@ -584,7 +584,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 			marksOf(t, got...) != "ct" {
 			t.Errorf("child-1: got %v, error %v, want ct", marksOf(t, got...), err)
 		}
-		if err := c.RaiseEvent(ctx, "detached-1", "told", largeText("e")); err != nil {
+		if err := c.RaiseEvent(ctx, "detached-1", "note", largeText("e")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -639,13 +639,13 @@ func TestR28_restart_ownsACopyOfItsInput(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
-		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "note", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
 		id := must(c.Restart(ctx, "i-1"))
 		h.purgeBy(ctx, c, "i-1")
-		if err := c.RaiseEvent(ctx, id, "told", largeText("u")); err != nil {
+		if err := c.RaiseEvent(ctx, id, "note", largeText("u")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)

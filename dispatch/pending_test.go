@@ -1040,9 +1040,9 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 // handsOverTimeout is the start-to-close timeout of the single attempt of hands-over.
 const handsOverTimeout = 12 * time.Hour
 
-// handsOverAndWaits waits for an activity that the test completes by its token. If late is set, the first attempt times
+// waitsForToken waits for an activity that the test completes by its token. If late is set, the first attempt times
 // out and the second is completed.
-func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
+func waitsForToken(ctx *perdure.OrchestrationContext, late bool) (string, error) {
 	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handsOverTimeout)}
 	if late {
 		opts = []perdure.ActivityCallOption{

@@ -515,7 +515,7 @@ func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
 	causes := make(chan error, 1)
-	perdure.AddActivity(r, "stubborn", func(ctx context.Context, _ int) (int, error) {
+	perdure.AddActivity(r, "ignoresCancel", func(ctx context.Context, _ int) (int, error) {
 		if runs.Add(1) == 1 {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
@@ -523,11 +523,11 @@ func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 		}
 		return 2, nil
 	})
-	perdure.AddOrchestration(r, "stubborn", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "stubborn", n).Await(ctx)
+	perdure.AddOrchestration(r, "ignoresCancel", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "ignoresCancel", n).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
-		in := h.startAs("a", "stubborn", 0)
+		in := h.startAs("a", "ignoresCancel", 0)
 		h.turn(0)
 		o := dispatch.PollOptions{GracePeriod: 5 * time.Second}
 		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, o)

@@ -208,7 +208,7 @@ func (c *chores) take() []string {
 	return done
 }
 
-func (c *chores) mend() {
+func (c *chores) repair() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fail = false
@@ -260,7 +260,7 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 			t.Fatalf("ended with %s, want failed", end.String())
 		}
 		c.take()
-		c.mend()
+		c.repair()
 		past := h.events(in)
 		ship := slices.IndexFunc(past, func(e history.Event) bool {
 			return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"`

@@ -28,8 +28,8 @@ func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 				if cold {
 					o.CacheBytes = 1
 				}
-				withRetryHub(t, o, func(_ context.Context, tr *trial) {
-					in := tr.startAs("a", "tries-until", stubbornness{Every: 5 * time.Hour})
+				withRetryHub(t, o, func(_ context.Context, tr *retryHub) {
+					in := tr.startAs("a", "tries-until", retryInput{Every: 5 * time.Hour})
 					tr.serveFor(6 * time.Hour)
 					if n := tr.Cloud.Schedules.Count(); n != 1 {
 						t.Fatalf("got %d schedules, want 1", n)
@@ -52,8 +52,8 @@ func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 // release send such attempts.
 func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
 	t.Parallel()
-	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
-		in := tr.startAs("a", "tries-in-time", stubbornness{Every: 5 * time.Hour}) // 17.5 hours
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *retryHub) {
+		in := tr.startAs("a", "tries-in-time", retryInput{Every: 5 * time.Hour}) // 17.5 hours
 		tr.serveFor(11 * time.Hour)
 		tr.send(provider.Message{
 			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,

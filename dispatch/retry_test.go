@@ -20,22 +20,22 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// stubbornness is the input of an activity that fails until an attempt, and its retry policy.
-type stubbornness struct {
+// retryInput is the input of an activity that fails until an attempt, and its retry policy.
+type retryInput struct {
 	SucceedsAt int           // attempt that succeeds; 0 means none
 	Every      time.Duration // interval between attempts
 	Most       int           // maximum number of attempts; 0 means no limit
 	Takes      time.Duration // duration of an attempt
 }
 
-func (s stubbornness) policy() perdure.CallOption {
+func (s retryInput) policy() perdure.CallOption {
 	return perdure.WithRetry(perdure.RetryPolicy{
 		InitialInterval: s.Every, MaxInterval: s.Every, BackoffCoefficient: 1, MaxAttempts: s.Most,
 	})
 }
 
-// trial is a hub that records the attempts of its activity "try".
-type trial struct {
+// retryHub is a hub that records the attempts of its activity "try".
+type retryHub struct {
 	*hub
 
 	mu   sync.Mutex
@@ -52,7 +52,7 @@ type run struct {
 
 func (r run) String() string { return fmt.Sprintf("%s#%d.%d", r.instance, r.activity, r.attempt) }
 
-func (tr *trial) note(ctx context.Context) int {
+func (tr *retryHub) note(ctx context.Context) int {
 	a := perdure.ActivityInfoFrom(ctx)
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -61,14 +61,14 @@ func (tr *trial) note(ctx context.Context) int {
 }
 
 // ran returns the runs so far.
-func (tr *trial) ran() []run {
+func (tr *retryHub) ran() []run {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]run(nil), tr.runs...)
 }
 
 // wantRuns fails unless exactly the given runs happened, in order.
-func (tr *trial) wantRuns(want ...string) {
+func (tr *retryHub) wantRuns(want ...string) {
 	tr.t.Helper()
 	if got := fmt.Sprint(tr.ran()); got != fmt.Sprint(want) {
 		tr.t.Errorf("got runs %s, want %s", got, want)
@@ -76,11 +76,11 @@ func (tr *trial) wantRuns(want ...string) {
 }
 
 // withRetryHub runs a test on a hub with the activity "try", which is activity 3 of the orchestration "tries".
-func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *trial)) {
+func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *retryHub)) {
 	t.Helper()
-	tr := &trial{}
+	tr := &retryHub{}
 	r := registry()
-	perdure.AddActivity(r, "try", func(ctx context.Context, s stubbornness) (int, error) {
+	perdure.AddActivity(r, "try", func(ctx context.Context, s retryInput) (int, error) {
 		n := tr.note(ctx)
 		time.Sleep(s.Takes)
 		if s.SucceedsAt == 0 || n < s.SucceedsAt {
@@ -88,19 +88,19 @@ func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context,
 		}
 		return n, nil
 	})
-	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "try", s, s.policy()).Await(ctx)
 	})
-	perdure.AddOrchestration(r, "tries-until", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+	perdure.AddOrchestration(r, "tries-until", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		_, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()),
 			perdure.WaitForExternalEvent[int](ctx, "add"))
 		return len(tr.ran()), err
 	})
-	perdure.AddOrchestration(r, "tries-in-time", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+	perdure.AddOrchestration(r, "tries-in-time", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(),
 			perdure.WithScheduleToCloseTimeout(3*s.Every+s.Every/2)).Await(ctx)
 	})
-	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()),
 			perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
 			return 0, err
@@ -133,11 +133,11 @@ func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
 	t.Parallel()
 	const instances, attempts = 40, 6
 	for seed := range uint64(5) {
-		withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+		withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *retryHub) {
 			tr.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.02, Reorder: true})
 			var all []provider.Instance
 			for i := range instances {
-				all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{
+				all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", retryInput{
 					SucceedsAt: attempts, Every: time.Minute, Takes: time.Second,
 				}))
 			}
@@ -159,7 +159,7 @@ func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
 func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 	t.Parallel()
 	const instances, attempts = 40, 20
-	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
 		began := time.Now()
 		from, to := began.Add(3*time.Minute), began.Add(4*time.Minute)
 		var refused atomic.Int64
@@ -172,7 +172,7 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 		})
 		var all []provider.Instance
 		for i := range instances {
-			all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{
+			all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", retryInput{
 				SucceedsAt: attempts, Every: 30 * time.Second, Takes: time.Second,
 			}))
 		}
@@ -196,22 +196,22 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 }
 
 // waysToEnd returns the ways in which activity 3 ends while it waits for its next attempt.
-func waysToEnd() map[string]func(tr *trial, in provider.Instance) {
-	return map[string]func(tr *trial, in provider.Instance){
-		"a cancelled activity": func(tr *trial, in provider.Instance) {
+func waysToEnd() map[string]func(tr *retryHub, in provider.Instance) {
+	return map[string]func(tr *retryHub, in provider.Instance){
+		"a cancelled activity": func(tr *retryHub, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
 		},
-		"a lost race": func(tr *trial, in provider.Instance) { tr.raise(in, "", 1) },
-		"a cancelled instance": func(tr *trial, in provider.Instance) {
+		"a lost race": func(tr *retryHub, in provider.Instance) { tr.raise(in, "", 1) },
+		"a cancelled instance": func(tr *retryHub, in provider.Instance) {
 			tr.send(provider.Message{
 				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
 				RequestedBy: history.RequestedByClient,
 			})
 		},
-		"a terminated instance": func(tr *trial, in provider.Instance) {
+		"a terminated instance": func(tr *retryHub, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		},
-		"a purged instance": func(tr *trial, in provider.Instance) {
+		"a purged instance": func(tr *retryHub, in provider.Instance) {
 			if err := tr.Provider.DeleteInstance(tr.t.Context(), in.InstanceID, true); err != nil {
 				tr.t.Error(err)
 			}
@@ -222,12 +222,12 @@ func waysToEnd() map[string]func(tr *trial, in provider.Instance) {
 // An unlimited retry ends with its instance or its activity, without further work.
 func TestR14_activityEnds_unlimitedRetryEnds(t *testing.T) {
 	t.Parallel()
-	endless := stubbornness{Every: time.Minute}
+	endless := retryInput{Every: time.Minute}
 	for name, end := range waysToEnd() {
 		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by a message delay, and by a timer
 			t.Run(fmt.Sprint(name, " that waits for ", wait), func(t *testing.T) {
 				t.Parallel()
-				withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+				withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
 					s := endless
 					s.Every = wait
 					in := tr.startAs("a", "tries-until", s)
@@ -252,8 +252,8 @@ func TestR14_longIntervals_areExact(t *testing.T) {
 		for _, every := range []time.Duration{14 * time.Minute, time.Hour, 26 * time.Hour} {
 			t.Run(fmt.Sprint(timers, every), func(t *testing.T) {
 				t.Parallel()
-				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
-					in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 4, Every: every})
+				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *retryHub) {
+					in := tr.startAs("a", "tries", retryInput{SucceedsAt: 4, Every: every})
 					tr.serveFor(every + every/2)
 					if r := tr.retryOf(in); r.Attempt != 3 || r.At.Sub(in.CreatedAt)-2*every > time.Second ||
 						r.Error.Message != "attempt 2" {
@@ -277,8 +277,8 @@ func TestR14_longIntervals_areExact(t *testing.T) {
 // A thousand failures add no turn, segment or event to a history.
 func TestR14_failures_doNotGrowHistory(t *testing.T) {
 	t.Parallel()
-	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
-		in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 1001, Every: 5 * time.Second})
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
+		in := tr.startAs("a", "tries", retryInput{SucceedsAt: 1001, Every: 5 * time.Second})
 		tr.serveFor(4998 * time.Second)
 		before := tr.events(in)
 		if n := len(tr.ran()); n != 1000 || len(before) != 3 {
@@ -298,8 +298,8 @@ func TestR14_failures_doNotGrowHistory(t *testing.T) {
 // per thousand.
 func TestR14_retry_costsOneTransactionAndOneSend(t *testing.T) {
 	t.Parallel()
-	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
-		tr.startAs("a", "tries", stubbornness{SucceedsAt: 1000, Every: 5 * time.Second})
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
+		tr.startAs("a", "tries", retryInput{SucceedsAt: 1000, Every: 5 * time.Second})
 		tr.serveFor(12 * time.Second) // three runs, the last of which has failed
 		tr.Cloud.ResetCounts()
 		tr.serveFor(100 * 5 * time.Second)
@@ -328,7 +328,7 @@ func failed(id int64, attempt int, run string, retryAt time.Time) provider.Activ
 }
 
 // tell sends outcomes of an instance in one message, and runs the orchestrator.
-func (tr *trial) tell(in provider.Instance, outcomes ...provider.ActivityOutcome) {
+func (tr *retryHub) tell(in provider.Instance, outcomes ...provider.ActivityOutcome) {
 	tr.t.Helper()
 	tr.send(provider.Message{
 		Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
@@ -340,7 +340,7 @@ func (tr *trial) tell(in provider.Instance, outcomes ...provider.ActivityOutcome
 }
 
 // wantSent fails unless exactly the given attempts are in the work queue, and deletes them.
-func (tr *trial) wantSent(want ...int) {
+func (tr *retryHub) wantSent(want ...int) {
 	tr.t.Helper()
 	got := []int{}
 	for _, it := range tr.workItems() {
@@ -352,11 +352,11 @@ func (tr *trial) wantSent(want ...int) {
 	}
 }
 
-// told runs a test on the instance "a", whose outcomes only the test sends.
-func told(t *testing.T, test func(ctx context.Context, tr *trial, in provider.Instance, now time.Time)) {
+// withoutWorker runs a test on the instance "a", whose outcomes only the test sends.
+func withoutWorker(t *testing.T, test func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time)) {
 	t.Helper()
-	withRetryHub(t, simhub.Options{Environments: 2}, func(ctx context.Context, tr *trial) {
-		in := tr.startAs("a", "tries", stubbornness{Every: time.Minute})
+	withRetryHub(t, simhub.Options{Environments: 2}, func(ctx context.Context, tr *retryHub) {
+		in := tr.startAs("a", "tries", retryInput{Every: time.Minute})
 		tr.turn(0)
 		tr.wantSent(1)
 		test(ctx, tr, in, time.Now().UTC())
@@ -370,7 +370,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	none := time.Time{}
 	t.Run("one of two runs of an attempt", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 1, "r.1", now), failed(3, 1, "r.2", now.Add(time.Hour)))
 			tr.wantSent(2)
 			tr.tell(in, failed(3, 1, "r.2", now))
@@ -382,7 +382,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 	t.Run("the last failure of a past attempt does not", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 1, "r.1", now))
 			tr.tell(in, failed(3, 1, "r.2", none))
 			if events := tr.events(in); len(events) != 3 {
@@ -397,7 +397,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 	t.Run("none after the last one in a message", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 1, "r.1", none), failed(3, 1, "r.2", now))
 			tr.wantSent()
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed {
@@ -407,7 +407,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 	t.Run("a success of any attempt settles", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 1, "r.1", now))
 			tr.complete(in, 1, 3) // completes attempt 1
 			tr.turn(0)
@@ -418,7 +418,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 	t.Run("none behind a success of the same batch", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.complete(in, 1, 3)
 			tr.tell(in, failed(3, 1, "r.1", now))
 			tr.wantSent()
@@ -429,7 +429,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 	t.Run("an attempt that an earlier release has sent", func(t *testing.T) {
 		t.Parallel()
-		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 7, "r.1", now))
 			tr.wantSent(8)
 		})
@@ -445,7 +445,7 @@ func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 		for _, how := range []string{"redelivered", "recovered"} {
 			t.Run(fmt.Sprint(how, " to ", env), func(t *testing.T) {
 				t.Parallel()
-				told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+				withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 					refuse := true
 					tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refuse &&
@@ -489,7 +489,7 @@ func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 // A message that could not be deleted refers to an attempt that this process has sent. The process sends no copy.
 func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 	t.Parallel()
-	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		for range 3 {
 			tr.tell(in, failed(3, 1, "r.1", now))
 			time.Sleep(6 * time.Minute) // beyond the deduplication interval of SQS
@@ -501,7 +501,7 @@ func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 // Interleaving: a stale environment takes a failure for that of an open activity. The condition of its write fails.
 func TestR14_staleView_retriesNothing(t *testing.T) {
 	t.Parallel()
-	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		tr.complete(in, 1, 3)
 		tr.turn(1) // environment 0 has a stale cache
 		tr.tell(in, failed(3, 1, "r.1", now))
@@ -525,7 +525,7 @@ func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 		return "done", perdure.WhenAll(ctx, all...)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-		tr := &trial{hub: h}
+		tr := &retryHub{hub: h}
 		in := tr.startAs("a", "four", 0)
 		tr.turn(0)
 		tr.wantSent(1, 1, 1, 1)
@@ -547,8 +547,8 @@ func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 // The activities of an instance whose code is blocked are retried. A failure is not parked if another attempt follows.
 func TestR14_blockedInstance_activitiesAreRetried(t *testing.T) {
 	t.Parallel()
-	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
-		in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 6, Every: time.Hour})
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *retryHub) {
+		in := tr.startAs("a", "tries", retryInput{SucceedsAt: 6, Every: time.Hour})
 		tr.turn(0)
 		fixed := tr.Orchestrators[0]
 		tr.Orchestrators[0] = tr.orchestrator(perdure.NewRegistry(), "without")
@@ -586,7 +586,7 @@ func TestR14_blockedInstance_activitiesAreRetried(t *testing.T) {
 // blocked.
 func TestR14_buildWithoutCode_retriesContinue(t *testing.T) {
 	t.Parallel()
-	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		without := tr.orchestrator(perdure.NewRegistry(), "without")
 		for attempt := 1; attempt < 5; attempt++ {
 			m := provider.Message{
@@ -614,8 +614,8 @@ func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 		for _, takes := range []time.Duration{time.Second, time.Hour} {
 			t.Run(fmt.Sprint(timers, takes), func(t *testing.T) {
 				t.Parallel()
-				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
-					in := tr.startAs("a", "tries-in-time", stubbornness{Every: time.Hour, Takes: takes})
+				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *retryHub) {
+					in := tr.startAs("a", "tries-in-time", retryInput{Every: time.Hour, Takes: takes})
 					end := tr.finish(in)
 					want := "[a#3.1 a#3.2 a#3.3 a#3.4]"
 					if takes == time.Hour {
@@ -638,8 +638,8 @@ func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 	for _, first := range []string{"the event", "the failure"} {
 		t.Run(first+" first", func(t *testing.T) {
 			t.Parallel()
-			withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
-				in := tr.startAs("a", "tries-anew", stubbornness{Every: time.Minute})
+			withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
+				in := tr.startAs("a", "tries-anew", retryInput{Every: time.Minute})
 				tr.serveFor(30 * time.Second)
 				failure := provider.Message{
 					Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,
@@ -671,8 +671,8 @@ func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 // the failure (R9).
 func TestR14_queueIsGone_activityFails(t *testing.T) {
 	t.Parallel()
-	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
-		in := tr.startAs("a", "tries", stubbornness{Every: time.Second})
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *retryHub) {
+		in := tr.startAs("a", "tries", retryInput{Every: time.Second})
 		tr.turn(0)
 		where := tr.Provider.Config()
 		where.WorkQueues = map[string]string{}
@@ -701,10 +701,10 @@ func TestR14_queueIsGone_activityFails(t *testing.T) {
 }
 
 // registryOf returns a registry with "tries" whose activity always succeeds.
-func registryOf(tr *trial) *perdure.Registry {
+func registryOf(tr *retryHub) *perdure.Registry {
 	r := registry()
-	perdure.AddActivity(r, "try", func(ctx context.Context, _ stubbornness) (int, error) { return tr.note(ctx), nil })
-	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+	perdure.AddActivity(r, "try", func(ctx context.Context, _ retryInput) (int, error) { return tr.note(ctx), nil })
+	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "try", s, s.policy()).Await(ctx)
 	})
 	return r
@@ -714,7 +714,7 @@ func registryOf(tr *trial) *perdure.Registry {
 // remains.
 func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	t.Parallel()
-	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
+	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		frozen, resumed := make(chan struct{}), make(chan struct{})
 		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if w, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && w.TransactItems[0].ConditionCheck != nil &&
@@ -775,8 +775,8 @@ func TestR14ACrashAtAnyCallOfARetry(t *testing.T) {
 					intercept, calls := fault(n)
 					withRetryHub(t, simhub.Options{
 						Environments: 2, Intercept: intercept,
-					}, func(_ context.Context, tr *trial) {
-						in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 3, Every: every})
+					}, func(_ context.Context, tr *retryHub) {
+						in := tr.startAs("a", "tries", retryInput{SucceedsAt: 3, Every: every})
 						tr.serveFor(12 * time.Hour)
 						tr.wantOutput(in, "3")
 						times := map[string]int{}

@@ -217,9 +217,9 @@ type delayedCopy struct {
 
 const copyMark = "again-"
 
-// hears records messages between instances, and repeats some of them later, like a process that was frozen and received
-// no response.
-func (x *callSimulation) hears(c simaws.Call) {
+// recordMessage records messages between instances, and repeats some of them later, like a process that was frozen and
+// received no response.
+func (x *callSimulation) recordMessage(c simaws.Call) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
 	if !ok || x.copyRate == 0 || *in.QueueUrl != x.h.Provider.Config().InboxURL {
 		return

@@ -154,8 +154,8 @@ func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] 
 	return perdure.CallUpdate[receipt](ctx, c.Key, c.Op, c.posting, opts...)
 }
 
-// toldOf describes the result of a call.
-func toldOf(r receipt, err error) (string, error) {
+// describe describes the result of a call.
+func describe(r receipt, err error) (string, error) {
 	if err == nil {
 		return r.Label, nil
 	}
@@ -196,14 +196,14 @@ func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err
 				continue
 			}
 		}
-		was, err := toldOf(f.Await(ctx))
+		was, err := describe(f.Await(ctx))
 		if err != nil {
 			return all, err
 		}
 		all = append(all, was)
 	}
 	for _, f := range later {
-		was, err := toldOf(f.Await(ctx))
+		was, err := describe(f.Await(ctx))
 		if err != nil {
 			return all, err
 		}

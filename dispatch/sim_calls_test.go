@@ -161,7 +161,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		err := x.w.interceptOrder(ctx, c, next)
 		if err == nil {
 			x.audit.intercept(c)
-			x.hears(c)
+			x.recordMessage(c)
 		}
 		return err
 	}

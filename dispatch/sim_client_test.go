@@ -38,9 +38,9 @@ func interventions() []intervention {
 	}
 }
 
-// meddled returns a registry with the orchestrations of the interventions. Its activities report their start to the
-// witness.
-func meddled(w *witness) *perdure.Registry {
+// interventionRegistry returns a registry with the orchestrations of the interventions. Its activities report their
+// start to the witness.
+func interventionRegistry(w *witness) *perdure.Registry {
 	r := poisonRegistry(&deadly{})
 	dwell := func(ctx context.Context, d time.Duration) (string, error) {
 		w.begins(ctx)

@@ -65,7 +65,7 @@ func (d *deliveries) see(c simaws.Call) {
 		}
 	}
 	for of := range fresh {
-		delete(pointless, of) // its copy cannot be told apart
+		delete(pointless, of) // its copy cannot be distinguished
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -91,11 +91,11 @@ const outage = time.Hour
 func troubles() []troubleScenario {
 	return []troubleScenario{
 		{
-			name: "every message twice", orchestration: "stubborn", input: 3, want: "3", duplicate: 0.3,
+			name: "every message twice", orchestration: "retried", input: 3, want: "3", duplicate: 0.3,
 			judge: func(p *troubledHub) error { return p.wantRuns(2 * 3 * succeedsAt) },
 		},
 		{
-			name: "every message twice in bad weather", orchestration: "stubborn", input: 3, want: "3", duplicate: 0.3,
+			name: "every message twice in bad weather", orchestration: "retried", input: 3, want: "3", duplicate: 0.3,
 			hub:   func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
 			judge: func(p *troubledHub) error { return wantNoMoreThan(12, "run", p.ran) },
 		},
@@ -130,7 +130,7 @@ func troubles() []troubleScenario {
 			},
 		},
 		{
-			name: "functions are frozen past their end", orchestration: "stubborn-fan", input: 20, want: "40",
+			name: "functions are frozen past their end", orchestration: "retried-fan", input: 20, want: "40",
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
 				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
@@ -139,7 +139,7 @@ func troubles() []troubleScenario {
 			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
 		},
 		{
-			name: "dead letters are recovered", orchestration: "stubborn", input: 3, want: "3",
+			name: "dead letters are recovered", orchestration: "retried", input: 3, want: "3",
 			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
 			fault: func(since time.Duration, c simaws.Call) error {
 				commits := c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
@@ -450,7 +450,7 @@ func sortedPairs(counts map[[2]int64]int) [][2]int64 {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
 }
 
-// succeedsAt is the attempt at which the activities of "stubborn" succeed.
+// succeedsAt is the attempt at which the activities of "retried" succeed.
 const succeedsAt = 7
 
 func (p *troubledHub) registry() *perdure.Registry {
@@ -458,17 +458,17 @@ func (p *troubledHub) registry() *perdure.Registry {
 	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) {
 		return n + 1, nil
 	})
-	perdure.AddActivity(r, "stubborn", func(ctx context.Context, n int) (int, error) {
+	perdure.AddActivity(r, "retried", func(ctx context.Context, n int) (int, error) {
 		if a := perdure.ActivityInfoFrom(ctx).Attempt; a < succeedsAt {
 			return 0, fmt.Errorf("attempt %d", a)
 		}
 		return n, nil
 	})
-	perdure.AddOrchestration(r, "stubborn", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	perdure.AddOrchestration(r, "retried", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		policy := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 20 * time.Second, BackoffCoefficient: 1})
 		fs := make([]*perdure.Future[int], n)
 		for i := range fs {
-			fs[i] = perdure.CallActivityByName[int](ctx, "stubborn", 1, policy)
+			fs[i] = perdure.CallActivityByName[int](ctx, "retried", 1, policy)
 		}
 		return sumOf(ctx, fs)
 	})
@@ -546,14 +546,14 @@ func (p *troubledHub) registry() *perdure.Registry {
 		}
 		return sum, nil
 	}, perdure.FailOnNondeterminism())
-	// stubborn-fan calls activities that fail once, and others that do not
+	// retried-fan calls activities that fail once, and others that do not
 	perdure.AddActivity(r, "second", func(ctx context.Context, n int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 			return 0, errors.New("at first")
 		}
 		return n, nil
 	})
-	perdure.AddOrchestration(r, "stubborn-fan", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	perdure.AddOrchestration(r, "retried-fan", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		policy := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 20 * time.Second, BackoffCoefficient: 1})
 		var fs []*perdure.Future[int]
 		for range n {
@@ -683,12 +683,12 @@ func (p *troubledHub) block(ctx context.Context) {
 		}
 		time.Sleep(time.Minute)
 	}
-	p.mend(ctx, running)
+	p.rollBack(ctx, running)
 	p.raise(ctx, "end", 0)
 }
 
-// mend deploys the previous build, and runs sweeps until the instance is not blocked.
-func (p *troubledHub) mend(ctx context.Context, running []*dispatch.Orchestrator) {
+// rollBack deploys the previous build, and runs sweeps until the instance is not blocked.
+func (p *troubledHub) rollBack(ctx context.Context, running []*dispatch.Orchestrator) {
 	p.retired = p.deploy(ctx, running...)
 	for range 15 {
 		p.watch(ctx, 1)
@@ -712,7 +712,7 @@ func (p *troubledHub) blockWithNothing(ctx context.Context) {
 		})
 	})
 	p.is(ctx, provider.StatusBlocked)
-	p.mend(ctx, running)
+	p.rollBack(ctx, running)
 	p.raise(ctx, "end", 0)
 }
 

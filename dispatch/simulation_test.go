@@ -139,7 +139,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
 	o := simhub.Options{
-		Registry: meddled(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept,
+		Registry: interventionRegistry(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept,
 		Begins: w.deliveries.begins, BeginsInline: w.inline.begins,
 	}
 	if turnOf(seed)%2 == 1 {

@@ -280,7 +280,7 @@ func TestTraceContext_someTurnsWithout_doesNotMatter(t *testing.T) {
 // changes nothing.
 func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 	t.Parallel()
-	w := &onlooker{}
+	w := &turnRecorder{}
 	r := registry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.CallActivity(ctx, inc, 1)
@@ -326,7 +326,7 @@ func TestTraceContext_invalid_isDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var v traceRecorder
-			w := &onlooker{}
+			w := &turnRecorder{}
 			r := v.registry()
 			perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 				return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)

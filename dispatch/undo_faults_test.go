@@ -338,7 +338,7 @@ func (f *family) registry(way string) *perdure.Registry {
 		}
 		doing := perdure.CallActivityByName[string](ctx, "do", d, perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-			perdure.CallActivityByName[string](ctx, "do", deed{Job: stubborn}, perdure.WaitForCancellation())
+			perdure.CallActivityByName[string](ctx, "do", deed{Job: ignoresCancel}, perdure.WaitForCancellation())
 			for i := range 40 {
 				if way == "large" {
 					perdure.CallActivityByName[string](ctx, "nobody", babble(uint64(i), 180<<10))
@@ -434,7 +434,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 // and the next execution does not receive the end.
 func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	t.Parallel()
-	for _, j := range []job{stubborn, {Takes: time.Hour, Longer: 8 * time.Second}} {
+	for _, j := range []job{ignoresCancel, {Takes: time.Hour, Longer: 8 * time.Second}} {
 		s := &sagas{}
 		r := s.registry()
 		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
@@ -481,8 +481,8 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 		want  perdure.CancelOutcome
 	}{
 		"returns":       {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.OutcomeReturned},
-		"is abandoned":  {stubborn, true, perdure.OutcomeTimedOut},
-		"never started": {stubborn, false, perdure.OutcomeTimedOut},
+		"is abandoned":  {ignoresCancel, true, perdure.OutcomeTimedOut},
+		"never started": {ignoresCancel, false, perdure.OutcomeTimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

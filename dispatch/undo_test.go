@@ -285,7 +285,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: stubborn})
+		in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
@@ -339,7 +339,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				return next()
 			}
 			undoing(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: stubborn})
+				in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
 				go s.worker().HandleRecords(context.WithValue(ctx, deathly{}, true), records)
@@ -450,7 +450,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: stubborn})
+		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: ignoresCancel})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
 	})
@@ -630,7 +630,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", begun=", begun), func(t *testing.T) {
 				t.Parallel()
 				undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: stubborn})
+					in := s.startAs("a", "saga", deed{Job: ignoresCancel})
 					before := 0
 					finish := func() {
 						end(s, in)
@@ -643,7 +643,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 						s.turn(0)
 						s.serveFor(time.Hour)
 					}
-					if n := s.toldSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
+					if n := s.outcomesSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
 						t.Errorf("got %d outcomes for an ended instance, want 0", n)
 					}
 					s.checkRest()
@@ -653,8 +653,8 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 	}
 }
 
-// toldSince counts the outcomes that were sent since a call.
-func (s *sagas) toldSince(call int) (n int) {
+// outcomesSince counts the outcomes that were sent since a call.
+func (s *sagas) outcomesSince(call int) (n int) {
 	for _, c := range s.made()[call:] {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Config().InboxURL {
 			for i := range in.Entries {
@@ -672,7 +672,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: stubborn, Unheard: true})
+			in := s.startAs("a", "saga", deed{Job: ignoresCancel, Unheard: true})
 			before := 0
 			s.turn(0)
 			if !begun {
@@ -685,7 +685,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 				}
 				before = len(s.made())
 			})
-			if n := s.toldSince(before); n != 1 { // the outcome of the undo
+			if n := s.outcomesSince(before); n != 1 { // the outcome of the undo
 				t.Errorf("begun=%v: got %d outcomes, want 1", begun, n)
 			}
 			records := 0
@@ -743,7 +743,7 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
 		"stops slowly":      {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
-		"is abandoned":      {Child: true, Job: stubborn},
+		"is abandoned":      {Child: true, Job: ignoresCancel},
 		"waits for a retry": {Child: true, FailsUntil: 100, Every: time.Hour},
 	} {
 		for _, cold := range []bool{false, true} {

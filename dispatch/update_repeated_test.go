@@ -76,7 +76,7 @@ func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 				h.resume(in, "r1")
 				h.turns()
 				h.wantSum(`{"Total":1001300,"Operations":1301}`)
-				if received := h.toldOf("px2"); name != "a client" &&
+				if received := h.messagesTo("px2"); name != "a client" &&
 					(len(received) != 1 || string(received[0].Result) != "1000000") {
 					t.Errorf("second caller: got %+v", received)
 				}
@@ -112,7 +112,7 @@ func TestR31_updateEndsItsInstance_bothCallersReceiveTheResult(t *testing.T) {
 		h.turns()
 		h.wantStatus(in, provider.StatusCompleted)
 		for _, executionID := range []string{"px", "qx"} {
-			if received := h.toldOf(executionID); len(received) != 1 || string(received[0].Result) != "5" {
+			if received := h.messagesTo(executionID); len(received) != 1 || string(received[0].Result) != "5" {
 				t.Errorf("%s: got %+v, want result 5", executionID, received)
 			}
 		}

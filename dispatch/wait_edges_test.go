@@ -18,7 +18,7 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"completed", "failed", "continued", "terminated", "deleted"} {
 		for name, j := range map[string]job{
-			"stops": {Takes: time.Hour, Longer: 2 * time.Second}, "ignores the cancellation": stubborn,
+			"stops": {Takes: time.Hour, Longer: 2 * time.Second}, "ignores the cancellation": ignoresCancel,
 		} {
 			t.Run(fmt.Sprint(way, ", ", name), func(t *testing.T) {
 				t.Parallel()
@@ -101,7 +101,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 				s.hub = h
-				in := h.startAs("a", "limited", deed{Job: stubborn})
+				in := h.startAs("a", "limited", deed{Job: ignoresCancel})
 				s.meanwhile(90*time.Minute, func() {
 					time.Sleep(c.cancelled)
 					s.cancelActivity(in)

@@ -59,7 +59,7 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 				t.Errorf("thawed after %v: got failed records %v after %v, want 1 within 2s",
 					thawed, failed, time.Since(thawedAt))
 			}
-			if n := s.toldSince(before); n > 0 {
+			if n := s.outcomesSince(before); n > 0 {
 				t.Errorf("thawed after %v: got %d outcomes, want none", thawed, n)
 			}
 			s.serveFor(10 * time.Minute)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,42 +59,42 @@ func (e *environment) urls(name string) map[string]string {
 	return m
 }
 
-// bytes reads a size in bytes, KiB, MiB or GiB.
-func (e *environment) bytes(name string, otherwise int) int {
-	v := e.getenv(name)
-	if v == "" {
+// parsed parses a variable. It returns otherwise if the variable is not set, or is invalid. usage describes the valid
+// values.
+func parsed[T any](e *environment, name string, otherwise T, usage string, parse func(string) (v T, ok bool)) T {
+	text := e.getenv(name)
+	if text == "" {
 		return otherwise
 	}
+	v, ok := parse(text)
+	if !ok {
+		e.failf(name, "has the invalid value %q; use %s", text, usage)
+		return otherwise
+	}
+	return v
+}
 
-	digits := v
-	shift := 0
-	for unit, s := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
-		if d, ok := strings.CutSuffix(v, unit); ok {
-			digits = strings.TrimSpace(d)
-			shift = s
+// bytes reads a size in bytes, KiB, MiB or GiB.
+func (e *environment) bytes(name string, otherwise int) int {
+	return parsed(e, name, otherwise, "a size such as 67108864 or 64 MiB", func(v string) (int, bool) {
+		digits, shift := v, 0
+		for unit, s := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
+			if d, ok := strings.CutSuffix(v, unit); ok {
+				digits, shift = strings.TrimSpace(d), s
+			}
 		}
-	}
-
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > 1<<40>>shift {
-		e.failf(name, "has the invalid value %q; use a size such as 67108864 or 64 MiB", v)
-		return 0
-	}
-	return n << shift
+		n, err := strconv.Atoi(digits)
+		return n << shift, err == nil && n >= 0 && n <= 1<<40>>shift
+	})
 }
 
 // count reads an integer within bounds.
 func (e *environment) count(name string, otherwise, least, most int) int {
-	v := e.getenv(name)
-	if v == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		e.failf(name, "has the invalid value %q; use an integer from %d to %d", v, least, most)
-		return otherwise
-	}
-	return n
+	usage := fmt.Sprintf("an integer from %d to %d", least, most)
+	return parsed(e, name, otherwise, usage, func(v string) (int, bool) {
+		n, err := strconv.Atoi(v)
+		return n, err == nil && n >= least && n <= most
+	})
 }
 
 // maxMaxCrashes is the maximum of PERDURE_MAX_ATTEMPTS: poison must be recognized before the queue moves the record to
@@ -110,15 +111,13 @@ func (e *environment) logsErrorTexts() bool { return e.boolean("PERDURE_LOG_ERRO
 
 // metrics reads the dimensions of metrics.
 func (e *environment) metrics() dispatch.Metrics {
-	m := dispatch.Metrics(e.optional("PERDURE_METRICS", "off"))
-	if m == "off" {
-		return dispatch.MetricsOff
+	parse := func(v string) (dispatch.Metrics, bool) {
+		if v == "off" {
+			return dispatch.MetricsOff, true
+		}
+		return dispatch.Metrics(v), dispatch.Metrics(v).Known()
 	}
-	if !m.Known() {
-		e.failf("PERDURE_METRICS", "has the invalid value %q; use off, hub or name", m)
-		return dispatch.MetricsOff
-	}
-	return m
+	return parsed(e, "PERDURE_METRICS", dispatch.MetricsOff, "off, hub or name", parse)
 }
 
 // servesWebUI reads whether the API's function also serves the web UI.
@@ -143,13 +142,11 @@ const apiAuthorization = "PERDURE_API_AUTHORIZATION"
 
 // authorization reads how the API's gateway authorizes callers.
 func (e *environment) authorization() authorization {
-	by := authorization(e.optional(apiAuthorization, string(authorizedByNobody)))
-	switch by {
-	case authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda:
-	default:
-		e.failf(apiAuthorization, "has the invalid value %q; use iam, jwt, lambda or none", by)
+	parse := func(v string) (authorization, bool) {
+		all := []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda}
+		return authorization(v), slices.Contains(all, authorization(v))
 	}
-	return by
+	return parsed(e, apiAuthorization, authorizedByNobody, "iam, jwt, lambda or none", parse)
 }
 
 const allowedHosts = "PERDURE_ALLOWED_HOSTS"
@@ -175,17 +172,11 @@ func (e *environment) boolean(name, otherwise string) bool {
 
 // retention reads how long ended instances are kept. The default is 0, forever.
 func (e *environment) retention() time.Duration {
-	const name = "PERDURE_RETENTION"
-	v := e.getenv(name)
-	if v == "" || v == "0" {
-		return 0
-	}
-	d, err := days.Parse(v)
-	if err != nil || d < time.Hour {
-		e.failf(name, "has the invalid value %q; use 0 (forever) or at least one hour, such as 30d", v)
-		return 0
-	}
-	return d
+	const usage = "0 (forever) or at least one hour, such as 30d"
+	return parsed(e, "PERDURE_RETENTION", 0, usage, func(v string) (time.Duration, bool) {
+		d, err := days.Parse(v)
+		return d, v == "0" || err == nil && d >= time.Hour
+	})
 }
 
 func (e *environment) logLevel() slog.Level {
@@ -255,16 +246,11 @@ func (e *environment) timing(h *dynamo.HubConfig) []dynamo.Option {
 
 // duration reads a duration in the syntax of Go, within bounds.
 func (e *environment) duration(name string, otherwise, least, most time.Duration) time.Duration {
-	v := e.getenv(name)
-	if v == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < least || d > most {
-		e.failf(name, "has the invalid value %q; use a duration from %v to %v, such as 90s", v, least, most)
-		return otherwise
-	}
-	return d
+	usage := fmt.Sprintf("a duration from %v to %v, such as 90s", least, most)
+	return parsed(e, name, otherwise, usage, func(v string) (time.Duration, bool) {
+		d, err := time.ParseDuration(v)
+		return d, err == nil && d >= least && d <= most
+	})
 }
 
 // The bounds of the durations of activities.

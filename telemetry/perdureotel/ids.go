@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids are those of a span: they derive from what it is about, and are the same whenever and wherever it is repeated.
+// ids are the IDs of a span. They derive from the turn, run or task, so a repetition has the same IDs in any process.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID
 }
 
-// idsOf derives ids from parts. No id is zero but by a chance of 2^-64, and then the SDK drops the span.
+// idsOf derives IDs from parts. The probability of a zero ID is 2^-64, and the SDK then drops the span.
 func idsOf(parts ...any) (d ids) {
 	h := sha256.New()
 	for _, p := range parts {
@@ -29,18 +29,18 @@ func idsOf(parts ...any) (d ids) {
 	return d
 }
 
-// turnIDs are those of a turn, which is a trace of its own.
+// turnIDs returns the IDs of a turn, which is a separate trace.
 func turnIDs(executionID string, sequence int64) ids { return idsOf("turn", executionID, sequence) }
 
-// activityIDs are those of one run of an activity's code: of a delivery of an attempt.
+// activityIDs returns the IDs of one run of an activity's code: a delivery of an attempt.
 func activityIDs(executionID string, activityID int64, attempt, delivery int) ids {
 	return idsOf("activity", executionID, activityID, attempt, delivery)
 }
 
-// taskIDs are those of a task. Its trace is that of the turn that began it, where that was traced.
+// taskIDs returns the IDs of a task. If the turn that scheduled the task is traced, the task is in its trace.
 func taskIDs(executionID string, id int64) ids { return idsOf("task", executionID, id) }
 
-// linked is the context of a span that other spans link to.
+// linked returns the context of a span that other spans link to.
 func (d ids) linked() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: d.trace, SpanID: d.span, TraceFlags: trace.FlagsSampled, Remote: true,
@@ -49,7 +49,7 @@ func (d ids) linked() trace.SpanContext {
 
 type idsKey struct{}
 
-// withIDs has the next span that is started with the context take ids.
+// withIDs returns a context whose next span gets the IDs.
 func withIDs(ctx context.Context, d ids) context.Context { return context.WithValue(ctx, idsKey{}, d) }
 
 // IDGenerator returns a generator that gives the spans of this package deterministic IDs and all other spans random

@@ -38,7 +38,7 @@ func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOptio
 	return sdktrace.NewTracerProvider(append(own, opts...)...), nil
 }
 
-// flushLimit bounds what exporting adds to an invocation: a collector that is away must not make it time out.
+// flushLimit is the maximum duration of an export. An unreachable collector must not make an invocation time out.
 const flushLimit = 2 * time.Second
 
 // Middleware exports the spans of an invocation before the invocation ends, because Lambda then freezes the process.

@@ -88,7 +88,7 @@ const (
 	attrInvocation             = attribute.Key("faas.invocation_id")
 )
 
-// messaging are the attributes of a span that is about messages of SQS.
+// messaging returns the attributes of a span that sends or processes SQS messages.
 func messaging(kind, name string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attrMessagingSystem.String("aws_sqs"), attrMessagingOperation.String(kind),

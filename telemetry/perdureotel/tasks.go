@@ -11,48 +11,47 @@ import (
 )
 
 const (
-	// mostTasks bounds the spans of what ends in one turn. A batch processor has room for 2,048 spans by default, and
-	// drops what is more.
-	mostTasks = 1000
-	// mostTaskLinks bounds the links from a turn to what has ended in it: a span keeps 128 links by default.
-	mostTaskLinks = 32
+	// maxTasks limits the task spans of one turn. A batch processor buffers 2,048 spans by default and drops the rest.
+	maxTasks = 1000
+	// maxTaskLinks limits the links from a turn to the tasks that ended in it. A span has at most 128 links by default.
+	maxTaskLinks = 32
 )
 
-// taskNames are what the spans of tasks are called, before the task's own name. Activities have spans of their
-// attempts, and a handler of an update is no wait.
+// taskNames are the prefixes of the names of task spans. Activities have spans of their attempts instead, and an update
+// handler is not a wait.
 var taskNames = map[perdure.TaskKind]string{
 	perdure.TaskTimer: "timer", perdure.TaskExternalEvent: "external event",
 	perdure.TaskSubOrchestration: "sub-orchestration",
 	perdure.TaskSentEvent:        "sent event", perdure.TaskSentUpdate: "sent update",
 }
 
-// tasks makes spans of what a turn has waited for, now that it has ended. ctx has the span of that turn.
-func (t *Tracing) tasks(ctx context.Context, told perdure.TurnTasks) {
-	turn, made := trace.SpanFromContext(ctx), 0
-	for i := range told.Ended {
-		x := &told.Ended[i]
+// tasks creates the spans of the tasks that ended in a turn. ctx has the span of the turn.
+func (t *Tracing) tasks(ctx context.Context, all perdure.TurnTasks) {
+	turn, created := trace.SpanFromContext(ctx), 0
+	for i := range all.Ended {
+		x := &all.Ended[i]
 		if taskNames[x.Kind] == "" {
 			continue
 		}
-		if made++; made > mostTasks {
+		if created++; created > maxTasks {
 			continue
 		}
-		span := t.task(ctx, &told, x)
-		if made <= mostTaskLinks && span.IsSampled() {
+		span := t.task(ctx, &all, x)
+		if created <= maxTaskLinks && span.IsSampled() {
 			turn.AddLink(trace.Link{SpanContext: span, Attributes: []attribute.KeyValue{AttrLink.String("ended")}})
 		}
 	}
-	if made > mostTasks {
-		turn.SetAttributes(AttrTasksOmitted.Int(made - mostTasks))
+	if created > maxTasks {
+		turn.SetAttributes(AttrTasksOmitted.Int(created - maxTasks))
 	}
 }
 
-// task makes the span of a task, from its begin to its end: a child of the turn that began it, where that was traced.
-func (t *Tracing) task(ctx context.Context, told *perdure.TurnTasks, x *perdure.TaskInfo) trace.SpanContext {
-	about := []attribute.KeyValue{AttrInstance.String(told.InstanceID), AttrExecution.String(told.ExecutionID)}
+// task creates the span of a task. If the turn that scheduled the task is traced, it is the parent.
+func (t *Tracing) task(ctx context.Context, all *perdure.TurnTasks, x *perdure.TaskInfo) trace.SpanContext {
+	about := []attribute.KeyValue{AttrInstance.String(all.InstanceID), AttrExecution.String(all.ExecutionID)}
 	attrs := []attribute.KeyValue{
 		AttrTask.Int64(x.ID), AttrTaskKind.String(string(x.Kind)), AttrTaskOutcome.String(string(x.Outcome)),
-		AttrTaskEndedIn.Int64(told.Sequence),
+		AttrTaskEndedIn.Int64(all.Sequence),
 	}
 	for key, text := range map[attribute.Key]string{
 		AttrTaskName: x.Name, AttrTaskInstance: x.InstanceID, AttrTaskReason: x.Reason,
@@ -68,7 +67,7 @@ func (t *Tracing) task(ctx context.Context, told *perdure.TurnTasks, x *perdure.
 	if !parent.IsValid() {
 		opts = append(opts, trace.WithNewRoot())
 	}
-	_, span := t.start(trace.ContextWithRemoteSpanContext(ctx, parent), taskIDs(told.ExecutionID, x.ID), about,
+	_, span := t.start(trace.ContextWithRemoteSpanContext(ctx, parent), taskIDs(all.ExecutionID, x.ID), about,
 		strings.TrimSpace(taskNames[x.Kind]+" "+x.Name), opts...)
 	t.fail(span, x.Failure)
 	span.End(trace.WithTimestamp(x.EndedAt))

@@ -69,7 +69,7 @@ func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(con
 		trace.WithAttributes(append(attrs, invocationOf(ctx)...)...), trace.WithLinks(linksOf(ctx, &info)...))
 	defer span.End()
 
-	r := next(travelling(ctx, span))
+	r := next(propagate(ctx, span))
 	span.SetAttributes(AttrCommitted.Bool(r.Committed))
 	if r.Committed {
 		span.SetAttributes(AttrEvents.Int(r.EventCount), AttrStatus.String(string(r.Status)))
@@ -91,7 +91,7 @@ func (t *Tracing) activity(
 		about, "activity "+a.Name,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attrs, invocationOf(ctx)...)...))
 	defer span.End()
-	t.fail(span, next(travelling(ctx, span)).Failure)
+	t.fail(span, next(propagate(ctx, span)).Failure)
 }
 
 func (t *Tracing) call(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
@@ -111,10 +111,10 @@ func (t *Tracing) call(ctx context.Context, c perdure.ClientCall, next func(cont
 	ctx, span := t.tracer.Start(ctx, strings.TrimSpace(c.Operation+" "+c.Name),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
 	defer span.End()
-	t.failed(span, next(travelling(ctx, span)))
+	t.failed(span, next(propagate(ctx, span)))
 }
 
-// start begins a span with ids. What is started within it has ids of its own, and the attributes about.
+// start starts a span with IDs. Spans that are started in its context have their own IDs and the attributes about.
 func (t *Tracing) start(
 	ctx context.Context, d ids, about []attribute.KeyValue, name string, opts ...trace.SpanStartOption,
 ) (context.Context, trace.Span) {
@@ -124,14 +124,13 @@ func (t *Tracing) start(
 	return trace.ContextWithSpan(ctx, span), span             //nolint:spancheck // the same
 }
 
-// fail records a failure that is history.
+// fail records a failure of a turn, an activity or a task.
 func (t *Tracing) fail(span trace.Span, f *history.Failure) {
 	if f != nil {
 		t.setError(span, f.Type, f.Message)
 	}
 }
 
-// failed records an error.
 func (t *Tracing) failed(span trace.Span, err error) {
 	if err == nil {
 		return
@@ -151,7 +150,7 @@ func (t *Tracing) setError(span trace.Span, kind, text string) {
 	span.SetStatus(codes.Error, text)
 }
 
-// linksOf are the links of a turn. ctx has the context of the instance's start.
+// linksOf returns the links of a turn. ctx has the trace context of the instance's start.
 func linksOf(ctx context.Context, info *perdure.TurnInfo) (links []trace.Link) {
 	add := func(to trace.SpanContext, what string) {
 		if to.IsValid() {
@@ -176,7 +175,7 @@ func linksOf(ctx context.Context, info *perdure.TurnInfo) (links []trace.Link) {
 	return links
 }
 
-// parse reads a traceparent as perdure.TraceParentFrom returns it; the span context is invalid where it is empty.
+// parse parses a result of perdure.TraceParentFrom. The span context of an empty one is invalid.
 func parse(traceparent string) trace.SpanContext {
 	parts := strings.Split(traceparent, "-")
 	if len(parts) != 4 {
@@ -193,7 +192,7 @@ func parse(traceparent string) trace.SpanContext {
 	})
 }
 
-// inTraceParent has the next span be a child of the context that has travelled here, if there is one.
+// inTraceParent makes the next span a child of the propagated trace context, if there is one.
 func inTraceParent(ctx context.Context) context.Context {
 	if parent := parse(perdure.TraceParentFrom(ctx)); parent.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, parent)
@@ -201,8 +200,8 @@ func inTraceParent(ctx context.Context) context.Context {
 	return ctx
 }
 
-// travelling has a span's context travel with what is caused within it.
-func travelling(ctx context.Context, span trace.Span) context.Context {
+// propagate adds a span's trace context to the messages that are sent in ctx.
+func propagate(ctx context.Context, span trace.Span) context.Context {
 	s := span.SpanContext()
 	return perdure.WithTraceParent(ctx, fmt.Sprintf("00-%s-%s-%s", s.TraceID(), s.SpanID(), s.TraceFlags()))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/activitypayload"
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/settlements"
@@ -27,7 +28,7 @@ type admission struct {
 	payloads     *activitypayload.Encoder
 	interceptors *body.Chain // nil if there are none
 	cancels      *cancelCheck
-	redeliveries *redeliveryCheck
+	settlements  *settlements.Cache
 	crashes      *crashGuard
 }
 
@@ -75,7 +76,7 @@ func (a *admission) check(ctx context.Context, t *task) (code activityCode, refu
 	it := t.item
 	early := false
 	if it.NotBefore != nil {
-		if early = it.NotBefore.Sub(a.options.Clock()) > intake.WaitHere; !early {
+		if early = it.NotBefore.Sub(a.options.Clock()) > intake.MaxTimerWait; !early {
 			if err := intake.WaitUntil(ctx, a.options.Clock, *it.NotBefore); err != nil {
 				return activityCode{}, &released
 			}
@@ -119,7 +120,7 @@ func (a *admission) checkCancelled(ctx context.Context, t *task, acquire bool) *
 
 // checkSettled refuses a task whose activity was settled before this delivery, or whose attempt is outdated.
 func (a *admission) checkSettled(ctx context.Context, t *task) *result {
-	switch ended, err := a.redeliveries.hasEnded(ctx, t); {
+	switch ended, err := a.hasEnded(ctx, t); {
 	case err != nil:
 		t.Log().ErrorContext(ctx, "redelivery check failed, releasing the work item",
 			"event", logevent.ActivityRedeliveryCheckFailed, "error", err)
@@ -157,16 +158,11 @@ func isTooLate(it *provider.WorkItem, at time.Time) bool {
 	return it.ScheduleToCloseDeadline != nil && !at.Before(*it.ScheduleToCloseDeadline)
 }
 
-// refuseLate returns the result of an activity whose schedule-to-close timeout has expired.
 func (a *admission) refuseLate(ctx context.Context, t *task) *result {
 	it := t.item
 	t.Log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
 		"closeBy", *it.ScheduleToCloseDeadline)
-	o := failedOutcome(it, body.Closed(it.Name))
-	if it.WaitForCancellation {
-		o.Ended = t.endBeforeStart()
-	}
-	return &result{outcome: o}
+	return t.ended(outcome.Failed(it, body.ScheduleToCloseExpired(it.Name)), t.endBeforeStart())
 }
 
 // load returns the code of an activity and its input, and reads what earlier deliveries have stored.
@@ -181,7 +177,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	case err != nil:
 		return activityCode{}, &released
 	case f != nil:
-		return activityCode{}, &result{outcome: failedOutcome(it, f)}
+		return activityCode{}, &result{outcome: outcome.Failed(it, f)}
 	}
 	if refused = a.readRecord(ctx, t); refused != nil {
 		return activityCode{}, refused
@@ -191,7 +187,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	}
 
 	t.pollInterval = cmp.Or(activity.CancelPollInterval, a.options.CancelPollInterval)
-	return activityCode{body.Within(a.interceptors, activity.Run), input}, nil
+	return activityCode{body.Intercept(a.interceptors, activity.Run), input}, nil
 }
 
 // refuseUnregistered releases an activity that this build does not have, and records that.
@@ -205,7 +201,6 @@ func (a *admission) refuseUnregistered(ctx context.Context, t *task) *result {
 	return &released
 }
 
-// completionTokens returns the signer of completion tokens.
 func (a *admission) completionTokens(ctx context.Context, t *task) (tokens provider.CompletionSigner, refused *result) {
 	tokens, err := a.provider.CompletionTokens(ctx)
 	if err != nil {

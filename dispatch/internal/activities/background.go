@@ -27,6 +27,17 @@ func (s *supervisor) inBackground(b *batch, f func(ctx context.Context)) {
 	bg.calls.Go(func() { f(bg.ctx) })
 }
 
+// concurrently calls do for the elements that match, concurrently, and waits for the calls.
+func concurrently[T any](all []T, matches func(T) bool, do func(*T)) {
+	var running sync.WaitGroup
+	for i := range all {
+		if matches(all[i]) {
+			running.Go(func() { do(&all[i]) })
+		}
+	}
+	running.Wait()
+}
+
 // end ends the background calls of a batch and waits for them.
 func (bg *background) end() {
 	if bg.ctx != nil {

@@ -38,7 +38,6 @@ type batch struct {
 	background background
 }
 
-// newBatch returns the batch of a call that started at the given time.
 func newBatch(ctx context.Context, w *Worker, items []provider.LockedWorkItem, startedAt time.Time) *batch {
 	b := &batch{ctx: ctx, worker: w, startedAt: startedAt, tasks: make([]task, len(items))}
 	b.results.Init(len(items), byIndex, ctx.Done(), b)
@@ -106,7 +105,6 @@ func (b *batch) watchContext() (stop func() bool) {
 	return context.AfterFunc(b.ctx, b.ContextEnded)
 }
 
-// endReason returns why the context of a batch has ended.
 func endReason(ctx context.Context) *perdure.CancelledError {
 	cause := context.Cause(ctx)
 	reason := perdure.ReasonShutdown

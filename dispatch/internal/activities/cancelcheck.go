@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -61,11 +62,7 @@ func (c *cancelCheck) refuseSecondStart(ctx context.Context, t *task) *result {
 	}
 	t.Log().WarnContext(ctx, "at-most-once activity may have started before, failing the attempt",
 		"event", logevent.ActivityInterrupted, "attemptCount", t.item.Record.ReceiveCount)
-	r := result{outcome: interruptedOutcome(t.item, nil)}
-	if t.item.WaitForCancellation {
-		r.outcome.Ended = t.endBeforeStart()
-	}
-	return &r
+	return t.ended(outcome.Interrupted(t.item, nil), t.endBeforeStart())
 }
 
 // check refuses a cancelled activity. next is the first segment of the cancel record that was not read.
@@ -100,7 +97,7 @@ func (c *cancelCheck) cancelledBeforeStart(ctx context.Context, t *task, cancel 
 		seenAt = record.SeenAt
 	}
 	reason := &perdure.CancelledError{Reason: perdure.CancelReason(cancel.Reason), Message: cancel.Message}
-	r := t.withEnd(result{outcome: cancelledOutcome(t.item, reason)}, t.endBeforeStart(), seenAt)
+	r := t.withEnd(result{outcome: outcome.Cancelled(t.item, reason)}, t.endBeforeStart(), seenAt)
 	return &r
 }
 
@@ -115,7 +112,6 @@ func (c *cancelCheck) refuseDuplicate(ctx context.Context, t *task) *result {
 	return &released
 }
 
-// isCurrent reports whether the attempt of a task is the current one.
 func (c *cancelCheck) isCurrent(ctx context.Context, t *task) (current bool, refused *result) {
 	it := t.item
 	if it.Retry == nil {

@@ -3,12 +3,11 @@ package activities
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -23,8 +22,7 @@ type crashGuard struct {
 	provider provider.Provider
 }
 
-// needsMarker reports whether the delivery of a task needs a crash marker.
-func (t *task) needsMarker() bool { return intake.Doubtful(&t.item.Record, t.item.Redrive) }
+func (t *task) needsMarker() bool { return intake.NeedsMarker(&t.item.Record, t.item.Redrive) }
 
 // Delivery returns the delivery of a task, which identifies its crash marker. It implements isolation.Task.
 func (t *task) Delivery() provider.Attempt {
@@ -55,10 +53,7 @@ func (g *crashGuard) mark(ctx context.Context, t *task, together bool) *result {
 func (g *crashGuard) refusePoison(ctx context.Context, t *task) *result {
 	it, queue, died := t.item, g.options.Queue, t.crashes.Died()
 	t.crashes.SetPoison()
-	f := &failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
-		"activity %q started and did not end in %d deliveries, all but one of them alone: it crashed the process "+
-			"(out of memory, os.Exit, a fatal error). See the worker's log. "+
-			"The work item is in the dead-letter queue of queue %q", it.Name, died, queue)}
+	f := outcome.Poison(it, died, queue)
 	t.Log().ErrorContext(ctx, "activity is poison, failing it", "event", logevent.ActivityPoisoned, "queue", queue,
 		"attemptCount", it.Record.ReceiveCount, "died", died)
 	letter := provider.Unreadable{Record: it.Record, Err: intake.ReasonFor(f)}
@@ -68,11 +63,7 @@ func (g *crashGuard) refusePoison(ctx context.Context, t *task) *result {
 		return &released
 	}
 
-	o := failedOutcome(it, f)
-	if it.WaitForCancellation {
-		o.Ended = cmp.Or(t.earlier.end, history.OutcomeWorkerLost)
-	}
-	return &result{outcome: o}
+	return t.ended(outcome.Failed(it, f), cmp.Or(t.earlier.end, history.OutcomeWorkerLost))
 }
 
 // awaitTurn waits until a task with crash markers may run alone. It returns false if the record must be released. The
@@ -88,14 +79,7 @@ func (g *crashGuard) awaitTurn(ctx context.Context, t *task) bool {
 // unmark deletes the crash markers of tasks before their records are redelivered.
 func (g *crashGuard) unmark(ctx context.Context, tasks []*task) {
 	needsUnmark := func(t *task) bool { return isolation.NeedsUnmark(t) }
-	if !slices.ContainsFunc(tasks, needsUnmark) {
-		return
+	if slices.ContainsFunc(tasks, needsUnmark) {
+		concurrently(tasks, needsUnmark, func(t **task) { g.guard.Unmark(ctx, *t) })
 	}
-	var unmarking sync.WaitGroup
-	for _, t := range tasks {
-		if needsUnmark(t) {
-			unmarking.Go(func() { g.guard.Unmark(ctx, t) })
-		}
-	}
-	unmarking.Wait()
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/keyorder"
-	"github.com/perdure/perdure/provider"
 )
 
 // linkKeys orders the tasks of a batch by their exclusive keys, and returns how many wait for another one. The lease of
@@ -18,7 +17,7 @@ func linkKeys(tasks []task, leaseAt time.Time) (waiting int) {
 	}
 	for i := range tasks {
 		if t := &tasks[i]; t.lease.owned && t.key.IsWaiting() {
-			t.lease.schedule(leaseAt)
+			t.lease.renewAt = leaseAt
 		}
 	}
 	return waiting
@@ -47,14 +46,4 @@ func (o *Options) resendAfter(t *task) int {
 		return min(o.ResendAfterDeliveries, maxResendAfterDeliveries)
 	}
 	return o.ResendAfterDeliveries
-}
-
-const typeExclusivePending = "ExclusivePendingError"
-
-// exclusivePending returns the failure of an activity with an exclusive key that returned perdure.ErrPending. Deleting
-// its record would start the next activity of the key while the token holder continues.
-func exclusivePending(it *provider.LockedWorkItem) *failure {
-	return &failure{Type: typeExclusivePending, NonRetryable: true, Message: "activity " + it.Name +
-		" returned ErrPending, which activities with an exclusive key do not support; " +
-		"call it without the key, or send the token from another activity"}
 }

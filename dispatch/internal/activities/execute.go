@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/body"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 )
 
-// execute runs the code of an admitted activity and returns its result.
 func (w *Worker) execute(ctx context.Context, t *task, code activityCode) result {
 	it := t.item
 	value, f := t.runCode(ctx, code.run, code.input)
 	if f != nil && f.Type == registry.TypePending {
 		if it.ExclusiveKey == "" {
-			return result{outcome: pendingOutcome(it)}
+			return result{outcome: outcome.Pending(it)}
 		}
-		f = exclusivePending(it)
+		f = outcome.ExclusivePending(it)
 	}
-	o := failedOutcome(it, f)
+	o := outcome.Failed(it, f)
 	if !w.payloads.EncodeOutcome(ctx, t, o, value) {
 		return released
 	}

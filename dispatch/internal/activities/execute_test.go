@@ -19,7 +19,7 @@ func TestRunCode_noInterceptors_allocatesNothing(t *testing.T) {
 		Run:  func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) { return input, nil },
 	}
 	of, ctx := &task{item: &provider.LockedWorkItem{}}, t.Context()
-	plain.Run = body.Within(body.ChainOf(nil, nil), plain.Run)
+	plain.Run = body.Intercept(body.ChainOf(nil, nil), plain.Run)
 	allocations := testing.AllocsPerRun(100, func() {
 		if _, failed := of.runCode(ctx, plain.Run, input); failed != nil {
 			t.Error(failed)

@@ -67,7 +67,6 @@ type heartbeatWriter struct {
 	crashes    *isolation.Guard
 }
 
-// expect calls expire when the heartbeat timeout of a task expires.
 func (w *heartbeatWriter) expect(t *task, expire context.CancelCauseFunc) {
 	w.supervisor.Lock()
 	defer w.supervisor.Unlock()
@@ -135,7 +134,7 @@ func (w *heartbeatWriter) write(ctx context.Context, t *task, in phase) {
 	select {
 	case writer <- struct{}{}:
 		defer func() { <-writer }()
-	case <-time.After(writeTimeout):
+	case <-time.After(intake.WriteTimeout):
 		return // the other write takes as long
 	}
 
@@ -156,9 +155,8 @@ func (w *heartbeatWriter) write(ctx context.Context, t *task, in phase) {
 	}
 }
 
-// store encodes and writes details until ctx ends.
 func (w *heartbeatWriter) store(ctx context.Context, t *task, r provider.ActivityRecord) (err error) {
-	ctx, stop := context.WithTimeout(ctx, writeTimeout)
+	ctx, stop := context.WithTimeout(ctx, intake.WriteTimeout)
 	defer stop()
 	if r.Details, err = w.payloads.EncodeDetails(ctx, t, r.Details); err != nil {
 		return err
@@ -177,7 +175,6 @@ func (w *heartbeatWriter) take(t *task, in phase) (r provider.ActivityRecord, du
 	return t.heartbeats.Take(t.item.ActivityID, now), true
 }
 
-// hasProgressed reports whether this delivery had new heartbeat details.
 func (w *heartbeatWriter) hasProgressed(t *task) bool {
 	w.supervisor.Lock()
 	defer w.supervisor.Unlock()

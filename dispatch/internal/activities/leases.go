@@ -21,17 +21,6 @@ type lease struct {
 	endedAt time.Time
 }
 
-// schedule sets when the lease is taken, or renewed.
-func (l *lease) schedule(at time.Time) { l.renewAt = at }
-
-// scheduleFirst makes a task without a lease take one at the given time. A cancelled activity whose end is awaited
-// takes one immediately, so that a death of its worker in the grace period is detected soon.
-func (l *lease) scheduleFirst(t *task, at time.Time) {
-	if t.item.Record.Hold == nil {
-		l.renewAt = at
-	}
-}
-
 // isReleasing reports whether the hold of a polled record may have ended because its poller stops: a poller first
 // releases the records, and then ends the contexts. The lock is not lost then.
 func (l *lease) isReleasing(now time.Time, limit time.Duration) bool {
@@ -59,11 +48,11 @@ func (l *leases) takeEarly(b *batch) {
 	defer s.Unlock()
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if !t.lease.owned || !t.needsMarker() && !t.key.IsDoubtful() {
+		if !t.lease.owned || !t.needsMarker() && !t.key.MayCrash() {
 			continue
 		}
 		t.item.Record.Hold = provider.NewHold(s.options.Clock(), s.options.LockTimeout)
-		t.lease.schedule(l.firstRenewal(t))
+		t.lease.renewAt = l.firstRenewal(t)
 		s.WakeAt(t.lease.renewAt)
 		tasks = append(tasks, t)
 	}
@@ -80,15 +69,19 @@ func (l *leases) takeAll(ctx context.Context, b *batch, tasks []*task) {
 		items[i] = *t.item
 	}
 	o := l.supervisor.options
-	limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
-	defer stop()
-
 	// the hold of a lost record ends, so that its activity does not start
-	_, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
-	if err != nil && ctx.Err() == nil { // otherwise the batch has ended
+	if _, err := l.extend(ctx, items); err != nil && ctx.Err() == nil { // otherwise the batch has ended
 		o.Logger.WarnContext(ctx, "activity lease failed, retrying", "event", logevent.ActivityLeaseFailed,
 			"queue", o.Queue, "records", len(tasks), "error", err)
 	}
+}
+
+// extend extends the locks of work items. It takes half of the remaining time, so that a call that hangs is retried.
+func (l *leases) extend(ctx context.Context, items []provider.LockedWorkItem) ([]provider.Renewal, error) {
+	o := l.supervisor.options
+	ctx, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
+	defer stop()
+	return l.provider.RenewWorkItemLocks(ctx, o.Queue, o.LockTimeout, items...)
 }
 
 // firstRenewal returns when the lease of an activity that starts is taken, or renewed for the first time.
@@ -100,7 +93,6 @@ func (l *leases) firstRenewal(t *task) time.Time {
 	return t.startedAt.Add(o.LeaseAfter)
 }
 
-// check stops an activity whose lock has ended.
 func (l *leases) check(t *task, now time.Time) {
 	h := t.item.Record.Hold
 	if t.stop.lockLost || h == nil || t.item.Record.Held(now) {
@@ -150,7 +142,6 @@ func (t *task) needsRenewal() bool {
 	return t.phase == phaseRunning || t.key.IsWaiting() || t.phase != phaseSettled && h != nil && !h.Ended()
 }
 
-// renew takes or renews the leases of tasks.
 func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 	s, o := l.supervisor, l.supervisor.options
 	items := make([]provider.LockedWorkItem, len(tasks))
@@ -163,10 +154,7 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 	}
 	s.cancels.Skip(executionsOf(tasks), now)
 	s.inBackground(b, func(ctx context.Context) {
-		// half of the remaining time, so that a call that hangs is retried
-		limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
-		defer stop()
-		renewals, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
+		renewals, err := l.extend(ctx, items)
 		if ctx.Err() == nil { // otherwise the batch has ended
 			l.renewed(b, tasks, now, renewals, err)
 		}

@@ -2,10 +2,9 @@ package activities
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -26,7 +25,6 @@ type finishedTask struct {
 	result
 }
 
-// byIndex sorts finished tasks by their index in the batch.
 func byIndex(a, b finishedTask) int { return a.task.index - b.task.index }
 
 // cancelOutcome returns how a cancelled activity ended whose code returned.
@@ -37,26 +35,12 @@ func (r result) cancelOutcome() provider.CancelOutcome {
 	return provider.OutcomeStopped
 }
 
-// failedOutcome returns the outcome of a failed attempt.
-func failedOutcome(it *provider.LockedWorkItem, f *failure) *provider.ActivityOutcome {
-	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
-}
-
-// cancelledOutcome returns the outcome of a cancelled activity that has none of its own.
-func cancelledOutcome(it *provider.LockedWorkItem, reason *perdure.CancelledError) *provider.ActivityOutcome {
-	return failedOutcome(it, &failure{
-		Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message,
-	})
-}
-
-// interruptedOutcome returns the outcome of an AtMostOnce attempt that may have started and is not started again (R32).
-// cause is the error that its code returned when it was stopped, or nil.
-func interruptedOutcome(it *provider.LockedWorkItem, cause *failure) *provider.ActivityOutcome {
-	return failedOutcome(it, &failure{
-		Type: history.TypeInterrupted, Cause: cause, Message: fmt.Sprintf("attempt %d of activity %q may have "+
-			"started, and its worker died or stopped before the outcome was stored. "+
-			"AtMostOnce does not run it again; check its side effects", it.Attempt, it.Name),
-	})
+// ended returns the result of a task with an outcome. end is how the activity ended, for a call that waits for that.
+func (t *task) ended(o *provider.ActivityOutcome, end string) *result {
+	if t.item.WaitForCancellation {
+		o.Ended = end
+	}
+	return &result{outcome: o}
 }
 
 // resultOf returns the result of a task whose code ended with r or was abandoned. An activity that its worker stopped
@@ -72,7 +56,7 @@ func (t *task) resultOf(r result) result {
 	case r.outcome.Error == nil: // the code returned in time
 		return r
 	default:
-		return result{outcome: interruptedOutcome(t.item, r.outcome.Error)}
+		return result{outcome: outcome.Interrupted(t.item, r.outcome.Error)}
 	}
 }
 
@@ -82,7 +66,7 @@ func (t *task) abandonedResult() result {
 	if !t.isEndAwaited() || t.stop.isByWorker() {
 		return result{}
 	}
-	return t.withEnd(result{outcome: cancelledOutcome(t.item, t.stop.reason)}, history.OutcomeAbandoned, t.stop.at)
+	return t.withEnd(result{outcome: outcome.Cancelled(t.item, t.stop.reason)}, history.OutcomeAbandoned, t.stop.at)
 }
 
 // withEnd adds to the outcome of a cancelled activity how it ended and when the worker observed the cancellation, if

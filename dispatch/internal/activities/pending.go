@@ -3,10 +3,10 @@ package activities
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -17,16 +17,6 @@ import (
 
 // pendingPrecision is the precision of the stored times of a pending attempt.
 const pendingPrecision = time.Millisecond
-
-// pendingOutcome returns the outcome of an activity that returned perdure.ErrPending, without its timeouts.
-func pendingOutcome(it *provider.LockedWorkItem) *provider.ActivityOutcome {
-	return &provider.ActivityOutcome{
-		ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: &provider.PendingAttempt{
-			Name: it.Name, Segment: it.Segment, HeartbeatMs: it.HeartbeatMs, Retry: it.Retry,
-			ScheduleToCloseDeadline: it.ScheduleToCloseDeadline, WaitForCancellation: it.WaitForCancellation,
-		},
-	}
-}
 
 // becomesPending reports whether a result makes the attempt pending. If the worker has stopped the activity, it runs
 // again instead, because another worker may have it. An AtMostOnce attempt does not run again and becomes pending.
@@ -63,9 +53,7 @@ func (t *task) pendingBefore(ctx context.Context, record *provider.ActivityRecor
 	}
 	t.Log().InfoContext(ctx, "skipping redelivered activity: the attempt is pending",
 		"event", logevent.ActivityPendingRedelivered)
-	return &result{outcome: &provider.ActivityOutcome{
-		ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: record.Pending,
-	}}
+	return &result{outcome: outcome.PendingAs(it, record.Pending)}
 }
 
 // storePending stores pending attempts before they are sent. If that fails and the call waits for the end of the
@@ -75,26 +63,17 @@ func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []
 	if !slices.ContainsFunc(finished, isNewlyPending) {
 		return finished
 	}
-	var storing sync.WaitGroup
-	for i := range finished {
-		e := &finished[i]
-		if !isNewlyPending(*e) {
-			continue
-		}
+	concurrently(finished, isNewlyPending, func(e *finishedTask) {
 		t, o := e.task, e.outcome
-		storing.Go(func() {
-			err := r.writeAlways(ctx, t, provider.ActivityRecord{
-				ActivityID: o.ActivityID, Pending: o.Pending, PendingAttempt: o.Attempt,
-			})
-			if err == nil {
-				return
-			}
+		err := r.writeAlways(ctx, t, provider.ActivityRecord{
+			ActivityID: o.ActivityID, Pending: o.Pending, PendingAttempt: o.Attempt,
+		})
+		if err != nil {
 			e.release = t.item.WaitForCancellation && !t.item.AtMostOnce
 			t.Log().WarnContext(ctx, "pending attempt not stored, a redelivery runs the activity again",
 				"event", logevent.ActivityPendingStoreFailed, intake.DimensionQueue, r.options.Queue, "error", err)
-		})
-	}
-	storing.Wait()
+		}
+	})
 	return finished
 }
 

@@ -13,7 +13,7 @@ func (w *Worker) RenewRecords(
 ) (lost []provider.Record, err error) {
 	started := w.options.Clock()
 	tasks, items := w.supervisor.renewalItems(records, started)
-	renewals, err := w.provider.RenewWorkItemLocks(ctx, w.options.Queue, lock, items...)
+	renewals, err := w.Provider.RenewWorkItemLocks(ctx, w.options.Queue, lock, items...)
 	for i := range renewals {
 		if renewals[i].Lost {
 			lost = append(lost, items[i].Record)

@@ -9,10 +9,6 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// writeTimeout is the time limit of a write to an activity's record: half of the time that an invocation reserves for
-// sending outcomes.
-const writeTimeout = intake.Reserve / 2
-
 // recorder writes activity records, which people and later deliveries read. It logs errors of most writes.
 type recorder struct {
 	provider provider.Provider
@@ -40,44 +36,40 @@ func (r *recorder) observations(s *supervisor, observed []observation) {
 	for _, o := range observed {
 		if t := o.task; o.awaited && t.mayWrite(r.options.Clock()) {
 			record := provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: t.stop.at}
-			s.inBackground(t.batch, func(ctx context.Context) { r.observation(ctx, t, record) })
+			s.inBackground(t.batch, func(ctx context.Context) {
+				if err := r.write(ctx, t, record); err != nil && ctx.Err() == nil {
+					logFailure(ctx, t, "cancel_seen", err)
+				}
+			})
 		}
-	}
-}
-
-func (r *recorder) observation(ctx context.Context, t *task, record provider.ActivityRecord) {
-	if err := r.write(ctx, t, record); err != nil && ctx.Err() == nil {
-		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
-			"entry", "cancel_seen", "error", err)
 	}
 }
 
 // unregistered records that this build does not have the activity, which explains why the activity waits.
 func (r *recorder) unregistered(ctx context.Context, t *task) {
-	now := r.options.Clock()
-	if !t.mayWrite(now) {
-		return
-	}
-	err := r.writeAlways(ctx, t, provider.ActivityRecord{
-		ActivityID: t.item.ActivityID, UnknownAt: now, UnknownBuild: r.options.BuildID,
-	})
-	if err != nil {
-		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
-			"entry", "unregistered", "error", err)
+	if now := r.options.Clock(); t.mayWrite(now) {
+		r.record(ctx, t, "unregistered", provider.ActivityRecord{UnknownAt: now, UnknownBuild: r.options.BuildID})
 	}
 }
 
 // registered records that this build starts an activity that an earlier one did not have.
 func (r *recorder) registered(ctx context.Context, t *task, record *provider.ActivityRecord) {
-	now := r.options.Clock()
-	if !record.UnknownAt.After(record.BegunAt) || !t.mayWrite(now) {
-		return
+	if now := r.options.Clock(); record.UnknownAt.After(record.BegunAt) && t.mayWrite(now) {
+		r.record(ctx, t, "registered", provider.ActivityRecord{BegunAt: now})
 	}
-	err := r.writeAlways(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, BegunAt: now})
-	if err != nil {
-		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
-			"entry", "registered", "error", err)
+}
+
+// record writes an entry to an activity's record, even if ctx has ended. It logs an error.
+func (r *recorder) record(ctx context.Context, t *task, entry string, record provider.ActivityRecord) {
+	record.ActivityID = t.item.ActivityID
+	if err := r.writeAlways(ctx, t, record); err != nil {
+		logFailure(ctx, t, entry, err)
 	}
+}
+
+func logFailure(ctx context.Context, t *task, entry string, err error) {
+	t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		"entry", entry, "error", err)
 }
 
 // writeAlways writes to an activity's record, even if ctx has ended.
@@ -87,7 +79,7 @@ func (r *recorder) writeAlways(ctx context.Context, t *task, record provider.Act
 
 // write writes to an activity's record until ctx ends.
 func (r *recorder) write(ctx context.Context, t *task, record provider.ActivityRecord) error {
-	ctx, stop := context.WithTimeout(ctx, writeTimeout)
+	ctx, stop := context.WithTimeout(ctx, intake.WriteTimeout)
 	defer stop()
 	return r.provider.PutActivityRecords(ctx, t.item.ExecutionID, record)
 }

@@ -5,44 +5,36 @@ import (
 	"errors"
 
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/provider"
 )
-
-// redeliveryCheck reads history with strong consistency before the code of a redelivered work item runs: the activity
-// may have been settled, and the attempt may be outdated. Causes are a worker that died after it sent the outcome, a
-// record that could not be deleted, and a copy of the work item.
-type redeliveryCheck struct {
-	provider provider.Provider
-	cache    *settlements.Cache
-}
 
 // mayHaveEnded reports whether a work item needs the check. The first delivery of a first attempt does not.
 func mayHaveEnded(it *provider.LockedWorkItem) bool {
 	return it.Record.ReceiveCount > 1 || it.Attempt > 1 || it.PossibleDuplicate || it.NotBefore != nil
 }
 
-// hasEnded reports whether the activity has ended or its attempt is outdated. If the history is unreadable, the
-// activity counts as open.
-func (c *redeliveryCheck) hasEnded(ctx context.Context, t *task) (ended bool, err error) {
+// hasEnded reads history with strong consistency before the code of a redelivered work item runs. It reports whether
+// the activity was settled or its attempt is outdated: a worker died after it sent the outcome, a record could not be
+// deleted, or the work item is a copy. If the history is unreadable, the activity counts as open.
+func (a *admission) hasEnded(ctx context.Context, t *task) (ended bool, err error) {
 	it := t.item
 	if !mayHaveEnded(it) {
 		return false, nil
 	}
-	ended, deleted, err := t.settledRead.Ended(ctx, c.cache, c.provider, &it.WorkItem)
+	ended, deleted, err := t.settledRead.Ended(ctx, a.settlements, a.provider, &it.WorkItem)
 	if errors.Is(err, provider.ErrCorrupt) {
 		t.Log().WarnContext(ctx, "history unreadable, running the redelivered activity",
 			"event", logevent.ActivityRedeliveryUnchecked, "error", err)
 		err = nil
 	}
 	if deleted {
-		t.stop.setDeleted()
+		t.stop.deleted = true
 	}
 	if ended || err != nil || it.Retry == nil {
 		return ended, err
 	}
 
-	current, err := c.provider.ReadRetry(ctx, it.ExecutionID, it.ActivityID)
+	current, err := a.provider.ReadRetry(ctx, it.ExecutionID, it.ActivityID)
 	t.earlier.ended(current.Ended)
 	return err == nil && current.Attempt > 0 && current.Attempt != it.Attempt, err
 }

@@ -34,12 +34,12 @@ func (s *settlement) resend(ctx context.Context, tasks []*task) (rest []*task) {
 		return rest
 	}
 
-	if err := s.provider.PutWorkItems(ctx, items...); err != nil {
+	if err := s.base.Provider.PutWorkItems(ctx, items...); err != nil {
 		s.options.Logger.WarnContext(ctx, "resending work items failed, releasing their records",
 			"event", logevent.WorkItemResendFailed, "queue", s.options.Queue, "records", len(old), "error", err)
 		return append(rest, replaced...)
 	}
-	if err := s.provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
+	if err := s.base.Provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
 		s.options.Logger.WarnContext(ctx,
 			"deleting the old records of resent work items failed, both will be delivered",
 			"event", logevent.WorkItemDuplicated, "queue", s.options.Queue, "error", err)
@@ -92,7 +92,7 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 			failed = append(failed, r.ID)
 		case t.key.WasReleased():
 			behind = append(behind, r)
-		case t.crashes.IsApart():
+		case t.crashes.NeedsLongerDelay():
 			apart = append(apart, r)
 		default:
 			held = append(held, r)
@@ -101,7 +101,7 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 	queue := s.options.Queue
 	failed = append(failed, intake.Abandon(ctx, s.base, queue, held)...)
 	failed = append(failed, intake.AbandonAfter(ctx, s.base, queue, behind, noDelay)...)
-	return append(failed, intake.AbandonAfter(ctx, s.base, queue, apart, intake.Spread)...)
+	return append(failed, intake.AbandonAfter(ctx, s.base, queue, apart, intake.SpreadDelay)...)
 }
 
 // noDelay is the delay of a record that was released because an earlier one of its key was. The queue delivers nothing

@@ -2,12 +2,10 @@ package activities
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay/retry"
-	"github.com/perdure/perdure/provider"
 )
 
 // scheduleRetry decides whether a failed attempt is retried and when: retry.Next applies the retry policy. It
@@ -29,16 +27,4 @@ func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
 	t.Log().InfoContext(ctx, "activity failed, retrying", "event", logevent.ActivityRetryScheduled, "delay", delay,
 		"error", w.options.textOf(r.outcome.Error))
 	return r
-}
-
-// withRun adds the run to the failure of an activity with a retry policy. The orchestrator uses it to distinguish a
-// repeated failure from one of another run of the same attempt.
-func withRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider.ActivityOutcome {
-	if o == nil || o.Error == nil || it.Retry == nil || o.Run != "" { // a stored outcome has its run
-		return o
-	}
-	n := *o
-	n.Run = fmt.Sprintf("%s.%d", it.Record.ID, it.Record.ReceiveCount)
-	n.Segment = it.Segment
-	return &n
 }

@@ -3,11 +3,12 @@ package activities
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/dispatch/internal/runlease"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -22,7 +23,7 @@ func newRunLeases(s *supervisor, p provider.Provider) *runLeases {
 	o := s.options
 	return &runLeases{s, runlease.NewClient(p, runlease.Options{
 		Clock: o.Clock, Timeout: o.LockTimeout, RenewalBuffer: o.LockRenewalBuffer,
-		GracePeriod: o.gracePeriod(), WriteTimeout: writeTimeout,
+		GracePeriod: o.gracePeriod(),
 	})}
 }
 
@@ -42,14 +43,13 @@ func (r *runLeases) next(t *task) provider.Run {
 	return r.client.Next(t.run, t.item)
 }
 
-// acquired records an acquired lease.
 func (r *runLeases) acquired(t *task, next provider.Run, claim *provider.RunClaim) {
 	r.supervisor.Lock()
 	defer r.supervisor.Unlock()
 	before := t.run
 	t.run = r.client.Acquired(before, next, claim)
 	if previous, _ := t.run.Previous(); t.run != before && previous != nil && previous.Abandoned {
-		t.earlier.abandoned()
+		t.earlier.end = history.OutcomeAbandoned
 	}
 }
 
@@ -122,16 +122,10 @@ func (r *runLeases) storeOutcomes(ctx context.Context, finished []finishedTask) 
 	if !slices.ContainsFunc(finished, endsRun) {
 		return finished
 	}
-	var storing sync.WaitGroup
-	for i := range finished {
-		if e := &finished[i]; endsRun(*e) {
-			storing.Go(func() {
-				t := e.task
-				e.release = !r.client.Complete(ctx, t, t.run, withRun(t.item, e.outcome))
-			})
-		}
-	}
-	storing.Wait()
+	concurrently(finished, endsRun, func(e *finishedTask) {
+		t := e.task
+		e.release = !r.client.Complete(ctx, t, t.run, outcome.WithRun(t.item, e.outcome))
+	})
 	return finished
 }
 
@@ -143,14 +137,10 @@ func endsRun(e finishedTask) bool {
 // release releases the run leases of tasks that return to their queue.
 func (r *runLeases) release(ctx context.Context, tasks []*task) {
 	holdsRun := func(t *task) bool { return t.run.IsHeld() }
-	if !slices.ContainsFunc(tasks, holdsRun) {
-		return
+	if slices.ContainsFunc(tasks, holdsRun) {
+		concurrently(tasks, holdsRun, func(of **task) {
+			t := *of
+			r.client.Release(ctx, t, t.run, t.hasStarted(), t.mayStillRun)
+		})
 	}
-	var releasing sync.WaitGroup
-	for _, t := range tasks {
-		if holdsRun(t) {
-			releasing.Go(func() { r.client.Release(ctx, t, t.run, t.hasStarted(), t.mayStillRun) })
-		}
-	}
-	releasing.Wait()
 }

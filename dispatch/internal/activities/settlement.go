@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -13,7 +14,6 @@ import (
 type settlement struct {
 	base       *intake.Base
 	options    *Options
-	provider   provider.Provider
 	supervisor *supervisor
 	crashes    *crashGuard
 }
@@ -30,7 +30,7 @@ func (s *settlement) settle(ctx context.Context, finished []finishedTask, last b
 			continue
 		}
 		done = append(done, provider.CompletedWorkItem{
-			LockedWorkItem: e.task.item, Outcome: withRun(e.task.item, e.outcome),
+			LockedWorkItem: e.task.item, Outcome: outcome.WithRun(e.task.item, e.outcome),
 			KeepRecord: last && e.task.isDeletedByMapping(),
 		})
 	}
@@ -68,7 +68,7 @@ func (s *settlement) acknowledge(
 		defer stop()
 		limited = l
 	}
-	refused, err = s.provider.AckWorkItems(limited, s.options.Queue, done)
+	refused, err = s.base.Provider.AckWorkItems(limited, s.options.Queue, done)
 
 	var remaining []*task
 	for _, e := range finished {
@@ -81,7 +81,6 @@ func (s *settlement) acknowledge(
 	return refused, err
 }
 
-// tasksOf returns the tasks of records.
 func tasksOf(records []provider.Record, finished []finishedTask) (tasks []*task) {
 	for _, e := range finished {
 		if slices.ContainsFunc(records, func(r provider.Record) bool { return r.ID == e.task.item.Record.ID }) {

@@ -25,19 +25,14 @@ type stopState struct {
 // isByWorker reports whether the worker stopped the activity for a reason of its own.
 func (s *stopState) isByWorker() bool { return s.reason != nil && isWorkerReason(s.reason.Reason) }
 
-// abandonBy shortens the grace period.
 func (s *stopState) abandonBy(at time.Time) { s.abandonAt = intake.Earlier(s.abandonAt, at) }
 
-// setCancelled records the cancellation of the activity.
 func (s *stopState) setCancelled(c *provider.CancelInfo) {
 	s.deleted = c.Deleted
 	if s.reason == nil {
 		s.executionEnded = c.ExecutionEnded
 	}
 }
-
-// setDeleted records that the instance is deleted.
-func (s *stopState) setDeleted() { s.deleted = true }
 
 // isWorkerReason reports whether a reason concerns the worker alone: another worker can continue the activity.
 func isWorkerReason(r perdure.CancelReason) bool {

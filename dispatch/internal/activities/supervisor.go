@@ -28,7 +28,6 @@ type supervisor struct {
 	leases     *leases
 	runLeases  *runLeases
 	heartbeats *heartbeatWriter
-	stalls     *stallDetector
 	recorder   *recorder
 
 	batches map[*batch]bool
@@ -51,20 +50,16 @@ type observation struct {
 }
 
 func newSupervisor(w *Worker, crashes *isolation.Guard) *supervisor {
-	o, p := &w.options, w.provider
+	o, p := &w.options, w.Provider
 	s := &supervisor{options: o, batches: map[*batch]bool{}}
 	s.recorder = &recorder{provider: p, options: o}
-	s.cancels = cancelpoll.New(p, s, cancelpoll.Options{
-		Clock: o.Clock, Logger: o.Logger, BeforePoll: w.reporter.ReportIfDue,
-	})
+	s.cancels = cancelpoll.New(w.Base, s, w.reporter.ReportIfDue)
 	s.leases = &leases{supervisor: s, provider: p}
 	s.runLeases = newRunLeases(s, p)
 	s.heartbeats = &heartbeatWriter{supervisor: s, payloads: w.payloads, crashes: crashes}
-	s.stalls = &stallDetector{options: o, recorder: s.recorder, heartbeats: s.heartbeats}
 	return s
 }
 
-// enter starts the supervision of a batch.
 func (s *supervisor) enter(b *batch) {
 	s.Lock()
 	defer s.Unlock()
@@ -93,7 +88,7 @@ func (s *supervisor) start(t *task) (ctx context.Context, ok bool) {
 
 	t.phase, t.startedAt, t.cancel = phaseRunning, now, cancel
 	t.heartbeats.Start(now)
-	t.lease.schedule(s.leases.firstRenewal(t))
+	t.lease.renewAt = s.leases.firstRenewal(t)
 	firstPoll := s.cancels.Watch(t.batch.ctx, &cancelpoll.Activity{
 		InstanceID: t.item.InstanceID, ExecutionID: t.item.ExecutionID,
 		CancelsFrom: t.cancelsFrom, Interval: t.pollInterval, StartedAt: now,
@@ -166,8 +161,8 @@ func (s *supervisor) stopIfCancelled(t *task, c provider.CancelInfo, now time.Ti
 	t.stop.setCancelled(&c)
 	if first {
 		s.updates.cancels = append(s.updates.cancels, observation{t, c.RequestedAt, t.isEndAwaited()})
-		if t.isEndAwaited() {
-			t.lease.scheduleFirst(t, now)
+		if t.isEndAwaited() && t.item.Record.Hold == nil {
+			t.lease.renewAt = now // so that a death of the worker in the grace period is detected soon
 		}
 	}
 	s.stop(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)
@@ -295,7 +290,7 @@ func (s *supervisor) abandon(a *abandonment) {
 			s.recorder.cancelEnd(t.batch.ctx, t, t.stop.at, provider.OutcomeAbandoned)
 		default:
 			s.heartbeats.flush(t.batch.ctx, t)
-			if r = s.stalls.count(t.batch.ctx, t, false); !r.release {
+			if r = s.countTimeout(t.batch.ctx, t, false); !r.release {
 				r = t.batch.worker.scheduleRetry(t.batch.ctx, t, r)
 			}
 		}
@@ -303,7 +298,6 @@ func (s *supervisor) abandon(a *abandonment) {
 	}()
 }
 
-// logCancels logs cancellations that activities have observed.
 func logCancels(observed []observation) {
 	for _, o := range observed {
 		t := o.task
@@ -318,7 +312,6 @@ func logCancels(observed []observation) {
 	}
 }
 
-// logExpired logs activities that were stopped because their run leases could not be renewed.
 func logExpired(expired []*task) {
 	for _, t := range expired {
 		t.Log().WarnContext(t.batch.ctx, "activity claim not renewed in time, stopping the activity",

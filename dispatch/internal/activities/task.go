@@ -76,10 +76,6 @@ type earlierRuns struct {
 // ended records how an earlier attempt ended. An empty end does not replace a known one.
 func (e *earlierRuns) ended(end string) { e.end = cmp.Or(end, e.end) }
 
-// abandoned records that an earlier delivery was abandoned.
-func (e *earlierRuns) abandoned() { e.end = history.OutcomeAbandoned }
-
-// finish adds the result of the task to its batch.
 func (t *task) finish(r result) { t.batch.results.Add(finishedTask{t, r}) }
 
 // sentAt returns when the attempt was sent, or became due if that is later. It is zero if unknown.
@@ -94,7 +90,6 @@ func (t *task) sentAt() time.Time {
 // WorkItem returns the work item of the task.
 func (t *task) WorkItem() *provider.LockedWorkItem { return t.item }
 
-// hasStarted reports whether the code of the task has started.
 func (t *task) hasStarted() bool { return !t.startedAt.IsZero() }
 
 // Log returns the logger of the task.
@@ -102,16 +97,6 @@ func (t *task) Log() *slog.Logger {
 	it := t.item
 	return t.batch.worker.options.Logger.With("activity", it.Name, "instance", it.InstanceID,
 		"execution", it.ExecutionID, "activityId", it.ActivityID, "attempt", it.Attempt)
-}
-
-// withActivity returns a context for calls of the worker for an activity.
-func withActivity(ctx context.Context, h activityHandle) context.Context {
-	return activityctx.For(withTrace(ctx, h.task.item), h)
-}
-
-// withActivityCode returns the context of the code of an activity. Only the code receives the completion token.
-func withActivityCode(ctx context.Context, h activityHandle) context.Context {
-	return activityctx.ForCode(withTrace(ctx, h.task.item), h)
 }
 
 func withTrace(ctx context.Context, it *provider.LockedWorkItem) context.Context {

@@ -8,8 +8,10 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/dispatch/internal/outcome"
 	"github.com/perdure/perdure/dispatch/internal/workerreport"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
@@ -19,9 +21,9 @@ import (
 
 // Worker implements dispatch.Worker. It is safe for concurrent use.
 type Worker struct {
-	base       intake.Base
+	*intake.Base
+
 	options    Options
-	provider   provider.Provider
 	supervisor *supervisor
 	admission  *admission
 	settlement *settlement
@@ -34,14 +36,12 @@ type Worker struct {
 func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker {
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
-	w := &Worker{base: base, options: opts, provider: p}
-	w.meter = intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionActivity, &w.base)
+	w := &Worker{Base: base, options: opts}
+	w.meter = intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionActivity, w.Base)
 	w.options.setDefaults()
-	w.reporter = workerreport.New(p, workerreport.Options{
-		Queue: w.options.Queue, BuildID: w.options.BuildID, Clock: w.options.Clock, Logger: w.options.Logger,
-	})
+	w.reporter = workerreport.New(base, w.options.Queue, w.options.BuildID)
 	w.payloads = activitypayload.New(opts.Codecs, p, opts.Clock)
-	guard := isolation.NewGuard(&w.base)
+	guard := isolation.NewGuard(w.Base)
 	w.supervisor = newSupervisor(w, guard)
 	cancels := &cancelCheck{options: &w.options, provider: p, supervisor: w.supervisor}
 	crashes := &crashGuard{guard: guard, options: &w.options, provider: p}
@@ -49,11 +49,9 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 		options: &w.options, registry: r, provider: p, recorder: w.supervisor.recorder, payloads: w.payloads,
 		interceptors: body.ChainOf(w.options.Logger, w.options.Interceptors),
 		cancels:      cancels, crashes: crashes,
-		redeliveries: &redeliveryCheck{provider: p, cache: settlements.NewCache()},
+		settlements: settlements.NewCache(),
 	}
-	w.settlement = &settlement{
-		base: &w.base, options: &w.options, provider: p, supervisor: w.supervisor, crashes: crashes,
-	}
+	w.settlement = &settlement{base: w.Base, options: &w.options, supervisor: w.supervisor, crashes: crashes}
 	return w
 }
 
@@ -68,9 +66,9 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	defer w.meter.Flush(ctx)
 	startedAt := w.options.Clock()
 	w.reporter.ReportIfDue(ctx)
-	items, unreadable := w.provider.DecodeWorkItems(ctx, records)
-	notMoved := intake.DeadLetter(ctx, &w.base, w.options.Queue, unreadable)
-	failed = intake.Abandon(ctx, &w.base, w.options.Queue, notMoved)
+	items, unreadable := w.Provider.DecodeWorkItems(ctx, records)
+	notMoved := intake.DeadLetter(ctx, w.Base, w.options.Queue, unreadable)
+	failed = intake.Abandon(ctx, w.Base, w.options.Queue, notMoved)
 	if len(items) == 0 {
 		return failed
 	}
@@ -101,7 +99,7 @@ func (w *Worker) runBatch(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is admitted, and adds its result to the batch even if the code ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withActivity(ctx, activityHandle{t})
+	ctx = activityctx.For(withTrace(ctx, t.item), activityHandle{t})
 	if !w.admission.awaitKey(ctx, t) {
 		t.finish(released)
 		return
@@ -120,7 +118,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	r, returned, startedAt := result{}, false, time.Time{} // startedAt is zero if metrics are off
 	defer func() {
 		if !returned {
-			r.outcome = failedOutcome(t.item, body.Vanished(t.item.Name))
+			r.outcome = outcome.Failed(t.item, body.Exited(t.item.Name))
 		}
 		w.meter.Since(intake.MetricActivityExecution, t.item.Name, startedAt)
 		w.finish(ctx, t, r)
@@ -128,10 +126,9 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	startedAt = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), startedAt)
 	//nolint:contextcheck // the supervisor ends the activity's context, not the end of ctx
-	r, returned = w.execute(withActivityCode(activityCtx, activityHandle{t}), t, code), true
+	r, returned = w.execute(activityctx.ForCode(withTrace(activityCtx, t.item), activityHandle{t}), t, code), true
 }
 
-// finishRefused adds the result of an activity that admission refused.
 func (w *Worker) finishRefused(ctx context.Context, t *task, r result) {
 	if o := r.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
 		// an outcome with a run was stored by an earlier delivery, with the time of its retry
@@ -167,7 +164,7 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 
 	if r = t.resultOf(r); r.release {
 		w.supervisor.heartbeats.flush(ctx, t)
-		r = w.supervisor.stalls.count(ctx, t, true)
+		r = w.supervisor.countTimeout(ctx, t, true)
 	}
 	r = t.withEarlierEnd(r)
 	switch {
@@ -185,7 +182,6 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 	t.finish(r)
 }
 
-// count counts the end of an activity in the metrics.
 func (w *Worker) count(t *task, r result) {
 	switch reason := t.stop.reason; {
 	case reason != nil && !isWorkerReason(reason.Reason):

@@ -4,7 +4,6 @@ package activitypayload
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -28,18 +27,8 @@ func New(codecs []perdure.Codec, p provider.Provider, clock func() time.Time) *E
 	return &Encoder{v, clock}
 }
 
-const (
-	// callTimeout is the time limit of encoding: half of the time that an invocation reserves for sending outcomes.
-	callTimeout = intake.Reserve / 2
-	// retryDelay is the delay after which an AtMostOnce result is encoded again.
-	retryDelay = 2 * time.Second
-)
-
-// Task is one delivery of a work item.
-type Task interface {
-	WorkItem() *provider.LockedWorkItem
-	Log() *slog.Logger
-}
+// retryDelay is the delay after which an AtMostOnce result is encoded again.
+const retryDelay = 2 * time.Second
 
 // HasStore reports whether there is a payload store.
 func (e *Encoder) HasStore() bool { return e.encoding.HasStore() }
@@ -52,7 +41,9 @@ func info(it *provider.LockedWorkItem, kind perdure.PayloadKind) perdure.Payload
 // DecodeInput returns the input of an activity. If the input is unreadable for every build, it returns the failure of
 // the activity. An error means that the work item must be released: another build or a later delivery may be able to
 // read the input.
-func (e *Encoder) DecodeInput(ctx context.Context, t Task) (input json.RawMessage, f *history.Failure, err error) {
+func (e *Encoder) DecodeInput(
+	ctx context.Context, t intake.Task,
+) (input json.RawMessage, f *history.Failure, err error) {
 	it := t.WorkItem()
 	input, inline := it.Input.Document()
 	if inline {
@@ -81,7 +72,7 @@ func unreadable(err error) *history.Failure {
 // activity. After another error, ok is false: the work item must be released, and the code runs again. An AtMostOnce
 // attempt does not run again, so its result is encoded again until the worker stops.
 func (e *Encoder) EncodeOutcome(
-	ctx context.Context, t Task, o *provider.ActivityOutcome, value json.RawMessage,
+	ctx context.Context, t intake.Task, o *provider.ActivityOutcome, value json.RawMessage,
 ) (ok bool) {
 	if e.encoding == nil {
 		if o.Error == nil {
@@ -119,7 +110,7 @@ func (e *Encoder) EncodeOutcome(
 func (e *Encoder) encode(
 	ctx context.Context, it *provider.LockedWorkItem, o *provider.ActivityOutcome, value json.RawMessage,
 ) (err error) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()
 	if o.Error == nil {
 		o.Result, err = e.encoding.Encode(ctx, info(it, perdure.PayloadActivityResult), value)
@@ -129,7 +120,7 @@ func (e *Encoder) encode(
 }
 
 // EncodeDetails encodes heartbeat details.
-func (e *Encoder) EncodeDetails(ctx context.Context, t Task, details json.RawMessage) (json.RawMessage, error) {
+func (e *Encoder) EncodeDetails(ctx context.Context, t intake.Task, details json.RawMessage) (json.RawMessage, error) {
 	if len(details) == 0 {
 		return details, nil
 	}
@@ -139,7 +130,7 @@ func (e *Encoder) EncodeDetails(ctx context.Context, t Task, details json.RawMes
 
 // DecodeDetails returns the heartbeat details of an earlier attempt, or nil if they are unreadable.
 func (e *Encoder) DecodeDetails(
-	ctx context.Context, t Task, stored json.RawMessage,
+	ctx context.Context, t intake.Task, stored json.RawMessage,
 ) (details json.RawMessage, err error) {
 	payload := history.Payload(stored)
 	if doc, inline := payload.Document(); inline {

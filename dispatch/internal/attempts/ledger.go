@@ -76,7 +76,6 @@ func (l *Ledger) Reset() {
 	}
 }
 
-// hasVerdict reports whether an attempt was processed.
 func (l *Ledger) hasVerdict(from source) bool { return l.verdicts[from] != unprocessed }
 
 // setDone records that nothing of an attempt is left for the turn.
@@ -97,7 +96,6 @@ func (l *Ledger) setTimeout(from source, o *provider.ActivityOutcome) {
 	l.timeouts[from] = *o
 }
 
-// setResults records the results of a retry request.
 func (l *Ledger) setResults(c *collection, results provider.RetryResult) {
 	refused := map[int64]bool{}
 	for i := range results.RejectedOutputs {

@@ -62,7 +62,6 @@ func (l *limits) nearest(heartbeat time.Time) (at time.Time, kind limit) {
 	return at.UTC().Truncate(time.Millisecond), kind
 }
 
-// outcome returns the outcome of an attempt whose limit has expired.
 func (l *limits) outcome(kind limit, record *provider.ActivityRecord) (o provider.ActivityOutcome) {
 	switch kind {
 	case limitGrace:

@@ -125,7 +125,6 @@ func (u *pendingUpdates) add(ctx context.Context, a *pendingAttempt) error {
 	return nil
 }
 
-// check checks the limits of a pending attempt.
 func (u *pendingUpdates) check(ctx context.Context, c *check, was *provider.ActivityRetry) error {
 	p, id := was.Pending, was.ActivityID
 	if was.NextCheckID == c.messageID() {

@@ -2,19 +2,15 @@ package attempts
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
 // Processor processes the attempts of messages before a turn. It is safe for concurrent use.
-type Processor struct {
-	Provider provider.Provider
-	Clock    func() time.Time
-	Logger   *slog.Logger
-}
+type Processor struct{ *intake.Base }
 
 // Result is the result of Process.
 type Result struct {
@@ -147,7 +143,6 @@ func isOfAttempt(o *provider.ActivityOutcome) bool {
 	return o.Pending != nil || o.Run != "" && o.Error != nil
 }
 
-// addDue adds the attempt that is due by a timer.
 func (c *collection) addDue(x *execution.Execution, m *provider.InboxMessage, l *Ledger) (known bool) {
 	from := source{m.Record.ID, 0}
 	if l.hasVerdict(from) || c.settled[m.TimerID] {

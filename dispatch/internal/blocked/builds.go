@@ -3,6 +3,7 @@ package blocked
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -16,7 +17,7 @@ func (d *decision) onNewer(ctx context.Context) []any {
 	if d.known || d.x.State().Blocked.Active || d.why.Type != history.TypeNondeterminism {
 		return nil
 	}
-	decidedBy := d.decidedBy(d.why.EventID)
+	decidedBy := buildOf(d.x.Read(), d.why.EventID)
 	if decidedBy == "" || decidedBy == d.BuildID {
 		return nil
 	}
@@ -31,26 +32,6 @@ func (d *decision) onNewer(ctx context.Context) []any {
 	return []any{"blockedOnNewer", true, "newerBuild", decidedBy}
 }
 
-// decidedBy returns the build of the turn of an event, or an empty ID if history was not read.
-func (d *decision) decidedBy(eventID int64) string {
-	if d.x.Read() == nil {
-		return ""
-	}
-	build := ""
-	for _, segment := range d.x.Read().Segments {
-		for i := range segment.Events {
-			e := &segment.Events[i]
-			if e.Kind == history.TurnStarted {
-				build = e.BuildID
-			}
-			if e.ID >= eventID {
-				return build
-			}
-		}
-	}
-	return build
-}
-
 // unlessOutdated returns an end, or nil if the end is a failure (FailOnNondeterminism) and this build is outdated:
 // another build ran the last turn and has the later last report. An environment that still has the old build during a
 // deployment blocks instances that the new build can continue, and does not fail them. First reports do not count, so a
@@ -59,7 +40,7 @@ func (d *decision) unlessOutdated(ctx context.Context, end *history.Event) (*his
 	if end == nil || end.Kind != history.OrchestrationFailed {
 		return end, nil
 	}
-	last := lastBuild(d.x.Read())
+	last := buildOf(d.x.Read(), math.MaxInt64)
 	if last == "" || last == d.BuildID {
 		return end, nil
 	}
@@ -77,12 +58,20 @@ func (d *decision) unlessOutdated(ctx context.Context, end *history.Event) (*his
 	return end, nil
 }
 
-// lastBuild returns the build of the last turn of a history, or an empty ID if there is none.
-func lastBuild(read *provider.Orchestration) (build string) {
+// buildOf returns the build of the turn of an event, or of the last turn if the event is later. It is empty if there is
+// none, or if the history was not read.
+func buildOf(read *provider.Orchestration, eventID int64) (build string) {
+	if read == nil {
+		return ""
+	}
 	for _, segment := range read.Segments {
 		for i := range segment.Events {
-			if e := &segment.Events[i]; e.Kind == history.TurnStarted {
+			e := &segment.Events[i]
+			if e.Kind == history.TurnStarted {
 				build = e.BuildID
+			}
+			if e.ID >= eventID {
+				return build
 			}
 		}
 	}

@@ -5,7 +5,6 @@ package blocked
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
@@ -23,11 +22,9 @@ const triesBeforeBlocked = 3
 
 // Policy holds the options of the decisions. It is safe for concurrent use.
 type Policy struct {
-	Provider provider.Provider
-	Base     *intake.Base
-	Clock    func() time.Time
-	Logger   *slog.Logger
-	BuildID  string
+	*intake.Base
+
+	BuildID string
 	// MaxCrashes is the number of deliveries after which messages to an unreadable history become dead letters.
 	MaxCrashes int
 }
@@ -171,7 +168,7 @@ func (d *decision) end() *history.Event {
 		}
 	}
 	nondeterministic := d.why != nil && d.why.Type == history.TypeNondeterminism
-	if d.x.Code.FailsOnNondeterminism() && !d.known && nondeterministic {
+	if d.x.Code.FailsOnNondeterminism && !d.known && nondeterministic {
 		return &history.Event{Kind: history.OrchestrationFailed, Error: d.why}
 	}
 	return nil
@@ -204,7 +201,6 @@ func (d *decision) park() *history.Event {
 	return &parked
 }
 
-// setInputTimes sets the times of parked inputs.
 func setInputTimes(parked *history.Event, now time.Time) {
 	for i := range parked.Inputs {
 		parked.Inputs[i].Time = now.UTC()
@@ -222,6 +218,6 @@ func (d *decision) commit(ctx context.Context, taken int, events []history.Event
 // without another try.
 func (p *Policy) Committed(x *execution.Execution) {
 	if why := execution.BlockedIn(p.BuildID, &x.State().Blocked); why != nil {
-		x.BreakOff(&execution.BlockedError{Why: why})
+		x.DiscardCode(&execution.BlockedError{Why: why})
 	}
 }

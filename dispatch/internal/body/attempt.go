@@ -47,17 +47,17 @@ func (a *Attempt) Run(
 	returned := a.start(ctx, input)
 	select {
 	case r := <-returned:
-		if r.failure == nil || OutOfTime(ctx) == nil {
+		if r.failure == nil || TimeoutOf(ctx) == nil {
 			return r.value, r.failure, nil
 		} // otherwise the failure of the code describes its timeout
-		return nil, intake.TimedOut(OutOfTime(ctx).Message), nil
+		return nil, intake.TimedOut(TimeoutOf(ctx).Message), nil
 	case <-ctx.Done():
-		if OutOfTime(ctx) == nil {
+		if TimeoutOf(ctx) == nil {
 			r := <-returned
 			return r.value, r.failure, nil
 		}
 	}
-	timeout := OutOfTime(ctx)
+	timeout := TimeoutOf(ctx)
 	return nil, intake.TimedOut(timeout.Message), timeout
 }
 
@@ -86,19 +86,19 @@ func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop co
 	return timed, func() { release(); expire(nil) }
 }
 
-// OutOfTime returns the timeout that ended the context of an attempt, or nil if none did.
-func OutOfTime(ctx context.Context) *perdure.TimeoutError {
+// TimeoutOf returns the timeout that ended the context of an attempt, or nil if none did.
+func TimeoutOf(ctx context.Context) *perdure.TimeoutError {
 	timeout, _ := context.Cause(ctx).(*perdure.TimeoutError) //nolint:errorlint // the cause itself, not a wrapped one
 	return timeout
 }
 
-// Closed returns the failure of an activity whose schedule-to-close timeout expired.
-func Closed(name string) *history.Failure {
+// ScheduleToCloseExpired returns the failure of an activity whose schedule-to-close timeout expired.
+func ScheduleToCloseExpired(name string) *history.Failure {
 	return intake.TimedOut(fmt.Sprintf("activity %q: %s", name, intake.CloseMessage))
 }
 
-// Vanished returns the failure of an activity whose code ended its goroutine.
-func Vanished(name string) *history.Failure {
+// Exited returns the failure of an activity whose code ended its goroutine.
+func Exited(name string) *history.Failure {
 	return &history.Failure{
 		Type:    history.TypeGoexit,
 		Message: fmt.Sprintf("activity %q called runtime.Goexit, directly or with t.FailNow", name),
@@ -116,7 +116,7 @@ func (a *Attempt) start(ctx context.Context, input json.RawMessage) <-chan codeR
 	returned := make(chan codeResult, 1)
 	name, code := a.Name, a.Code
 	go func() {
-		r := codeResult{failure: Vanished(name)}
+		r := codeResult{failure: Exited(name)}
 		defer func() { returned <- r }()
 		value, failure := code(ctx, input)
 		r = codeResult{value, failure}

@@ -22,9 +22,9 @@ func ChainOf(log *slog.Logger, interceptors []perdure.Interceptor) *Chain {
 	return intercept.New("an activity", log, interceptors, func(i perdure.Interceptor) function { return i.Activity })
 }
 
-// Within returns code with the interceptors around it. The timeouts of the attempt also limit the interceptors. The
+// Intercept returns code with the interceptors around it. The timeouts of the attempt also limit the interceptors. The
 // interceptors receive a copy of the failure.
-func Within(c *Chain, code Run) Run {
+func Intercept(c *Chain, code Run) Run {
 	if c == nil {
 		return code
 	}
@@ -33,7 +33,7 @@ func Within(c *Chain, code Run) Run {
 		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx))
 		c.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
 			value, failure = code(within, input)
-			if timeout := OutOfTime(ctx); failure != nil && timeout != nil {
+			if timeout := TimeoutOf(ctx); failure != nil && timeout != nil {
 				return perdure.ActivityResult{Failure: intake.TimedOut(timeout.Message)}
 			}
 			if failure != nil && failure.Type == registry.TypePending {

@@ -4,7 +4,6 @@ package cancelpoll
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -24,34 +23,21 @@ type Supervisor interface {
 	Check()
 }
 
-// Reader reads cancel records: ReadCancels with strong consistency, PollCancels with eventual consistency.
-type Reader interface {
-	ReadCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error)
-	PollCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error)
-}
-
-// Options holds the options of a Poller.
-type Options struct {
-	Clock  func() time.Time
-	Logger *slog.Logger
-	// BeforePoll, if not nil, is called before each poll.
-	BeforePoll func(ctx context.Context)
-}
-
 // Poller polls the cancel records of the executions whose activities run. The lock of its Supervisor guards it.
 type Poller struct {
+	*intake.Base
+
 	supervisor Supervisor
-	reader     Reader
-	options    Options
+	beforePoll func(context.Context)
 
 	executions map[string]*execution
 	// unused holds executions for reuse, as many as were polled at the same time. No poll refers to them.
 	unused []*execution
 }
 
-// New returns a Poller without activities.
-func New(r Reader, s Supervisor, o Options) *Poller {
-	return &Poller{supervisor: s, reader: r, options: o, executions: map[string]*execution{}}
+// New returns a Poller without activities. It calls beforePoll, if not nil, before each poll.
+func New(b *intake.Base, s Supervisor, beforePoll func(context.Context)) *Poller {
+	return &Poller{Base: b, supervisor: s, beforePoll: beforePoll, executions: map[string]*execution{}}
 }
 
 // Activity is a running activity, as far as polls need it.
@@ -107,7 +93,6 @@ func (p *Poller) Unwatch(executionID string, interval time.Duration) {
 	}
 }
 
-// newExecution returns an empty execution.
 func (p *Poller) newExecution() *execution {
 	n := len(p.unused)
 	if n == 0 {
@@ -134,14 +119,14 @@ func (p *Poller) StartDue(now time.Time) (next time.Time) {
 }
 
 func (p *Poller) poll(ctx context.Context, x *execution, from int64, how pollRead) {
-	if p.options.BeforePoll != nil {
-		p.options.BeforePoll(ctx)
+	if p.beforePoll != nil {
+		p.beforePoll(ctx)
 	}
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), how.timeout)
 	defer stop()
-	read := p.reader.PollCancels
+	read := p.Provider.PollCancels
 	if how.consistency == provider.Strong {
-		read = p.reader.ReadCancels
+		read = p.Provider.ReadCancels
 	}
 	cancels, next, err := read(limited, x.executionID, from)
 
@@ -152,7 +137,7 @@ func (p *Poller) poll(ctx context.Context, x *execution, from int64, how pollRea
 		x.from = next
 	}
 	x.polling = false
-	firstFailure := x.schedule.finish(how.consistency, err, p.options.Clock())
+	firstFailure := x.schedule.finish(how.consistency, err, p.Clock())
 	p.supervisor.StopCancelled(executionID, cancels)
 	if x.running > 0 {
 		p.supervisor.WakeAt(x.schedule.next)
@@ -162,7 +147,7 @@ func (p *Poller) poll(ctx context.Context, x *execution, from int64, how pollRea
 	p.supervisor.Unlock()
 
 	if firstFailure {
-		p.options.Logger.WarnContext(ctx, "cancel record read failed, retrying",
+		p.Logger.WarnContext(ctx, "cancel record read failed, retrying",
 			"event", logevent.CancelRecordReadFailed, "instance", instanceID, "execution", executionID, "error", err)
 	}
 	if len(cancels) > 0 { // a check after each of a thousand polls would cost a million comparisons

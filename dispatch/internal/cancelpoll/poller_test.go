@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -15,7 +16,7 @@ import (
 // activities of one execution because of the cancels of another.
 func TestPoller_executionEnds_isReused(t *testing.T) {
 	t.Parallel()
-	p := New(nil, nil, Options{})
+	p := New(&intake.Base{}, nil, nil)
 	activity := func(executionID string) *Activity {
 		return &Activity{
 			InstanceID: "a", ExecutionID: executionID,
@@ -41,7 +42,7 @@ func TestPoller_executionEnds_isReused(t *testing.T) {
 
 // slowReader calls meanwhile during each poll.
 type slowReader struct {
-	Reader
+	provider.Provider
 
 	meanwhile func()
 }
@@ -64,7 +65,7 @@ func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader, s := &slowReader{}, &supervisor{}
-		p := New(reader, s, Options{Clock: time.Now})
+		p := New(&intake.Base{Provider: reader, Clock: time.Now}, s, nil)
 		activity := func(from int64) *Activity {
 			return &Activity{
 				InstanceID: "a", ExecutionID: "x", CancelsFrom: from, Interval: time.Second, StartedAt: time.Now(),

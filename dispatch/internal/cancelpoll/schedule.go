@@ -51,7 +51,6 @@ type pollRead struct {
 // readBefore records that the cancel record was read with strong consistency before an activity started at now.
 func (s *schedule) readBefore(now time.Time) { s.nextStrong = now.Add(StrongInterval) }
 
-// add adds the request of an activity.
 func (s *schedule) add(interval time.Duration, now time.Time) {
 	i := slices.IndexFunc(s.requests, func(r request) bool { return r.interval == interval })
 	if i >= 0 {
@@ -65,7 +64,6 @@ func (s *schedule) add(interval time.Duration, now time.Time) {
 	}
 }
 
-// remove removes the request of an activity.
 func (s *schedule) remove(interval time.Duration) {
 	s.requests = slices.DeleteFunc(s.requests, func(r request) bool {
 		return r.interval == interval && r.activities == 1

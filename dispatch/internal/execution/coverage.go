@@ -31,7 +31,6 @@ func (c *coverage) apply(events []history.Event, consumed bool) {
 	}
 }
 
-// applyAll applies a history.
 func (c *coverage) applyAll(segments []provider.Segment) {
 	before := provider.Position{}
 	for i := range segments {

@@ -92,8 +92,8 @@ func (x *Execution) PayloadInfo(instanceID string) perdure.PayloadInfo {
 // cancelled and its end is awaited. known is false if the code, which knows this, is not loaded and the history was not
 // read.
 func (x *Execution) OpenActivity(id int64) (open, ending, known bool) {
-	if x.Code.instance != nil {
-		open, ending = x.Code.instance.OpenActivity(id)
+	if x.Code.Instance != nil {
+		open, ending = x.Code.Instance.OpenActivity(id)
 		return open, ending, true
 	}
 	if !x.state.Tracks(history.TrackOpen) {
@@ -149,25 +149,26 @@ func (x *Execution) Commit(t *provider.Turn, consumed bool) {
 	}
 }
 
-// Rest prepares the execution for the cache. A later invocation cannot know whether the head is still the same.
-func (x *Execution) Rest() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
+// PrepareForCache prepares the execution for the cache. A later invocation cannot know whether the head is still the
+// same.
+func (x *Execution) PrepareForCache() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
 
-// BreakOff discards the code, which cannot continue for a reason.
-func (x *Execution) BreakOff(why error) {
+// DiscardCode discards the code, which cannot continue for a reason.
+func (x *Execution) DiscardCode(why error) {
 	x.Code.broken = why
 	x.Close()
 }
 
 // Close ends the coroutines of the code.
-func (x *Execution) Close() { x.Code.close() }
+func (x *Execution) Close() { x.Code.Close() }
 
 // executionBytes is the approximate size of an execution without its code.
 const executionBytes = 2 << 10
 
 // bytes returns the approximate size of the execution in memory.
 func (x *Execution) bytes() int {
-	if x.Code.instance == nil {
+	if x.Code.Instance == nil {
 		return executionBytes + x.state.OpenCount()*tasks.OpenItemBytes + x.Tasks.Bytes()
 	}
-	return x.Code.instance.Bytes() + len(x.state.CustomStatus) + x.Tasks.Bytes()
+	return x.Code.Instance.Bytes() + len(x.state.CustomStatus) + x.Tasks.Bytes()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
@@ -20,10 +19,10 @@ import (
 
 // Loader rebuilds executions from their histories. It is safe for concurrent use.
 type Loader struct {
-	Provider    provider.Provider
+	*intake.Base
+
 	Registry    *registry.Registry
 	Encoding    *payloads.Encoding
-	Logger      *slog.Logger
 	Meter       *intake.Meter
 	BuildID     string
 	TurnTimeout time.Duration
@@ -108,30 +107,30 @@ func (l *Loader) withoutCode(read *provider.Orchestration, state *history.State)
 // other error is returned.
 func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestration, events []history.Event) error {
 	instanceID, c := x.read.InstanceID, &x.Code
-	c.version, c.failOnNondeterminism = code.Version, code.FailOnNondeterminism
+	c.Version, c.FailsOnNondeterminism = code.Version, code.FailOnNondeterminism
 	c.provider, c.instanceID, c.ctx = l.Provider, instanceID, ctx
 	c.payloads = l.Encoding.ForReplay(ctx, x.PayloadInfo(instanceID))
-	c.instance = replay.New(*code, replay.Options{
+	c.Instance = replay.New(*code, replay.Options{
 		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnLimit: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
 		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(),
 		WaitEnds: x.Tasks != nil,
 	})
 	began := l.Meter.Now()
-	err := c.instance.Replay(events)
+	err := c.Replay(events)
 	if x.head.Segment > 0 {
 		l.Meter.Count(intake.MetricCacheMisses, x.state.Name, 1)
 		l.Meter.Since(intake.MetricReplay, x.state.Name, began)
 	}
 	if err != nil {
 		err = fmt.Errorf("dispatch: instance %q: replay: %w", instanceID, err)
-		x.BreakOff(err)
+		x.DiscardCode(err)
 		if Diagnose(err) == nil {
 			return err
 		}
 		return nil
 	}
-	if d := c.instance.Differences(); d.Count > 0 {
+	if d := c.Differences(); d.Count > 0 {
 		l.Logger.WarnContext(ctx, "code passes other inputs than the history, keeping those in the history",
 			"event", logevent.ReplayInputsChanged, "instance", instanceID, "execution", x.head.ExecutionID,
 			"build", l.BuildID, "inputs", d.Count, "first", d.First)

@@ -123,7 +123,7 @@ func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 	returned := false
 	defer func() {
 		if !returned { // the code has ended the goroutine
-			e = a.after(a.outcome(e.attempt, nil, body.Vanished(a.event.Name)))
+			e = a.after(a.outcome(e.attempt, nil, body.Exited(a.event.Name)))
 			a.measure(ctx, began, e)
 		}
 		report(a, e)
@@ -185,7 +185,6 @@ func (a *activity) nextAttempt() end {
 
 func (a *activity) firstAttempt() int { return max(a.event.Attempt, 1) }
 
-// log returns the logger of an activity.
 func (a *activity) log() *slog.Logger {
 	return a.Logger.With("activity", a.event.Name, "instance", a.instanceID, "execution", a.executionID,
 		"activityId", a.event.ID, "attempt", int(a.attempt.Load()))
@@ -207,7 +206,7 @@ func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
 	attempt := body.Attempt{
-		Name: e.Name, Code: a.counted(body.Within(a.Interceptors, a.registered.Run)),
+		Name: e.Name, Code: a.counted(body.Intercept(a.Interceptors, a.registered.Run)),
 		StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: a.Clock,
 	}
 	if by, limited := e.ScheduleToCloseDeadline(); limited {

@@ -9,7 +9,6 @@ package inline
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -30,11 +29,10 @@ import (
 
 // Host holds the options of inline activities, and counts the abandoned ones of the process.
 type Host struct {
-	Provider provider.Provider
+	*intake.Base
+
 	Registry *registry.Registry
 	Encoding *payloads.Encoding
-	Clock    func() time.Time
-	Logger   *slog.Logger
 	// Timeout is the maximum duration of an inline activity. Zero or less disables inline activities.
 	Timeout time.Duration
 	// Interceptors are called around activities.
@@ -214,7 +212,6 @@ func (r *Runner) await(ctx context.Context, x *execution.Execution, events []his
 	})
 }
 
-// turnContext returns the context of a turn with the trace of the turn.
 func turnContext(ctx context.Context, events []history.Event) context.Context {
 	if t := events[0].TraceParent; t != "" {
 		return perdure.WithTraceParent(ctx, string(t))
@@ -260,7 +257,6 @@ func (r *Runner) Release(ctx context.Context) error {
 	return r.send(ctx, r.set.removeReleased())
 }
 
-// send sends activities to their queues.
 func (r *Runner) send(ctx context.Context, unsent []*activity) error {
 	if len(unsent) == 0 {
 		return nil

@@ -29,7 +29,6 @@ const (
 	maxOutcomeBytes = 1 << 20
 )
 
-// any reports whether the execution has inline activities.
 func (s *activities) any() bool { return len(s.all) > 0 }
 
 // add adds an activity that starts when there is capacity.
@@ -111,7 +110,6 @@ func (s *activities) delayReleased(until time.Time) {
 	}
 }
 
-// every matches all activities.
 func every(*activity) bool { return true }
 
 // isDone reports whether an activity has an outcome that is not committed.
@@ -147,7 +145,6 @@ func (s *activities) giveUp(a *activity, why error) {
 	s.setOver(a)
 }
 
-// setOver records that the execution does not need an activity any more.
 func (s *activities) setOver(a *activity) {
 	a.phase = over
 	if a.calls.Load() > 0 {

@@ -76,21 +76,21 @@ func (a *Alone) Release() {
 	}
 }
 
-// InnocentFirst compares two suspects for sorting. A suspect with fewer crash markers comes first, because another
+// CompareSuspects compares two suspects for sorting. A suspect with fewer crash markers comes first, because another
 // record of its batch is more likely to have caused the crash. With equal markers, the suspect with more deliveries
 // comes first.
-func InnocentFirst(died, otherDied, deliveries, otherDeliveries int) int {
+func CompareSuspects(died, otherDied, deliveries, otherDeliveries int) int {
 	return cmp.Or(cmp.Compare(died, otherDied), cmp.Compare(otherDeliveries, deliveries))
 }
 
-// DiedAlone is the minimum number of crash markers of a record that crashed its process while it ran alone. The first
-// marker can come from a record that ran at the same time. An invocation runs at most one such record. Otherwise
+// CrashedAlone is the minimum number of crash markers of a record that crashed its process while it ran alone. The
+// first marker can come from a record that ran at the same time. An invocation runs at most one such record. Otherwise
 // several records that crash their process would be redelivered together each time and use up each other's deliveries.
-const DiedAlone = 2
+const CrashedAlone = 2
 
-// Spread returns the delay of a record that must not be redelivered together with others of its batch. The delay is its
-// RetryDelay, extended by up to half.
-func Spread(r *provider.Record) time.Duration {
+// SpreadDelay returns the delay of a record that must not be redelivered together with others of its batch. The delay
+// is its RetryDelay, extended by up to half.
+func SpreadDelay(r *provider.Record) time.Duration {
 	h := fnv.New32a()
 	of := r.ID
 	if r.Group != "" {

@@ -18,8 +18,8 @@ type Base struct {
 }
 
 // NewBase returns a Base. A nil clock is time.Now, and a nil logger is slog.Default().
-func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) Base {
-	b := Base{Provider: p, Clock: clock, Logger: log}
+func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) *Base {
+	b := &Base{Provider: p, Clock: clock, Logger: log}
 	if b.Clock == nil {
 		b.Clock = wallClock
 	}
@@ -31,6 +31,12 @@ func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) Base
 
 // wallClock returns time.Now without its monotonic reading, which stops while a Lambda environment is frozen (R6).
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock
+
+// Task is one delivery of a work item in a worker.
+type Task interface {
+	WorkItem() *provider.LockedWorkItem
+	Log() *slog.Logger
+}
 
 // DefaultBuildID is the build ID of a process without one.
 const DefaultBuildID = "dev"

@@ -12,9 +12,9 @@ import (
 // DeliveriesTogether is the number of deliveries of a record without a crash marker, which costs a write.
 const DeliveriesTogether = 2
 
-// Doubtful reports whether a delivery needs a crash marker. A record that was recovered from a dead-letter queue needs
-// one in its first delivery, because the original record was delivered often.
-func Doubtful(r *provider.Record, p *provider.Redrive) bool {
+// NeedsMarker reports whether a delivery needs a crash marker. A record that was recovered from a dead-letter queue
+// needs one in its first delivery, because the original record was delivered often.
+func NeedsMarker(r *provider.Record, p *provider.Redrive) bool {
 	return r.ReceiveCount > DeliveriesTogether || p != nil
 }
 

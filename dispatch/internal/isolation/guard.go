@@ -12,11 +12,11 @@ import (
 
 // State is the state of a delivery's crash markers.
 type State struct {
-	died          int
-	marked        bool
-	poison        bool
-	othersDeleted bool
-	alone, apart  bool
+	died               int
+	marked             bool
+	poison             bool
+	othersDeleted      bool
+	alone, longerDelay bool
 }
 
 // Died returns the number of crash markers of other deliveries.
@@ -34,9 +34,9 @@ func (s *State) IsPoison() bool { return s.poison }
 // SetPoison records that the record is poison. Its markers are kept.
 func (s *State) SetPoison() { s.poison = true }
 
-// IsApart reports whether the record must be released with a longer delay, so that it is not redelivered together with
-// other suspects.
-func (s *State) IsApart() bool { return s.apart }
+// NeedsLongerDelay reports whether the record must be released with a longer delay, so that it is not redelivered
+// together with other suspects.
+func (s *State) NeedsLongerDelay() bool { return s.longerDelay }
 
 // Task is one delivery of a record.
 type Task interface {
@@ -76,7 +76,7 @@ func (g *Guard) AwaitTurn(ctx context.Context, t Task, q *Queue, r *provider.Rec
 	s := t.Crashes()
 	suspect := &Suspect{Died: s.died, Deliveries: r.ReceiveCount, ReceiptHandle: r.ReceiptHandle}
 	turn, ok := q.Join(suspect)
-	if s.apart = !ok; !ok {
+	if s.longerDelay = !ok; !ok {
 		return false
 	}
 	timeout := time.NewTimer(limit)

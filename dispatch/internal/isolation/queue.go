@@ -43,7 +43,7 @@ func (q *Queue) AddBusy(n int) {
 func (q *Queue) Join(s *Suspect) (turn <-chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.Died >= intake.DiedAlone {
+	if s.Died >= intake.CrashedAlone {
 		if q.diedAlone {
 			return nil, false
 		}
@@ -80,7 +80,7 @@ func (q *Queue) startNext() {
 		return
 	}
 	first := slices.MinFunc(q.waiting, func(a, b *Suspect) int {
-		return cmp.Or(intake.InnocentFirst(a.Died, b.Died, a.Deliveries, b.Deliveries),
+		return cmp.Or(intake.CompareSuspects(a.Died, b.Died, a.Deliveries, b.Deliveries),
 			cmp.Compare(a.ReceiptHandle, b.ReceiptHandle)) // not the order of arrival, which is random
 	})
 	q.waiting = slices.DeleteFunc(q.waiting, func(s *Suspect) bool { return s == first })

@@ -11,9 +11,9 @@ import (
 func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
 	t.Parallel()
 	q := &Queue{busy: 4}
-	neighbour := &Suspect{Died: intake.DiedAlone - 1}
-	firstTurn, firstStays := q.Join(&Suspect{Died: intake.DiedAlone})
-	if _, stays := q.Join(&Suspect{Died: intake.DiedAlone}); stays {
+	neighbour := &Suspect{Died: intake.CrashedAlone - 1}
+	firstTurn, firstStays := q.Join(&Suspect{Died: intake.CrashedAlone})
+	if _, stays := q.Join(&Suspect{Died: intake.CrashedAlone}); stays {
 		t.Error("a second suspect that has died alone stays")
 	}
 	neighbourTurn, neighbourStays := q.Join(neighbour)

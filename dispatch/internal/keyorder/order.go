@@ -29,22 +29,22 @@ type Place struct {
 	decided, released bool
 	// waiting is true until then. It is atomic because it is read without the lock.
 	waiting  atomic.Bool
-	doubtful bool
+	mayCrash bool
 }
 
 // Link sets the places of the records of a batch by their groups, and returns how many wait for another one. Records
-// without a group do not wait. doubtful reports whether a record may crash the process.
+// without a group do not wait. mayCrash reports whether a record may crash the process.
 func Link[T any](
-	records []T, place func(*T) *Place, group func(*T) string, doubtful func(*T) bool,
+	records []T, place func(*T) *Place, group func(*T) string, mayCrash func(*T) bool,
 ) (waiting int) {
 	if group(&records[0]) == "" {
 		return 0
 	}
 	last := map[string]*Place{}
-	doubtfulGroups := map[string]bool{}
+	crashingGroups := map[string]bool{}
 	for i := range records {
 		g, p := group(&records[i]), place(&records[i])
-		doubtfulGroups[g] = doubtfulGroups[g] || doubtful(&records[i])
+		crashingGroups[g] = crashingGroups[g] || mayCrash(&records[i])
 		if previous := last[g]; previous != nil {
 			previous.next = p
 			p.turn = make(chan struct{})
@@ -54,7 +54,7 @@ func Link[T any](
 		last[g] = p
 	}
 	for i := range records {
-		place(&records[i]).doubtful = doubtfulGroups[group(&records[i])]
+		place(&records[i]).mayCrash = crashingGroups[group(&records[i])]
 	}
 	return waiting
 }
@@ -65,8 +65,8 @@ func (p *Place) IsFirst() bool { return p.turn == nil }
 // IsWaiting reports whether the record waits for another one.
 func (p *Place) IsWaiting() bool { return p.waiting.Load() }
 
-// IsDoubtful reports whether a record of the group may crash the process.
-func (p *Place) IsDoubtful() bool { return p.doubtful }
+// MayCrash reports whether a record of the group may crash the process.
+func (p *Place) MayCrash() bool { return p.mayCrash }
 
 // WasReleased reports whether the record was released because an earlier one of its group was.
 func (p *Place) WasReleased() bool { return p.released }

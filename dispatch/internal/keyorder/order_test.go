@@ -10,7 +10,7 @@ type record struct {
 	Place
 
 	group    string
-	doubtful bool
+	mayCrash bool
 }
 
 // counter counts the records that start.
@@ -21,7 +21,7 @@ func (c *counter) AddBusy(n int) { *c += counter(n) }
 func link(t *testing.T, records []record) *Order {
 	t.Helper()
 	waiting := Link(records, func(r *record) *Place { return &r.Place }, func(r *record) string { return r.group },
-		func(r *record) bool { return r.doubtful })
+		func(r *record) bool { return r.mayCrash })
 	if waiting != 2 {
 		t.Fatalf("%d records wait, want 2", waiting)
 	}
@@ -32,14 +32,14 @@ func link(t *testing.T, records []record) *Order {
 
 func threeOfOneGroup(t *testing.T) (*Order, []record) {
 	t.Helper()
-	records := []record{{group: "a"}, {group: "b"}, {group: "a"}, {group: "a", doubtful: true}}
+	records := []record{{group: "a"}, {group: "b"}, {group: "a"}, {group: "a", mayCrash: true}}
 	return link(t, records), records
 }
 
 func TestOrder_recordIsDone_nextStarts(t *testing.T) {
 	t.Parallel()
 	o, r := threeOfOneGroup(t)
-	if !r[0].IsFirst() || !r[1].IsFirst() || r[2].IsFirst() || !r[0].IsDoubtful() || r[1].IsDoubtful() {
+	if !r[0].IsFirst() || !r[1].IsFirst() || r[2].IsFirst() || !r[0].MayCrash() || r[1].MayCrash() {
 		t.Error("the places are wrong")
 	}
 	o.Pass(&r[0].Place, false)

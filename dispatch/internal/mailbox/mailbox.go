@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/dispatch/internal/turnpayload"
 	"github.com/perdure/perdure/history"
@@ -20,10 +20,9 @@ import (
 
 // Mailbox answers the messages of other instances. It is safe for concurrent use.
 type Mailbox struct {
-	Provider provider.Provider
+	*intake.Base
+
 	Payloads *turnpayload.Encoder
-	Clock    func() time.Time
-	Logger   *slog.Logger
 }
 
 // Receiver is the instance that receives messages, as a session has found it.
@@ -101,7 +100,6 @@ func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.In
 	}
 }
 
-// consumed returns the result of an answer to one message.
 func consumed(err error) (Result, error) {
 	if err != nil {
 		return Result{}, err

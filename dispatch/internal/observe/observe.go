@@ -100,7 +100,6 @@ func (t *Turns) ReportTasks(ctx context.Context) {
 // DiscardTasks discards the tasks of the last committed turn.
 func (t *Turns) DiscardTasks() { t.tasks = nil }
 
-// resultOf returns the result of a committed turn.
 func resultOf(x *execution.Execution, t *provider.Turn) perdure.TurnResult {
 	state := &x.State().Summary
 	result := perdure.TurnResult{Committed: true, EventCount: len(t.Events), Status: state.Status()}
@@ -122,7 +121,7 @@ func RecordTrace(ctx context.Context, events []history.Event) {
 // turnInfo describes the turn that is due to interceptors.
 func turnInfo(x *execution.Execution, instanceID string, taken []provider.InboxMessage) perdure.TurnInfo {
 	return perdure.TurnInfo{
-		InstanceID: instanceID, ExecutionID: x.Head().ExecutionID, Name: x.State().Name, Version: x.Code.Version(),
+		InstanceID: instanceID, ExecutionID: x.Head().ExecutionID, Name: x.State().Name, Version: x.Code.Version,
 		Sequence: x.Head().Segment + 1, MessageCount: len(taken), Replayed: x.Read() != nil,
 		TraceParents: traceParents(taken), ScheduledByTurns: scheduledBy(x, taken),
 	}
@@ -131,7 +130,6 @@ func turnInfo(x *execution.Execution, instanceID string, taken []provider.InboxM
 // maxCauses is the maximum number of causes of a turn that interceptors get.
 const maxCauses = 32
 
-// traceParents returns the trace contexts of messages.
 func traceParents(all []provider.InboxMessage) (parents []string) {
 	for i := range all {
 		t := string(all[i].TraceParent)

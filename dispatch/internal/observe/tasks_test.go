@@ -36,8 +36,8 @@ func scheduled(
 	return NewTurns(o), x, turn
 }
 
-// Where nobody asks for the tasks of turns, nothing is kept, put together or allocated, whatever a turn has begun.
-func TestTasksThatNobodyAsksForCostNothing(t *testing.T) {
+// Without a listener, the tasks of a turn are neither stored nor reported, and nothing is allocated for them.
+func TestTasks_noListener_allocatesNothing(t *testing.T) {
 	observed, x, turn := scheduled(t, 1000, perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 			next(ctx)
@@ -52,26 +52,28 @@ func TestTasksThatNobodyAsksForCostNothing(t *testing.T) {
 	}
 }
 
-// A turn of a hundred thousand activities is told of in one piece, whose room is made at once.
-func TestALargeTurnIsToldOfInOnePiece(t *testing.T) {
+// A turn with a hundred thousand activities is reported once, in one slice that is allocated at once.
+func TestTasks_largeTurn_isReportedOnceInOneSlice(t *testing.T) {
 	const many = 100_000
-	told, room := 0, 0
+	reported, capacity := 0, 0
 	observed, x, turn := scheduled(t, many, perdure.Interceptor{
-		OnTasks: func(_ context.Context, t perdure.TurnTasks) { told, room = len(t.Scheduled), cap(t.Scheduled) },
+		OnTasks: func(_ context.Context, t perdure.TurnTasks) {
+			reported, capacity = len(t.Scheduled), cap(t.Scheduled)
+		},
 	})
 	observed.Committed(t.Context(), x, turn, nil)
 	observed.ReportTasks(t.Context())
-	if told != many || room != many || observed.tasks != nil || x.Tasks.Bytes() != many*tasks.OpenItemBytes {
-		t.Errorf("told of %d in room for %d; %d bytes are kept", told, room, x.Tasks.Bytes())
+	if reported != many || capacity != many || observed.tasks != nil || x.Tasks.Bytes() != many*tasks.OpenItemBytes {
+		t.Errorf("reported %d of capacity %d; %d bytes are stored", reported, capacity, x.Tasks.Bytes())
 	}
-	told = 0
+	reported = 0
 	observed.ReportTasks(t.Context())
-	if told != 0 {
-		t.Error("it is told again")
+	if reported != 0 {
+		t.Error("the tasks are reported again")
 	}
 }
 
-// What a turn of a hundred thousand activities pays where somebody asks, beside the events that it holds.
+// BenchmarkTasksOfALargeTurn measures the report of a turn with a hundred thousand activities to a listener.
 func BenchmarkTasksOfALargeTurn(b *testing.B) {
 	const many = 100_000
 	listens := perdure.Interceptor{OnTasks: func(context.Context, perdure.TurnTasks) {}}

@@ -91,7 +91,7 @@ func (c *Check) BeforeCode(ctx context.Context, executionID string, blocked bool
 
 func (c *Check) check(ctx context.Context, executionID string, blocked bool, m *provider.InboxMessage) error {
 	switch {
-	case !blocked && !intake.Doubtful(&m.Record, m.Redrive):
+	case !blocked && !intake.NeedsMarker(&m.Record, m.Redrive):
 		return nil
 	case blocked && !c.alone:
 		return &SuspectError{Died: c.options.MaxCrashes}

@@ -27,7 +27,6 @@ func replayError(q *provider.QueryRequest, err error) error {
 	return refusal(q, provider.QueryBlocked, "the replay failed: "+why.Message, why)
 }
 
-// result returns the response to a query.
 func result(q *provider.QueryRequest, answer *replay.QueryAnswer, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, queryError(q, err)

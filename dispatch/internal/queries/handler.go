@@ -13,33 +13,18 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/poison"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/payloads"
-	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are the options of a Handler.
-type Options struct {
-	Provider    provider.Provider
-	Registry    *registry.Registry
-	Encoding    *payloads.Encoding
-	Clock       func() time.Time
-	BuildID     string
-	TurnTimeout time.Duration
-	// ExactRetries replays retry policies without jitter.
-	ExactRetries bool
-}
-
 // Handler handles queries. It is safe for concurrent use.
 type Handler struct {
-	Options
-
+	loader *execution.Loader
 	limits *limits
 }
 
-// NewHandler returns a handler.
-func NewHandler(o Options) *Handler { return &Handler{Options: o, limits: newLimits()} }
+// NewHandler returns a handler that replays with the options of a loader.
+func NewHandler(l *execution.Loader) *Handler { return &Handler{loader: l, limits: newLimits()} }
 
 // Handle replays an instance and runs a query handler of its code. It does not use a warm execution: a handler may
 // change state that it should only read, and later turns would not match the history. Reads are strongly consistent.
@@ -53,7 +38,7 @@ func (h *Handler) Handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 
 func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.RawMessage, error) {
 	item := &provider.OrchestrationItem{InstanceID: q.InstanceID}
-	read, err := h.Provider.ReadOrchestration(ctx, item, provider.Strong)
+	read, err := h.loader.Provider.ReadOrchestration(ctx, item, provider.Strong)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: query %q: %w", q.Name, err)
 	}
@@ -71,12 +56,12 @@ func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 	}
 
 	about := perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID}
-	payloads := h.Encoding.ForReplay(ctx, about)
+	payloads := h.loader.Encoding.ForReplay(ctx, about)
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler),
-		TurnLimit: h.timeLimit(ctx), ExactRetries: h.ExactRetries, Seals: &payloads,
+		TurnLimit: h.timeLimit(ctx), ExactRetries: h.loader.ExactRetries, Seals: &payloads,
 		Fetch: func(r history.Reference) (json.RawMessage, error) {
-			return h.Provider.ReadDocument(ctx, q.InstanceID, r)
+			return h.loader.Provider.ReadDocument(ctx, q.InstanceID, r)
 		},
 	})
 	defer i.Close()
@@ -98,16 +83,16 @@ func (h *Handler) recordHung(q *provider.QueryRequest, code *replay.Orchestratio
 
 // codeFor returns the code of an instance, if it may run. Code that is poison in this build would crash this process.
 func (h *Handler) codeFor(q *provider.QueryRequest, state *history.State) (replay.Orchestration, error) {
-	if poison.IsBlocked(h.BuildID, &state.Summary) {
-		why := state.Blocked.Diagnoses[h.BuildID]
+	if poison.IsBlocked(h.loader.BuildID, &state.Summary) {
+		why := state.Blocked.Diagnoses[h.loader.BuildID]
 		return replay.Orchestration{}, refusal(q, provider.QueryBlocked,
 			"the instance's code crashed its process and does not run in this build: "+why.Message, why)
 	}
-	code, ok := h.Registry.Orchestration(state.Name, state.Version)
+	code, ok := h.loader.Registry.Orchestration(state.Name, state.Version)
 	if !ok {
 		e := &execution.UnregisteredError{InstanceID: q.InstanceID, Name: state.Name, Version: state.Version}
 		return code, refusal(q, provider.QueryUnregistered, fmt.Sprintf("%v (%q); deploy a build that registers it",
-			e, h.BuildID), nil)
+			e, h.loader.BuildID), nil)
 	}
 	return code, nil
 }
@@ -117,7 +102,7 @@ func (h *Handler) codeFor(q *provider.QueryRequest, state *history.State) (repla
 func (h *Handler) timeLimit(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return h.TurnTimeout
+		return h.loader.TurnTimeout
 	}
-	return max(min(h.TurnTimeout, end.Sub(h.Clock())/2), time.Millisecond)
+	return max(min(h.loader.TurnTimeout, end.Sub(h.loader.Clock())/2), time.Millisecond)
 }

@@ -7,20 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
-
-// Provider stores run leases.
-type Provider interface {
-	ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error)
-	CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error
-	ReleaseRun(ctx context.Context, r provider.Run, remaining *provider.Run) error
-}
 
 // Lease is a run lease that a delivery holds, and what was stored before. A nil Lease was never acquired.
 type Lease struct {
@@ -77,18 +69,16 @@ type Options struct {
 	Timeout, RenewalBuffer time.Duration
 	// GracePeriod is the grace period of activities.
 	GracePeriod time.Duration
-	// WriteTimeout is the time limit of Complete and Release.
-	WriteTimeout time.Duration
 }
 
 // Client acquires and releases leases. The caller guards the leases with a lock, except during calls with a context.
 type Client struct {
-	provider Provider
+	provider provider.WorkItems
 	options  Options
 }
 
 // NewClient returns a Client.
-func NewClient(p Provider, o Options) *Client { return &Client{p, o} }
+func NewClient(p provider.WorkItems, o Options) *Client { return &Client{p, o} }
 
 // Next returns the lease to request now: an extension of l, or a new one.
 func (c *Client) Next(l *Lease, it *provider.LockedWorkItem) provider.Run {
@@ -149,17 +139,11 @@ func (c *Client) gracePeriod() time.Duration {
 	return min(o.GracePeriod, (o.Timeout-o.RenewalBuffer)/2)
 }
 
-// Task is the delivery that holds a lease.
-type Task interface {
-	WorkItem() *provider.LockedWorkItem
-	Log() *slog.Logger
-}
-
 // Complete stores the outcome of an activity with its lease before the outcome is sent, so that a later delivery sends
 // the same outcome and does not run the code. If that fails, the work item must be released, except an AtMostOnce one:
 // no later delivery would know its outcome.
-func (c *Client) Complete(ctx context.Context, t Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), c.options.WriteTimeout)
+func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()
 	err := c.provider.CompleteRun(ctx, l.held, o)
 	it, lost := t.WorkItem(), errors.Is(err, provider.ErrLockLost) // another attempt may run
@@ -179,8 +163,8 @@ func (c *Client) Complete(ctx context.Context, t Task, l *Lease, o *provider.Act
 
 // Release releases a lease. If the code did not start, it restores the previous lease. Otherwise it leaves an ended
 // one. If the release fails, the lease expires.
-func (c *Client) Release(ctx context.Context, t Task, l *Lease, started, mayStillRun bool) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), c.options.WriteTimeout)
+func (c *Client) Release(ctx context.Context, t intake.Task, l *Lease, started, mayStillRun bool) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()
 	remaining := l.previous
 	if started {

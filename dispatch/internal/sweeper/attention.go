@@ -9,13 +9,13 @@ import (
 
 // countAttention logs how many instances need attention, if there are any. The log line is also a metric.
 func (s *Sweeper) countAttention(ctx context.Context, r *result) {
-	a, err := s.provider.CountAttention(ctx)
+	a, err := s.Provider.CountAttention(ctx)
 	if err != nil {
 		r.add(ctx, err)
 	}
 
-	now := s.options.Clock()
-	attrs := []any{"event", logevent.InstanceAttentionNeeded, intake.DimensionHub, s.options.HubName}
+	now := s.Clock()
+	attrs := []any{"event", logevent.InstanceAttentionNeeded, intake.DimensionHub, s.hubName}
 	var metrics []intake.MetricUnit
 	add := func(name, unit string, value int) {
 		if value > 0 {
@@ -33,5 +33,5 @@ func (s *Sweeper) countAttention(ctx context.Context, r *result) {
 	}
 	dimensions := []string{intake.DimensionHub}
 	attrs = append(attrs, intake.MetricAttribute, intake.MetricsOf(now, dimensions, metrics...))
-	s.options.Logger.WarnContext(ctx, "instances need attention", attrs...)
+	s.Logger.WarnContext(ctx, "instances need attention", attrs...)
 }

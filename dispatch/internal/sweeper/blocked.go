@@ -15,21 +15,22 @@ const unblockConcurrency = 16
 // wakeBlocked wakes instances that are blocked in another build than the deployed one, whose code may be able to
 // continue (R18).
 func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
-	for instances, err := range s.provider.BlockedInstances(ctx) {
+	for instances, err := range s.Provider.BlockedInstances(ctx) {
 		if err != nil {
 			r.add(ctx, err)
 			continue
 		}
 		for i := range instances[:min(len(instances), wakesLogged)] {
-			s.options.Logger.InfoContext(ctx, "instance blocked in an earlier build, waking it",
+			s.Logger.InfoContext(ctx, "instance blocked in an earlier build, waking it",
 				"event", logevent.InstanceBlockedRetried, "instance", instances[i].InstanceID,
 				"execution", instances[i].ExecutionID, "others", len(instances)-1)
 		}
 		woken := s.wakeAll(ctx, r, instances, func(in *provider.Instance) provider.Message {
 			return provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}
 		})
-		forEach(ctx, slices.DeleteFunc(woken, isBlockedInHistory), unblockConcurrency, func(in provider.Instance) {
-			if err := s.provider.BlockInstance(ctx, in.InstanceID, in.ExecutionID, "", nil); err != nil {
+		woken = slices.DeleteFunc(woken, isBlockedInHistory)
+		forEach(ctx, slices.Values(woken), unblockConcurrency, func(in provider.Instance) {
+			if err := s.Provider.BlockInstance(ctx, in.InstanceID, in.ExecutionID, "", nil); err != nil {
 				r.add(ctx, err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 // (R13). No code may have run for them, for example because the event source mapping was throttled. A record is sent
 // first, then annotated, which deletes the original: a repetition is harmless, because each ID settles once.
 func (s *Sweeper) recoverDeadLetters(ctx context.Context, r *result) {
-	for m, err := range s.provider.DeadLetteredRecords(ctx) {
+	for m, err := range s.Provider.DeadLetteredRecords(ctx) {
 		if err == nil {
 			err = s.recoverDeadLetter(ctx, m)
 		}
@@ -24,14 +24,14 @@ func (s *Sweeper) recoverDeadLetters(ctx context.Context, r *result) {
 func (s *Sweeper) recoverDeadLetter(ctx context.Context, m provider.DeadLetteredRecord) error {
 	became, attrs, err := s.resend(ctx, m)
 	if errors.Is(err, errUnreadable) {
-		s.options.Logger.WarnContext(ctx, "dead letter unreadable, leaving it in the queue",
+		s.Logger.WarnContext(ctx, "dead letter unreadable, leaving it in the queue",
 			"event", logevent.DeadLetterUnreadable, "queue", m.Queue, "record", m.Record.ID, "error", err)
 		return nil
 	}
 	if err == nil {
-		s.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(attrs,
+		s.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(attrs,
 			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
-		err = s.provider.AnnotateDeadLetter(ctx, m, errors.New(provider.ReasonRecovered+" "+became))
+		err = s.Provider.AnnotateDeadLetter(ctx, m, errors.New(provider.ReasonRecovered+" "+became))
 	}
 	if err != nil {
 		return fmt.Errorf("dispatch: recover dead letter %s of queue %s: %w", m.Record.ID, m.Queue, err)
@@ -50,30 +50,30 @@ func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (be
 	records := []provider.Record{m.Record}
 	switch m.Queue {
 	case provider.QueueInbox:
-		items, bad := s.provider.DecodeOrchestrationItems(records)
+		items, bad := s.Provider.DecodeOrchestrationItems(records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		msg := items[0].Messages[0].Message
 		msg.Redrive = msg.Redrive.NextMoved(m.Record.ID, m.Record.SentAt)
 		attrs = []any{attrInstance, msg.InstanceID, "kind", msg.Kind}
-		return "the message is in the inbox again", attrs, s.provider.EnqueueForOrchestrator(ctx, msg)
+		return "the message is in the inbox again", attrs, s.Provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
-		timers, bad := s.provider.DecodeTimers(records)
+		timers, bad := s.Provider.DecodeTimers(records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		timer := timers[0].Timer
 		attrs = []any{attrInstance, timer.InstanceID, "timerId", timer.TimerID}
-		return "the timer is scheduled again", attrs, s.provider.HoldTimers(ctx, timer)
+		return "the timer is scheduled again", attrs, s.Provider.HoldTimers(ctx, timer)
 	default:
-		items, bad := s.provider.DecodeWorkItems(ctx, records)
+		items, bad := s.Provider.DecodeWorkItems(ctx, records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		it := items[0].WorkItem
 		it.PossibleDuplicate, it.Redrive = true, it.Redrive.Next(m.Record.ID)
 		attrs = []any{attrInstance, it.InstanceID, "activity", it.Name, "activityId", it.ActivityID}
-		return "the work item is in its queue again", attrs, s.provider.PutWorkItems(ctx, it)
+		return "the work item is in its queue again", attrs, s.Provider.PutWorkItems(ctx, it)
 	}
 }

@@ -3,6 +3,7 @@ package sweeper
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -15,19 +16,19 @@ const deletionConcurrency = 8
 // instance stores the progress of its deletion.
 func (s *Sweeper) continueDeletions(ctx context.Context, r *result) {
 	share := s.timeLimit(ctx) / 3
-	for instances, err := range s.provider.DeletingInstances(ctx) {
+	for instances, err := range s.Provider.DeletingInstances(ctx) {
 		if err != nil {
 			r.add(ctx, err)
 			continue
 		}
-		forEach(ctx, instances, deletionConcurrency, func(in provider.Instance) {
+		forEach(ctx, slices.Values(instances), deletionConcurrency, func(in provider.Instance) {
 			limited, stop := context.WithTimeout(ctx, share)
 			defer stop()
-			s.options.Logger.WarnContext(ctx, "instance deletion unfinished, continuing it",
+			s.Logger.WarnContext(ctx, "instance deletion unfinished, continuing it",
 				"event", logevent.InstanceDeletionResumed, "instance", in.InstanceID, "execution", in.ExecutionID,
 				"updatedAt", in.UpdatedAt)
 			// without force, because the ID may have a later incarnation by now
-			err := s.provider.DeleteInstance(limited, in.InstanceID, false)
+			err := s.Provider.DeleteInstance(limited, in.InstanceID, false)
 			timeUsed := limited.Err() != nil && ctx.Err() == nil
 			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) || timeUsed {
 				err = nil // the deletion has ended, or the next sweep continues it

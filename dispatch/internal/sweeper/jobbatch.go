@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -27,7 +28,7 @@ func (k jobRunner) processBatch(ctx context.Context, j *provider.Job, share jobS
 	for i := range indexes {
 		indexes[i], outcomes[i] = i, errNotProcessed
 	}
-	forEach(limited, indexes, share.concurrency, func(i int) {
+	forEach(limited, slices.Values(indexes), share.concurrency, func(i int) {
 		err := k.processInstance(limited, j, j.Batch[i])
 		if err != nil && limited.Err() != nil {
 			id := j.Batch[i].InstanceID
@@ -41,7 +42,7 @@ func (k jobRunner) processBatch(ctx context.Context, j *provider.Job, share jobS
 // processInstance applies the operation of a job to the matched incarnation of an instance. It does nothing if the
 // incarnation is gone, or has ended and the job would end it.
 func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target provider.Target) error {
-	in, err := k.provider.ReadInstance(ctx, target.InstanceID)
+	in, err := k.Provider.ReadInstance(ctx, target.InstanceID)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return nil
@@ -54,7 +55,7 @@ func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target 
 		return nil // the instance is large, and the duty for deletions continues
 	case j.Operation == provider.OperationPurge:
 		requester := provider.WithRequester(ctx, j.RequestedBy)
-		return k.provider.DeleteIncarnation(requester, in.InstanceID, in.StartID, j.Force)
+		return k.Provider.DeleteIncarnation(requester, in.InstanceID, in.StartID, j.Force)
 	case in.Status.Terminal():
 		return nil
 	}
@@ -68,5 +69,5 @@ func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target 
 	default:
 		return fmt.Errorf("dispatch: operation %q is not supported by this release", j.Operation)
 	}
-	return k.provider.EnqueueForOrchestrator(ctx, m)
+	return k.Provider.EnqueueForOrchestrator(ctx, m)
 }

@@ -29,7 +29,7 @@ type jobRunner struct{ *Sweeper }
 // runJobs continues all jobs concurrently, one batch at a time, until all have ended or the time limit expires (R22).
 // Each job has its share of the concurrent calls, so that no job waits for another.
 func (k jobRunner) runJobs(ctx context.Context, r *result) {
-	jobs, err := k.provider.ListJobs(ctx)
+	jobs, err := k.Provider.ListJobs(ctx)
 	if err != nil {
 		r.add(ctx, err)
 		return
@@ -39,7 +39,7 @@ func (k jobRunner) runJobs(ctx context.Context, r *result) {
 		concurrency: max(jobConcurrency/max(len(jobs), 1), 1),
 		stepTime:    k.timeLimit(ctx) / jobStepsPerSweep,
 	}
-	forEach(ctx, jobs, max(len(jobs), 1), func(j provider.Job) { k.runJob(ctx, r, &j, share) })
+	forEach(ctx, slices.Values(jobs), max(len(jobs), 1), func(j provider.Job) { k.runJob(ctx, r, &j, share) })
 }
 
 // jobShare is the part of a sweep that one job may use: the number of instances that it processes at once, and the time
@@ -88,13 +88,13 @@ func (k jobRunner) step(ctx context.Context, j *provider.Job, share jobShare) er
 			addJobError(&next, matchErr)
 		}
 	}
-	next.UpdatedAt = k.options.Clock().UTC()
-	if err := k.provider.PutJob(ctx, &next); err != nil {
+	next.UpdatedAt = k.Clock().UTC()
+	if err := k.Provider.PutJob(ctx, &next); err != nil {
 		return err
 	}
 	*j = next
 	if j.Ended() {
-		k.options.Logger.InfoContext(ctx, "bulk job ended", "event", logevent.BulkJobEnded, "job", j.ID,
+		k.Logger.InfoContext(ctx, "bulk job ended", "event", logevent.BulkJobEnded, "job", j.ID,
 			"operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed,
 			"requestedBy", cmp.Or(j.RequestedBy, history.RequestedByClient))
 	}
@@ -107,7 +107,7 @@ func (k jobRunner) match(ctx context.Context, j *provider.Job) error {
 		j.State = provider.JobCompleted
 		return nil
 	}
-	found, next, err := k.provider.MatchInstances(ctx, j.Filter, j.Next, jobBatchSize)
+	found, next, err := k.Provider.MatchInstances(ctx, j.Filter, j.Next, jobBatchSize)
 	if err != nil {
 		return fmt.Errorf("dispatch: job %s: %w", j.ID, err)
 	}

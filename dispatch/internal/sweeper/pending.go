@@ -13,11 +13,10 @@ import (
 // (R11).
 const pendingTimeout = 2 * time.Minute
 
-// wakePending wakes instances that were started but had no turn.
 func (s *Sweeper) wakePending(sweep context.Context, r *result) {
 	ctx, stop := extend(sweep)
 	defer stop()
-	for instances, err := range s.provider.PendingInstances(ctx, s.options.Clock().Add(-pendingTimeout)) {
+	for instances, err := range s.Provider.PendingInstances(ctx, s.Clock().Add(-pendingTimeout)) {
 		if sweep.Err() != nil && len(instances) == 0 {
 			return
 		}
@@ -26,7 +25,7 @@ func (s *Sweeper) wakePending(sweep context.Context, r *result) {
 			continue
 		}
 		for i := range instances[:min(len(instances), wakesLogged)] {
-			s.options.Logger.WarnContext(ctx, "instance did not start in time, waking it",
+			s.Logger.WarnContext(ctx, "instance did not start in time, waking it",
 				"event", logevent.InstanceStartOverdue, "instance", instances[i].InstanceID,
 				"execution", instances[i].ExecutionID, "createdAt", instances[i].CreatedAt, "others", len(instances)-1)
 		}

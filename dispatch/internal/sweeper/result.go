@@ -3,6 +3,7 @@ package sweeper
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
 
 	"github.com/perdure/perdure/provider"
@@ -46,7 +47,6 @@ func isUnsupported(err error) bool {
 	return unsupported
 }
 
-// addWoken counts n instances that received a message.
 func (r *result) addWoken(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,10 +54,10 @@ func (r *result) addWoken(n int) {
 }
 
 // forEach calls do for each item, at most limit calls at once, until ctx ends. It waits for all calls.
-func forEach[T any](ctx context.Context, items []T, limit int, do func(T)) {
+func forEach[T any](ctx context.Context, items iter.Seq[T], limit int, do func(T)) {
 	var running sync.WaitGroup
 	slots := make(chan struct{}, limit)
-	for _, item := range items {
+	for item := range items {
 		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ func TestResult_unsupported_isNoFailure(t *testing.T) {
 func TestForEach_limitsConcurrency(t *testing.T) {
 	t.Parallel()
 	var running, most, calls atomic.Int32
-	forEach(t.Context(), make([]int, 50), 3, func(int) {
+	forEach(t.Context(), slices.Values(make([]int, 50)), 3, func(int) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}

@@ -11,26 +11,21 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/provider"
 )
 
 // Sweeper implements dispatch.Renewer.Sweep. It is safe for concurrent use.
 type Sweeper struct {
-	base     intake.Base
-	options  Options
-	provider provider.Provider
-	missing  missingWorkers
-	meter    *intake.Meter
-	sweeps   sweepTimes
+	*intake.Base
+
+	hubName string
+	missing missingWorkers
+	meter   *intake.Meter
+	sweeps  sweepTimes
 }
 
-// New returns a Sweeper for the hub of p. It makes no calls.
-func New(p provider.Provider, opts Options) *Sweeper {
-	base := intake.NewBase(p, opts.Clock, opts.Logger)
-	opts.Clock, opts.Logger = base.Clock, base.Logger
-	s := &Sweeper{base: base, options: opts, provider: p}
-	s.meter = intake.NewMeter(opts.Metrics, opts.HubName, "", &s.base)
-	return s
+// New returns a Sweeper for a hub. It makes no calls.
+func New(b *intake.Base, hubName string, m intake.Metrics) *Sweeper {
+	return &Sweeper{Base: b, hubName: hubName, meter: intake.NewMeter(m, hubName, "", b)}
 }
 
 // duty is one kind of repair, done in each sweep. A duty may have more to do than a sweep has time for, so it stores
@@ -62,7 +57,7 @@ const maxSweep = time.Minute
 func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 	limited, stop := context.WithTimeout(ctx, s.timeLimit(ctx))
 	defer stop()
-	previous := s.sweeps.start(s.options.Clock())
+	previous := s.sweeps.start(s.Clock())
 	duties := s.duties()
 	results := make([]result, len(duties))
 	var running sync.WaitGroup
@@ -109,14 +104,14 @@ func (s *Sweeper) timeLimit(ctx context.Context) time.Duration {
 	if !bounded {
 		return maxSweep
 	}
-	left := end.Sub(s.options.Clock())
+	left := end.Sub(s.Clock())
 	return min(left-min(intake.Reserve, left/4), maxSweep)
 }
 
 // conclude logs the progress of a duty, if it made any, and returns its errors.
 func (s *Sweeper) conclude(ctx context.Context, name string, r *result) error {
 	if r.woken+r.done > 0 {
-		s.options.Logger.InfoContext(ctx, "sweep made progress", "event", logevent.SweepProgressed, "duty", name,
+		s.Logger.InfoContext(ctx, "sweep made progress", "event", logevent.SweepProgressed, "duty", name,
 			"woken", r.woken, "done", r.done, "failed", r.failed, "cutShort", r.cutShort)
 	}
 	switch {

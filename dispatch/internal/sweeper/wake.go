@@ -19,12 +19,12 @@ func (s *Sweeper) wakeAll(
 ) []provider.Instance {
 	batches := slices.Collect(slices.Chunk(instances, wakeBatchSize))
 	sent := make(chan []provider.Instance, len(batches))
-	forEach(ctx, batches, wakeConcurrency, func(batch []provider.Instance) {
+	forEach(ctx, slices.Values(batches), wakeConcurrency, func(batch []provider.Instance) {
 		ms := make([]provider.Message, len(batch))
 		for i := range batch {
 			ms[i] = message(&batch[i])
 		}
-		if err := s.provider.EnqueueForOrchestrator(ctx, ms...); err != nil {
+		if err := s.Provider.EnqueueForOrchestrator(ctx, ms...); err != nil {
 			r.add(ctx, err)
 			return
 		}

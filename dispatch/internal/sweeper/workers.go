@@ -25,7 +25,7 @@ const missingTimeout = 3 * time.Minute
 // reportMissingWorkers logs queues that have work items but no worker that has reported. Possible causes are a function
 // that fails at init or may not read its queue, and a queue without a function.
 func (s *Sweeper) reportMissingWorkers(ctx context.Context, r *result) {
-	counts, err := s.provider.CountWorkItems(ctx)
+	counts, err := s.Provider.CountWorkItems(ctx)
 	if err != nil {
 		r.add(ctx, err)
 		return
@@ -33,12 +33,12 @@ func (s *Sweeper) reportMissingWorkers(ctx context.Context, r *result) {
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	var reports map[string]provider.WorkerReport
 	if len(counts) > 0 {
-		if reports, err = s.provider.ReadWorkers(ctx); err != nil {
+		if reports, err = s.Provider.ReadWorkers(ctx); err != nil {
 			r.add(ctx, err)
 			return
 		}
 	}
-	now := s.options.Clock()
+	now := s.Clock()
 	for _, queue := range slices.Sorted(maps.Keys(counts)) {
 		if w := reports[queue]; !w.Missing(now) {
 			delete(counts, queue)
@@ -72,7 +72,7 @@ func (s *Sweeper) logMissingWorker(
 	ctx context.Context, queue string, waiting int, last provider.WorkerReport, now time.Time,
 ) {
 	attrs := []any{
-		"event", logevent.WorkerMissing, intake.DimensionHub, s.options.HubName, intake.DimensionQueue, queue,
+		"event", logevent.WorkerMissing, intake.DimensionHub, s.hubName, intake.DimensionQueue, queue,
 		intake.MetricWithoutWorker, waiting,
 	}
 	if !last.SeenAt.IsZero() {
@@ -81,5 +81,5 @@ func (s *Sweeper) logMissingWorker(
 	metrics := intake.MetricsOf(now, []string{intake.DimensionHub, intake.DimensionQueue},
 		intake.MetricUnit{Name: intake.MetricWithoutWorker, Unit: intake.UnitCount})
 	attrs = append(attrs, intake.MetricAttribute, metrics)
-	s.options.Logger.WarnContext(ctx, "work waits in a queue without a worker", attrs...)
+	s.Logger.WarnContext(ctx, "work waits in a queue without a worker", attrs...)
 }

@@ -74,7 +74,6 @@ func (t *turn) allocate(events []history.Event) {
 	}
 }
 
-// schedule adds the task that an event schedules, if any.
 func (t *turn) schedule(e *history.Event) {
 	kind := kinds[e.Kind]
 	if kind == "" {
@@ -98,7 +97,6 @@ func (t *turn) schedule(e *history.Event) {
 	t.Scheduled = append(t.Scheduled, info)
 }
 
-// info describes a task that ends with an event.
 func (t *turn) info(o *history.OpenItem, end *history.Event) perdure.TaskInfo {
 	info := perdure.TaskInfo{
 		ID: o.ID, Kind: kinds[o.Kind], Name: o.Name, InstanceID: o.InstanceID, ScheduledAt: o.ScheduledAt,
@@ -110,7 +108,6 @@ func (t *turn) info(o *history.OpenItem, end *history.Event) perdure.TaskInfo {
 	return info
 }
 
-// end adds a task that ends with an event.
 func (t *turn) end(o *history.OpenItem, e *history.Event) {
 	info := t.info(o, e)
 	if info.Kind == "" { // the timer of a delayed start
@@ -149,7 +146,6 @@ func isCancel(e *history.Event) bool {
 	}
 }
 
-// endWaits adds waits for external events that have ended.
 func (t *turn) endWaits(waits []replay.WaitEnd) {
 	for _, w := range waits {
 		info := perdure.TaskInfo{

@@ -3,44 +3,25 @@ package timers
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
-// Options holds the options of a Handler. See dispatch.RenewerOptions.
-type Options struct {
-	Clock  func() time.Time
-	Logger *slog.Logger
-}
-
 // Handler implements dispatch.Renewer.HandleRecords. It is safe for concurrent use.
-type Handler struct {
-	base     intake.Base
-	options  Options
-	provider provider.Provider
-}
-
-// New returns a Handler for the hub of p. It makes no calls.
-func New(p provider.Provider, opts Options) *Handler {
-	base := intake.NewBase(p, opts.Clock, opts.Logger)
-	opts.Clock, opts.Logger = base.Clock, base.Logger
-	return &Handler{base: base, options: opts, provider: p}
-}
+type Handler struct{ *intake.Base }
 
 // HandleRecords implements dispatch.Renewer.HandleRecords.
-func (h *Handler) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
-	timers, unreadable := h.provider.DecodeTimers(records)
-	notMoved := intake.DeadLetter(ctx, &h.base, provider.QueueTimers, unreadable)
-	failed = intake.Abandon(ctx, &h.base, provider.QueueTimers, notMoved)
+func (h Handler) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	timers, unreadable := h.Provider.DecodeTimers(records)
+	notMoved := intake.DeadLetter(ctx, h.Base, provider.QueueTimers, unreadable)
+	failed = intake.Abandon(ctx, h.Base, provider.QueueTimers, notMoved)
 	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
 	near := 0
-	for near < len(timers) && timers[near].FireAt.Sub(h.options.Clock()) <= intake.WaitHere {
+	for near < len(timers) && timers[near].FireAt.Sub(h.Clock()) <= intake.MaxTimerWait {
 		near++
 	}
 	var failedHolds []string
@@ -53,10 +34,9 @@ func (h *Handler) HandleRecords(ctx context.Context, records []provider.Record) 
 	return append(failed, failedHolds...)
 }
 
-// fireAll fires sorted timers, each when it is due.
-func (h *Handler) fireAll(ctx context.Context, leased *lease, timers []provider.LockedTimer) (failed []string) {
+func (h Handler) fireAll(ctx context.Context, leased *lease, timers []provider.LockedTimer) (failed []string) {
 	for len(timers) > 0 {
-		if err := intake.WaitUntil(ctx, h.options.Clock, timers[0].FireAt); err != nil {
+		if err := intake.WaitUntil(ctx, h.Clock, timers[0].FireAt); err != nil {
 			return append(failed, h.release(ctx, leased, timers, err)...)
 		}
 		n := h.countDue(timers)
@@ -70,7 +50,7 @@ func (h *Handler) fireAll(ctx context.Context, leased *lease, timers []provider.
 
 // holdAll holds timers together. If that fails, it holds each on its own, so that a timer that cannot be held does not
 // delay the others.
-func (h *Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
+func (h Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
 	if len(timers) > 1 && h.hold(ctx, timers) == nil {
 		return nil
 	}
@@ -83,16 +63,16 @@ func (h *Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (f
 }
 
 // countDue returns how many of the sorted timers are due, given that the first one is.
-func (h *Handler) countDue(timers []provider.LockedTimer) int {
+func (h Handler) countDue(timers []provider.LockedTimer) int {
 	n := 1
-	for n < len(timers) && !timers[n].FireAt.After(h.options.Clock()) {
+	for n < len(timers) && !timers[n].FireAt.After(h.Clock()) {
 		n++
 	}
 	return n
 }
 
 // fire notifies instances that their timers are due. The turn drops a timer that was cancelled.
-func (h *Handler) fire(ctx context.Context, timers []provider.LockedTimer) error {
+func (h Handler) fire(ctx context.Context, timers []provider.LockedTimer) error {
 	ms := make([]provider.Message, len(timers))
 	for i := range timers {
 		t := &timers[i]
@@ -106,26 +86,26 @@ func (h *Handler) fire(ctx context.Context, timers []provider.LockedTimer) error
 		ms[i].Kind, ms[i].FireAt = provider.MessageTimerFired, &t.FireAt
 		ms[i].Activity, ms[i].Attempt = t.Activity, t.Attempt
 	}
-	return h.provider.EnqueueForOrchestrator(ctx, ms...)
+	return h.Provider.EnqueueForOrchestrator(ctx, ms...)
 }
 
 // hold sends timers again, so that they return when they are nearly due. Their records are then done.
-func (h *Handler) hold(ctx context.Context, timers []provider.LockedTimer) error {
+func (h Handler) hold(ctx context.Context, timers []provider.LockedTimer) error {
 	ts := make([]provider.Timer, len(timers))
 	for i := range timers {
 		ts[i] = timers[i].Timer
 	}
-	return h.provider.HoldTimers(ctx, ts...)
+	return h.Provider.HoldTimers(ctx, ts...)
 }
 
 // release releases the records of timers to the queue after an error, and returns their IDs.
-func (h *Handler) release(ctx context.Context, leased *lease, timers []provider.LockedTimer, err error) []string {
-	h.options.Logger.ErrorContext(ctx, "timer handling failed, records will be redelivered",
+func (h Handler) release(ctx context.Context, leased *lease, timers []provider.LockedTimer, err error) []string {
+	h.Logger.ErrorContext(ctx, "timer handling failed, records will be redelivered",
 		"event", logevent.TimerHandlingFailed, "timers", len(timers), "error", err)
 	records := make([]provider.Record, len(timers))
 	for i := range timers {
 		records[i] = timers[i].Record
 	}
 	leased.drop(records)
-	return intake.Abandon(ctx, &h.base, provider.QueueTimers, records)
+	return intake.Abandon(ctx, h.Base, provider.QueueTimers, records)
 }

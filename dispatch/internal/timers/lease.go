@@ -25,29 +25,26 @@ const (
 
 // lease keeps records hidden for a short time, which it extends repeatedly. A nil lease has no records.
 type lease struct {
-	log   *slog.Logger
-	renew func(
-		ctx context.Context, queue string, lock time.Duration, records ...provider.Record,
-	) ([]provider.Record, error)
-
+	log    *slog.Logger
+	poller provider.Poller
 	// records has a capacity of 1 and works like a lock: one goroutine at a time renews or changes the records.
 	records chan []provider.Record
 }
 
 // lease shortens the time for which timers that are nearly due are hidden, and extends it until release is called. It
 // skips records of polling processes, which renew their locks themselves.
-func (h *Handler) lease(ctx context.Context, timers []provider.LockedTimer) (leased *lease, release func()) {
+func (h Handler) lease(ctx context.Context, timers []provider.LockedTimer) (leased *lease, release func()) {
 	var records []provider.Record
 	for i := range timers {
 		if r := timers[i].Record; r.Hold == nil && r.ReceiveCount <= maxLeasedDeliveries {
 			records = append(records, r)
 		}
 	}
-	queues, ok := unwrap.As[provider.Poller](h.provider)
+	poller, ok := unwrap.As[provider.Poller](h.Provider)
 	if !ok || len(records) == 0 {
 		return nil, func() {}
 	}
-	leased = &lease{log: h.options.Logger, renew: queues.RenewRecords, records: make(chan []provider.Record, 1)}
+	leased = &lease{log: h.Logger, poller: poller, records: make(chan []provider.Record, 1)}
 	leased.records <- records
 	if slices.ContainsFunc(records, isRedelivery) { // one of them may crash the process
 		leased.tryExtend(ctx)
@@ -66,7 +63,6 @@ func (h *Handler) lease(ctx context.Context, timers []provider.LockedTimer) (lea
 
 func isRedelivery(r provider.Record) bool { return r.ReceiveCount > 1 }
 
-// run extends the lease until ctx ends.
 func (l *lease) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := leaseTime / intake.Renewals
@@ -93,7 +89,7 @@ func (l *lease) extend(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, leaseTime/2) //nolint:mnd // leaves time for a retry within the lease
 	defer stop()
-	_, err := l.renew(ctx, provider.QueueTimers, leaseTime, records...)
+	_, err := l.poller.RenewRecords(ctx, provider.QueueTimers, leaseTime, records...)
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/inline"
 	"github.com/perdure/perdure/dispatch/internal/observe"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/provider"
 )
 
 // If a turn waits only for the outcomes of its inline activities, the code continues with them before they are
@@ -30,10 +29,6 @@ type chain struct {
 
 func newChain(clock func() time.Time) chain { return chain{clock: clock, began: clock()} }
 
-// extend adds a turn.
-func (c *chain) extend() { c.turns++ }
-
-// age returns the time since the start of the session.
 func (c *chain) age() time.Duration { return c.clock().Sub(c.began) }
 
 // isLong reports whether another invocation should continue the instance after more turns.
@@ -58,11 +53,10 @@ func (t *turn) runAhead(ctx context.Context, decided int) {
 	a := &aheadTurn{buffer: t.o.buffers.get()}
 	a.buffer.begin(nil) // this turn has the refused outputs
 	t.x.Code.Arrive(t.out.Events[decided:])
-	a.out, a.err = t.x.Code.Run(t.o.replayTurn(t.x, a.buffer))
+	a.out, a.err = t.x.Code.Turn(t.o.replayTurn(t.x, a.buffer))
 	t.ahead = a
 }
 
-// takeAhead takes the turn that the code has run ahead, or returns nil.
 func (t *turn) takeAhead() *aheadTurn {
 	a := t.ahead
 	t.ahead = nil
@@ -101,19 +95,12 @@ func (t *turn) leaveChain(ctx context.Context) error {
 	if t.x.State().InlineOutcomes == 0 || !t.x.Due() || t.inline.Any() {
 		return nil
 	}
-	t.chain.extend()
+	t.chain.turns++
 	switch {
 	case t.ahead != nil, t.statusPending: // only this invocation can continue
 		return nil
 	case !t.inline.Interrupted() && !t.chain.isLong(0):
 		return nil
 	}
-	wake := provider.Message{
-		Kind: provider.MessageWake, InstanceID: t.item.InstanceID, ExecutionID: t.x.Head().ExecutionID,
-	}
-	if err := t.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
-		return err
-	}
-	t.x.ClearDue()
-	return nil
+	return t.passOn(ctx)
 }

@@ -37,7 +37,6 @@ func newBuffers() buffers {
 	return buffers{&sync.Pool{New: func() any { return &buffer{events: make([]history.Event, 0, initialEvents)} }}}
 }
 
-// get returns an empty buffer.
 func (p buffers) get() *buffer {
 	b, _ := p.pool.Get().(*buffer)
 	return b
@@ -65,7 +64,6 @@ func cleared[E any](s []E) []E {
 // begin adds the inputs that precede all messages: the outputs that were refused.
 func (b *buffer) begin(refused []history.Event) { b.groups = append(b.groups, refused) }
 
-// add adds the inputs of a message.
 func (b *buffer) add(x *execution.Execution, m *provider.InboxMessage, a messages.Attempts) {
 	before := len(b.inputs)
 	b.inputs = messages.AppendInputs(b.inputs, x, m, a)

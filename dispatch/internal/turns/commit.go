@@ -19,7 +19,6 @@ func (t *turn) complete(ctx context.Context) error {
 	return t.o.payloads.Turn(ctx, t.x, t.item.InstanceID, t.out.Events, t.successor)
 }
 
-// countConsumed returns the number of messages that the turn consumes.
 func (t *turn) countConsumed() int {
 	waiting := t.queue.Waiting()
 	consumed := max(t.out.Consumed-1, 0) // the first group was the refused outputs
@@ -52,7 +51,7 @@ func (t *turn) write(ctx context.Context) (refused []provider.OutputFailure, err
 	for _, end := range ends {
 		t.out.Events = t.out.Events[:end]
 		t.build(decided)
-		refused, err = t.o.provider.AckOrchestrationItem(ctx, &t.commit)
+		refused, err = t.o.Provider.AckOrchestrationItem(ctx, &t.commit)
 		if !errors.Is(err, provider.ErrTooLarge) {
 			break
 		}
@@ -132,9 +131,9 @@ func (t *turn) writeEnd(ctx context.Context, why error) ([]provider.OutputFailur
 	events := append([]history.Event{t.commit.Events[0]}, t.x.EventsToEnd(end)...)
 
 	locked := t.commit.LockedUntil
-	t.commit = t.x.NewTurn(t.item.InstanceID, t.x.Number(t.o.base.Clock(), events...))
+	t.commit = t.x.NewTurn(t.item.InstanceID, t.x.Number(t.o.Clock(), events...))
 	t.commit.LockedUntil, t.commit.Watermark = locked, watermark
-	return t.o.provider.AckOrchestrationItem(ctx, &t.commit)
+	return t.o.Provider.AckOrchestrationItem(ctx, &t.commit)
 }
 
 // outcomesAtEnd returns the outcomes behind the decisions of a turn, which the code has not seen.

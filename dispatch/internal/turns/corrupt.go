@@ -17,13 +17,13 @@ func (s *session) handleCorrupt(ctx context.Context) (state, error) {
 		if err := s.read(ctx, provider.Strong); !errors.Is(err, provider.ErrCorrupt) {
 			return receiving, err // only the earlier read was damaged, or this one has failed
 		}
-		if err := s.o.provider.TerminateCorrupt(ctx, m); err != nil {
+		if err := s.o.Provider.TerminateCorrupt(ctx, m); err != nil {
 			return done, err
 		}
-		s.o.base.Logger.WarnContext(ctx, "instance with an unreadable history terminated",
+		s.o.Logger.WarnContext(ctx, "instance with an unreadable history terminated",
 			"event", logevent.InstanceTerminatedUnreadable, "instance", s.item.InstanceID, "error", s.failure)
 	}
-	in, err := s.o.provider.ReadInstance(ctx, s.item.InstanceID)
+	in, err := s.o.Provider.ReadInstance(ctx, s.item.InstanceID)
 	if err != nil || !in.Status.Terminal() {
 		return done, s.failure
 	}

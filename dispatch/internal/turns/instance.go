@@ -80,14 +80,12 @@ func (i *instance) hadTurnBy(m *provider.InboxMessage) bool {
 	return (head.Segment > 0 || read != nil && read.Previous != "") && head.Watermark.Covers(m.Position)
 }
 
-// receiver describes the instance for the mailbox.
 func (i *instance) receiver() mailbox.Receiver {
 	return mailbox.Receiver{InstanceID: i.item.InstanceID, Execution: i.x, Absent: i.absent, IDInUse: i.idInUse}
 }
 
-// read reads the history and loads its execution.
 func (i *instance) read(ctx context.Context, c provider.Consistency) error {
-	read, err := i.o.provider.ReadOrchestration(ctx, i.item, c)
+	read, err := i.o.Provider.ReadOrchestration(ctx, i.item, c)
 	if err != nil {
 		return err
 	}
@@ -100,7 +98,7 @@ func (i *instance) loadFrom(ctx context.Context, read *provider.Orchestration) e
 	state := read.State(history.TrackTimers)
 	obstacle := i.o.loader.Obstacle(state)
 	if obstacle == nil {
-		poisoned := poison.IsBlocked(i.o.buildID, &state.Summary)
+		poisoned := poison.IsBlocked(i.o.loader.BuildID, &state.Summary)
 		obstacle = i.poison.BeforeCode(ctx, read.Head.ExecutionID, poisoned, &i.queue)
 		if _, is := errors.AsType[*poison.Error](obstacle); obstacle != nil && !is {
 			return obstacle
@@ -137,8 +135,20 @@ func (i *instance) keepWarm() {
 	if !x.Code.Loaded() && !blocked.IsKnown(x.Code.Broken()) && !x.Paused() {
 		return
 	}
-	x.Rest()
+	x.PrepareForCache()
 	i.o.cache.Put(i.item.InstanceID, x)
+}
+
+// passOn lets another invocation run the turn that is due, by a wake.
+func (i *instance) passOn(ctx context.Context) error {
+	wake := provider.Message{
+		Kind: provider.MessageWake, InstanceID: i.item.InstanceID, ExecutionID: i.x.Head().ExecutionID,
+	}
+	if err := i.o.Provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+		return err
+	}
+	i.x.ClearDue()
+	return nil
 }
 
 // executionID returns the ID of the current or last execution, for the log. It is empty if there was none.

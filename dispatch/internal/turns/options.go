@@ -57,35 +57,29 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	opts.InlineTimeout = cmp.Or(opts.InlineTimeout, DefaultInlineTimeout)
 	opts.MaxCrashes = cmp.Or(opts.MaxCrashes, intake.DefaultMaxAttempts)
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
-	clock, log := base.Clock, base.Logger
-	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
-	v, _ := payloads.New(opts.Codecs, payloads.StoreOf(p)) // package dispatch has checked the codecs
-	observer := observe.New(log, opts.Interceptors, meter)
-	encoder := &turnpayload.Encoder{Encoding: v, Clock: clock}
+	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, base)
+	encoding, _ := payloads.New(opts.Codecs, payloads.StoreOf(p)) // package dispatch has checked the codecs
+	observer := observe.New(base.Logger, opts.Interceptors, meter)
+	encoder := &turnpayload.Encoder{Encoding: encoding, Clock: base.Clock}
+	loader := &execution.Loader{
+		Base: base, Registry: r, Encoding: encoding, Meter: meter, BuildID: opts.BuildID,
+		TurnTimeout: opts.TurnTimeout, ExactRetries: opts.DisableJitter, Retention: opts.Retention,
+		TracksTasks: observer.TracksTasks(),
+	}
+
 	return &Orchestrator{
-		base: &base, provider: p, buildID: opts.BuildID, meter: meter, alone: intake.NewAlone(),
-		cache: execution.NewCache(opts.CacheBytes, clock), buffers: newBuffers(), sessions: newSessions(),
-		loader: &execution.Loader{
-			Provider: p, Registry: r, Encoding: v, Logger: log, Meter: meter, BuildID: opts.BuildID,
-			TurnTimeout: opts.TurnTimeout, ExactRetries: opts.DisableJitter, Retention: opts.Retention,
-			TracksTasks: observer.TracksTasks(),
-		},
-		payloads: encoder,
-		observer: observer,
-		poison:   &poison.Options{Base: &base, MaxCrashes: opts.MaxCrashes, Interceptors: observer.Names},
-		attempts: &attempts.Processor{Provider: p, Clock: clock, Logger: log},
+		Base: base, meter: meter, alone: intake.NewAlone(), buffers: newBuffers(), sessions: newSessions(),
+		cache:  execution.NewCache(opts.CacheBytes, base.Clock),
+		loader: loader, payloads: encoder, observer: observer,
+		poison:   &poison.Options{Base: base, MaxCrashes: opts.MaxCrashes, Interceptors: observer.Names},
+		attempts: &attempts.Processor{Base: base},
 		inline: &inline.Host{
-			Provider: p, Registry: r, Encoding: v, Clock: clock, Logger: log, Timeout: opts.InlineTimeout,
-			Interceptors: body.ChainOf(log, opts.Interceptors), Meter: meter.By(intake.DimensionActivity),
+			Base: base, Registry: r, Encoding: encoding, Timeout: opts.InlineTimeout,
+			Interceptors: body.ChainOf(base.Logger, opts.Interceptors), Meter: meter.By(intake.DimensionActivity),
 		},
-		mailbox: &mailbox.Mailbox{Provider: p, Payloads: encoder, Clock: clock, Logger: log},
-		blocked: &blocked.Policy{
-			Provider: p, Base: &base, Clock: clock, Logger: log, BuildID: opts.BuildID, MaxCrashes: opts.MaxCrashes,
-		},
-		queries: queries.NewHandler(queries.Options{
-			Provider: p, Registry: r, Encoding: v, Clock: clock, BuildID: opts.BuildID,
-			TurnTimeout: opts.TurnTimeout, ExactRetries: opts.DisableJitter,
-		}),
-		builds: builds.NewReporter(&base, opts.BuildID, r),
+		mailbox: &mailbox.Mailbox{Base: base, Payloads: encoder},
+		blocked: &blocked.Policy{Base: base, BuildID: opts.BuildID, MaxCrashes: opts.MaxCrashes},
+		queries: queries.NewHandler(loader),
+		builds:  builds.NewReporter(base, opts.BuildID, r),
 	}
 }

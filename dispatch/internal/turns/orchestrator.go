@@ -25,9 +25,8 @@ import (
 
 // Orchestrator implements dispatch.Orchestrator.
 type Orchestrator struct {
-	base     *intake.Base
-	provider provider.Provider
-	buildID  string
+	*intake.Base
+
 	meter    *intake.Meter // by orchestration
 	alone    *intake.Alone
 	buffers  buffers
@@ -66,8 +65,8 @@ func (o *Orchestrator) Close() { o.cache.Close() }
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	defer o.meter.Flush(ctx)
 	needed := o.timeForSuspect(ctx)
-	items, unreadable := o.provider.DecodeOrchestrationItems(records)
-	stuck := intake.DeadLetter(ctx, o.base, provider.QueueInbox, unreadable)
+	items, unreadable := o.Provider.DecodeOrchestrationItems(records)
+	stuck := intake.DeadLetter(ctx, o.Base, provider.QueueInbox, unreadable)
 	items, failed = o.withoutGroups(ctx, items, stuck)
 	h := o.handleAll(ctx, items)
 	failed = append(failed, h.failed...)
@@ -99,7 +98,7 @@ func (o *Orchestrator) withoutGroups(
 		}
 		released = append(released, recordsOf(it.Messages)...)
 	}
-	return rest, intake.Abandon(ctx, o.base, provider.QueueInbox, released)
+	return rest, intake.Abandon(ctx, o.Base, provider.QueueInbox, released)
 }
 
 // handled is the result of handling items.
@@ -155,8 +154,8 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, finished [][]provider.In
 	for _, all := range finished {
 		records = append(records, recordsOf(all)...)
 	}
-	if err := o.provider.DeleteRecords(ctx, provider.QueueInbox, records...); err != nil {
-		o.base.Logger.WarnContext(ctx, "early deletion of finished inbox records failed",
+	if err := o.Provider.DeleteRecords(ctx, provider.QueueInbox, records...); err != nil {
+		o.Logger.WarnContext(ctx, "early deletion of finished inbox records failed",
 			"event", logevent.RecordEarlyDeleteFailed, "records", len(records), "error", err)
 	}
 }
@@ -189,16 +188,15 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 		h.suspects = []suspect{{rest, e.Died}}
 		return h
 	}
-	o.base.Logger.ErrorContext(ctx, "turn failed, its messages will be redelivered", "event", logevent.TurnFailed,
+	o.Logger.ErrorContext(ctx, "turn failed, its messages will be redelivered", "event", logevent.TurnFailed,
 		"instance", it.InstanceID, "execution", s.executionID(), "messages", len(failed),
 		"attemptCount", failed[0].Record.ReceiveCount, "error", err)
 	h.failed = o.release(ctx, failed)
 	return h
 }
 
-// release releases the records of messages to the inbox.
 func (o *Orchestrator) release(ctx context.Context, all []provider.InboxMessage) (failed []string) {
-	return intake.Abandon(ctx, o.base, provider.QueueInbox, recordsOf(all))
+	return intake.Abandon(ctx, o.Base, provider.QueueInbox, recordsOf(all))
 }
 
 func recordsOf(all []provider.InboxMessage) []provider.Record {
@@ -213,7 +211,7 @@ func recordsOf(all []provider.InboxMessage) []provider.Record {
 // process, which would look like poison.
 func (o *Orchestrator) withReserve(ctx context.Context, run func(context.Context) error) error {
 	if end, ok := ctx.Deadline(); ok {
-		left := end.Sub(o.base.Clock())
+		left := end.Sub(o.Clock())
 		limited, stop := context.WithTimeout(ctx, left-min(intake.Reserve, left/4))
 		defer stop()
 		ctx = limited
@@ -224,8 +222,8 @@ func (o *Orchestrator) withReserve(ctx context.Context, run func(context.Context
 // refreshStatus writes the status of an instance from its history. An error does not fail the messages, because the
 // provider retries.
 func (o *Orchestrator) refreshStatus(ctx context.Context, wake *provider.Message) {
-	if err := o.provider.RefreshStatus(ctx, wake); err != nil {
-		o.base.Logger.WarnContext(ctx, "status refresh failed, retrying", "event", logevent.StatusRefreshFailed,
+	if err := o.Provider.RefreshStatus(ctx, wake); err != nil {
+		o.Logger.WarnContext(ctx, "status refresh failed, retrying", "event", logevent.StatusRefreshFailed,
 			"instance", wake.InstanceID, "execution", wake.ExecutionID, "tries", wake.Refresh, "error", err)
 	}
 }

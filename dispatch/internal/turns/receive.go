@@ -45,14 +45,14 @@ func (s *session) start(ctx context.Context) (state, error) {
 	if err := s.o.payloads.Start(ctx, m); err != nil {
 		return done, err
 	}
-	read, err := s.o.provider.CreateOrchestration(ctx, m)
+	read, err := s.o.Provider.CreateOrchestration(ctx, m)
 	created := err == nil
 	switch {
 	case errors.Is(err, provider.ErrAlreadyExists):
-		if err := s.o.provider.RejectStart(ctx, m); err != nil {
+		if err := s.o.Provider.RejectStart(ctx, m); err != nil {
 			return done, err
 		}
-		s.o.base.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,
+		s.o.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,
 			"instance", m.InstanceID, "startId", m.StartID)
 	case err != nil:
 		return done, err
@@ -104,7 +104,7 @@ func (s *session) redispatch(ctx context.Context) (state, error) {
 		return verifying, nil
 	}
 	since, _ := redispatchFrom(s.x, s.queue.Waiting())
-	refused, err := s.o.provider.RedispatchOrchestration(ctx, s.x.Read(), since)
+	refused, err := s.o.Provider.RedispatchOrchestration(ctx, s.x.Read(), since)
 	if err != nil {
 		return done, fmt.Errorf("dispatch: instance %q: redispatch: %w", s.item.InstanceID, err)
 	}
@@ -175,7 +175,7 @@ func (s *session) answer(ctx context.Context) (state, error) {
 func (s *session) drop(ctx context.Context) (state, error) {
 	dropped := s.taken()
 	for i := range dropped {
-		s.o.base.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+		s.o.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
 			"execution", dropped[i].ExecutionID, "kind", dropped[i].Kind, "why", s.turn.noEffect)
 	}
 	s.queue.ClearRefused()

@@ -45,7 +45,6 @@ func recoveredFrom(x *execution.Execution, waiting []provider.InboxMessage) prov
 	return provider.RedispatchFrom{Position: undatedFrom(x, waiting[undated].Position)}
 }
 
-// startedAt returns the time of the first event of an execution.
 func startedAt(o *provider.Orchestration) (at time.Time) {
 	if events := o.Segments[0].Events; len(events) > 0 {
 		at = events[0].Time

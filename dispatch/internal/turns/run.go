@@ -14,7 +14,7 @@ import (
 // runCode runs the code and then the inline activities that it has scheduled.
 func (s *session) runCode(ctx context.Context) (state, error) {
 	t, x := &s.turn, s.x
-	x.Code.Within(ctx)
+	x.Code.SetContext(ctx)
 	ran, err := t.ranBefore()
 	if !ran {
 		err = t.run()
@@ -98,7 +98,7 @@ func (s *session) park(ctx context.Context) (state, error) {
 			s.mismatch = blocked.MismatchOf(x, t.obstacle)
 			return verifying, nil
 		}
-		x.BreakOff(t.obstacle)
+		x.DiscardCode(t.obstacle)
 	}
 	d, err := s.o.blocked.Decide(ctx, &blocked.Turn{
 		InstanceID: s.item.InstanceID, Execution: x, Queue: &s.queue, Taken: t.taken, Attempts: &s.attempts,
@@ -127,14 +127,13 @@ func (s *session) park(ctx context.Context) (state, error) {
 	if d.Consumed > 0 {
 		t.commit.Watermark = t.taken[d.Consumed-1].Position
 	}
-	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t.commit)
+	err = s.commitEvents(ctx, &t.commit, d.Consumed)
 	switch {
 	case errors.Is(err, provider.ErrTooLarge) && s.queue.Halve(d.Consumed):
 		return verifying, nil // each message alone fits into a commit (R2)
 	case err != nil:
-		return done, s.commitError(ctx, err, &t.commit, nil)
+		return done, err
 	}
-	s.afterCommit(ctx, &t.commit, refused, d.Consumed, nil)
 	s.o.blocked.Committed(x)
 	return acknowledging, nil
 }
@@ -143,13 +142,13 @@ func (s *session) park(ctx context.Context) (state, error) {
 // request without effect is skipped: it is a copy, for another incarnation, or the instance is paused or running
 // already.
 func (s *session) pause(ctx context.Context) (state, error) {
-	m, x, clock := s.queue.First(), s.x, s.o.base.Clock
+	m, x, clock := s.queue.First(), s.x, s.o.Clock
 	request := blocked.PauseRequest(m)
 	if !x.Recipient.Concerns(m) || !x.State().AppliesPause(&request) {
 		if !x.Verified() {
 			return verifying, nil
 		}
-		s.o.base.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+		s.o.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
 			"execution", x.Head().ExecutionID, "kind", m.Kind, "why", "message has no effect")
 		s.queue.Consume(1)
 		return acknowledging, nil
@@ -161,15 +160,13 @@ func (s *session) pause(ctx context.Context) (state, error) {
 	events := x.Number(clock(), blocked.PauseEvents(request, s.queue.Refused(), clock())...)
 	t := x.NewTurn(s.item.InstanceID, events)
 	t.LockedUntil, t.Watermark = s.item.LockedUntil(), m.Position
-	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t)
-	if err != nil {
-		return done, s.commitError(ctx, err, &t, nil)
+	if err := s.commitEvents(ctx, &t, 1); err != nil {
+		return done, err
 	}
-	s.afterCommit(ctx, &t, refused, 1, nil)
 	s.o.blocked.ReportPause(ctx, s.item.InstanceID, x, &request)
 	if !x.Paused() {
 		return verifying, nil // the code is not loaded, and the message is the trigger of the turn that is due
 	}
-	x.BreakOff(execution.ErrPaused)
+	x.DiscardCode(execution.ErrPaused)
 	return acknowledging, nil
 }

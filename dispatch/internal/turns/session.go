@@ -49,7 +49,7 @@ func (s *session) run(ctx context.Context) error {
 	if s.x = s.o.cache.Take(s.item.InstanceID); s.x != nil {
 		s.o.meter.Count(intake.MetricCacheHits, s.x.State().Name, 1)
 	}
-	s.chain = newChain(s.o.base.Clock)
+	s.chain = newChain(s.o.Clock)
 	s.inline.Start(ctx, s.o.inline, s.item, &s.queue, s.poison.Alone())
 	defer s.inline.Close(ctx)
 	defer func() {
@@ -129,6 +129,16 @@ func (s *session) turnSteps(ctx context.Context) (err error) {
 		s.observed.ReportTasks(ctx)
 	}
 	return err
+}
+
+// commitEvents commits a turn with events that no code caused.
+func (s *session) commitEvents(ctx context.Context, t *provider.Turn, consumed int) error {
+	refused, err := s.o.Provider.AckOrchestrationItem(ctx, t)
+	if err != nil {
+		return s.commitError(ctx, err, t, nil)
+	}
+	s.afterCommit(ctx, t, refused, consumed, nil)
+	return nil
 }
 
 // commitError returns the error of a commit. If the turn is committed and only its dispatch is incomplete, a redispatch

@@ -9,7 +9,6 @@ func newSessions() sessions {
 	return sessions{&sync.Pool{New: func() any { return &session{} }}}
 }
 
-// get returns an empty session.
 func (p sessions) get() *session {
 	s, _ := p.pool.Get().(*session)
 	return s

@@ -25,8 +25,8 @@ func testItem() *provider.OrchestrationItem {
 	return &provider.OrchestrationItem{InstanceID: "a", Messages: make([]provider.InboxMessage, 1)}
 }
 
-// A session that is used again has nothing of the item before.
-func TestASessionIsUsedAgainEmpty(t *testing.T) {
+// A reused session has no data of its previous item.
+func TestSession_reused_isEmpty(t *testing.T) {
 	t.Parallel()
 	o := newTestOrchestrator()
 	s := o.newSession(testItem(), true)
@@ -37,12 +37,12 @@ func TestASessionIsUsedAgainEmpty(t *testing.T) {
 	s.state = committing
 	o.sessions.put(s)
 	if !reflect.DeepEqual(s, &session{}) {
-		t.Errorf("it has %+v", s)
+		t.Errorf("the reused session is %+v, want an empty one", s)
 	}
 }
 
-// Code that may still run must not reach the session of another item: that of inline activities, and of interceptors.
-func TestASessionThatOthersMayHaveIsNotUsedAgain(t *testing.T) {
+// A session is not reused if an inline activity or an interceptor may still refer to it.
+func TestSession_codeMayStillRun_isNotReused(t *testing.T) {
 	t.Parallel()
 	pass := perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
@@ -53,14 +53,14 @@ func TestASessionThatOthersMayHaveIsNotUsedAgain(t *testing.T) {
 		o   *Orchestrator
 		run func(s *session)
 	}{
-		"an inline activity has begun": {newTestOrchestrator(), startInline(t)},
-		"there are interceptors":       {newTestOrchestrator(pass), func(*session) {}},
+		"an inline activity has started": {newTestOrchestrator(), startInline(t)},
+		"there are interceptors":         {newTestOrchestrator(pass), func(*session) {}},
 	} {
 		s := c.o.newSession(testItem(), false)
 		c.run(s)
 		c.o.sessions.put(s)
 		if s.item == nil || c.o.sessions.get() == s {
-			t.Errorf("%s: it is used again", name)
+			t.Errorf("%s: the session is reused", name)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func startInline(t *testing.T) func(s *session) {
 	return func(s *session) {
 		s.o = NewOrchestrator((*registry.Registry)(r), nil, Options{Logger: slog.New(slog.DiscardHandler)})
 		start := history.Event{
-			ID: 1, Kind: history.OrchestrationStarted, Name: "o", Time: s.o.base.Clock(), Input: history.Payload("1"),
+			ID: 1, Kind: history.OrchestrationStarted, Name: "o", Time: s.o.Clock(), Input: history.Payload("1"),
 		}
 		err := s.loadFrom(t.Context(), &provider.Orchestration{
 			InstanceID: "a", Verified: true, Segments: []provider.Segment{{Events: []history.Event{start}}},

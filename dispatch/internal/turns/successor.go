@@ -59,7 +59,7 @@ func (t *turn) newSuccessor() *provider.Successor {
 	start.Inputs = out.Continued.Inputs
 	start.TraceParent = out.Events[0].TraceParent
 
-	executionID := provider.NewExecutionID(t.o.base.Clock(), t.item.InstanceID, t.x.Head().ExecutionID)
+	executionID := provider.NewExecutionID(t.o.Clock(), t.item.InstanceID, t.x.Head().ExecutionID)
 	out.Events[len(out.Events)-1].ExecutionID = executionID
 	return &provider.Successor{ExecutionID: executionID, Start: start}
 }
@@ -89,13 +89,9 @@ func (t *turn) finish(ctx context.Context) (state, error) {
 	if t.queue.WillContinue() {
 		return done, nil // the messages are redelivered, which has the effect of a wake
 	}
-	wake := provider.Message{
-		Kind: provider.MessageWake, InstanceID: t.commit.InstanceID, ExecutionID: t.commit.Next.ExecutionID,
-	}
-	if err := t.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+	if err := t.passOn(ctx); err != nil {
 		return done, err
 	}
-	t.x.ClearDue()
 	t.queue.Acknowledge()
 	return done, nil
 }

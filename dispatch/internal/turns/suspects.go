@@ -26,7 +26,7 @@ func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 	if !ok {
 		return maxTimeForSuspect
 	}
-	return min(maxTimeForSuspect, end.Sub(o.base.Clock())/2)
+	return min(maxTimeForSuspect, end.Sub(o.Clock())/2)
 }
 
 // handleSuspects handles suspects alone, one after another, while the invocation has the needed time left for one. It
@@ -34,17 +34,18 @@ func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, needed time.Duration) (failed []string) {
 	slices.SortStableFunc(suspects, func(a, b suspect) int {
 		first, second := &a.item.Messages[0].Record, &b.item.Messages[0].Record
-		return cmp.Or(intake.InnocentFirst(a.died, b.died, first.ReceiveCount, second.ReceiveCount),
+		return cmp.Or(intake.CompareSuspects(a.died, b.died, first.ReceiveCount, second.ReceiveCount),
 			cmp.Compare(first.ReceiptHandle, second.ReceiptHandle)) // and not by their arrival
 	})
 	proven := false
 	for _, s := range suspects {
-		if proven && s.died >= intake.DiedAlone {
+		if proven && s.died >= intake.CrashedAlone {
 			records := recordsOf(s.item.Messages)
-			failed = append(failed, intake.AbandonAfter(ctx, o.base, provider.QueueInbox, records, intake.Spread)...)
+			apart := intake.AbandonAfter(ctx, o.Base, provider.QueueInbox, records, intake.SpreadDelay)
+			failed = append(failed, apart...)
 			continue
 		}
-		proven = proven || s.died >= intake.DiedAlone
+		proven = proven || s.died >= intake.CrashedAlone
 		if !o.hasTime(ctx, needed) || !o.alone.Take(ctx, &s.item.Messages[0].Record, time.After(intake.Reserve)) {
 			failed = append(failed, o.release(ctx, s.item.Messages)...)
 			continue
@@ -59,8 +60,7 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, n
 	return failed
 }
 
-// hasTime reports whether the invocation has the needed time left.
 func (o *Orchestrator) hasTime(ctx context.Context, needed time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ctx.Err() == nil && (!ok || end.Sub(o.base.Clock()) >= needed)
+	return ctx.Err() == nil && (!ok || end.Sub(o.Clock()) >= needed)
 }

@@ -38,7 +38,6 @@ type turn struct {
 	commit provider.Turn
 }
 
-// begin begins the next turn of an instance.
 func (t *turn) begin(i *instance) { *t = turn{instance: i, taken: i.taken(), ahead: t.ahead} }
 
 // block records that the code cannot process the messages. An error that is not a fault of the code is returned.
@@ -95,7 +94,7 @@ func (t *turn) run() error {
 	in.MostParked = t.maxParked
 	// Without an input, the turn ends a block, or a message or an inline activity refers to it.
 	in.Commits = t.x.State().Blocked.Active || t.x.HasUncoveredOutputs() || t.inline.Any()
-	out, err := t.x.Code.Run(in)
+	out, err := t.x.Code.Turn(in)
 	t.out = out
 	return t.wrap(err)
 }
@@ -124,9 +123,8 @@ func (t *turn) wrap(err error) error {
 	return fmt.Errorf("dispatch: instance %q: turn: %w", t.item.InstanceID, err)
 }
 
-// replayTurn returns a turn of the code of an execution with the inputs of a buffer.
 func (o *Orchestrator) replayTurn(x *execution.Execution, b *buffer) replay.Turn {
 	return replay.Turn{
-		Now: o.base.Clock().UTC(), Version: x.Code.Version(), BuildID: o.buildID, Inputs: b.groups, Room: b.events,
+		Now: o.Clock().UTC(), Version: x.Code.Version, BuildID: o.loader.BuildID, Inputs: b.groups, Room: b.events,
 	}
 }
