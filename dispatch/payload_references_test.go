@@ -217,7 +217,8 @@ func TestReferences_readFails_turnIsRetried(t *testing.T) {
 			if !ok {
 				return next()
 			}
-			document := strings.HasSuffix(text(q.ExpressionAttributeValues, ":last"), "#999") // the parts of one segment
+			// the query of the parts of one segment
+			document := strings.HasSuffix(text(q.ExpressionAttributeValues, ":last"), "#999")
 			if document && failures.Add(1) <= 40 {
 				return errors.New("DynamoDB is away")
 			}

@@ -189,11 +189,14 @@ func (is *Store) GetRaw(ctx context.Context, instanceID string, c provider.Consi
 func (is *Store) BlockInstance(
 	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
 ) error {
-	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
+	const (
+		set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
+		condition   = "#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked"
+	)
 	in := &dynamodb.UpdateItemInput{
 		Key:                      table.InstanceKey(instanceID),
 		UpdateExpression:         aws.String(set + forget),
-		ConditionExpression:      aws.String("#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
+		ConditionExpression:      aws.String(condition + ")"),
 		ExpressionAttributeNames: table.Names(table.AttrUpdated, table.AttrStatus, table.AttrExecution),
 		ExpressionAttributeValues: table.Item{
 			":updated":    table.Str(table.FormatTime(is.now())),
@@ -213,9 +216,7 @@ func (is *Store) BlockInstance(
 		in.UpdateExpression = aws.String(
 			set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused",
 		)
-		in.ConditionExpression = aws.String(
-			"#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)",
-		)
+		in.ConditionExpression = aws.String(condition + ", :paused)")
 		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
 		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))
 		in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(instanceID))

@@ -1,6 +1,6 @@
 // Package rejections records messages that no instance accepts, and then replies to their senders: starts of an ID that
-// is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may have
-// an effect.
+// is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may
+// have an effect.
 package rejections
 
 import (
