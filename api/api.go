@@ -7,8 +7,8 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 )
 
 // Operation is one operation of a hub.
@@ -85,17 +85,10 @@ func (a Audit) ActionFor(value string) string {
 }
 
 // Operations returns the table. Callers must not modify it.
-func Operations() []Operation { return table() }
+func Operations() []Operation { return table }
 
-var table = sync.OnceValue(func() (all []Operation) {
-	all = append(all, instanceOperations()...)
-	all = append(all, controlOperations()...)
-	all = append(all, jobOperations()...)
-	all = append(all, scheduleOperations()...)
-	all = append(all, deadLetterOperations()...)
-	all = append(all, activityOperations()...)
-	return append(all, hubOperations()...)
-})
+var table = slices.Concat(instanceOperations, controlOperations, jobOperations, scheduleOperations,
+	deadLetterOperations, activityOperations, hubOperations)
 
 // CommonErrors returns the problem codes that each route can return.
 func CommonErrors() map[int][]string {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client/internal/cancelling"
 	"github.com/perdure/perdure/client/internal/completion"
 	"github.com/perdure/perdure/client/internal/hub"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/unwrap"
@@ -79,7 +81,36 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
 // provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
 // Backend. The client then also looks for these interfaces on the wrapped Backend.
-type Backend = hub.Backend
+type Backend interface {
+	provider.Instances
+	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers of provider.Monitoring.
+	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
+	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
+	// VerifyWorkItemToken is a method of provider.Completions, and RenewWorkItemLocks of provider.WorkItems.
+	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
+	RenewWorkItemLocks(
+		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+	) ([]provider.Renewal, error)
+	// The following seven are methods of provider.Completions and provider.Activities.
+	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
+	ReadWorkItem(
+		ctx context.Context, instanceID, executionID string, segment, activityID int64,
+	) (provider.WorkItem, error)
+	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
+	TimeOutPending(
+		ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	) (ended bool, err error)
+	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
+	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
+	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
+	// ReadDocument is the method of provider.Orchestrations.
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
+	// DeleteIncarnation is a method of provider.Instances.
+	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
+
+	provider.Annotations
+	provider.Schedules
+}
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {

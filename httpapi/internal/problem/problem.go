@@ -176,51 +176,53 @@ func Of(err error) Problem {
 			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(),
 			Field: tooLarge.Name,
 		}
-	case errors.Is(err, client.ErrUnknownOrchestration):
-		return Problem{
-			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: FieldOrchestration,
-			Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
-				"to become visible",
-		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return ofIDInUse(err)
-	case errors.Is(err, client.ErrEnded):
-		return Problem{
-			Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: FieldInstanceID,
-		}
-	case errors.Is(err, client.ErrNotEnded):
-		return Problem{
-			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: FieldInstanceID,
-			Detail: "instance has not ended; cancel or terminate it first, or purge it with force=true",
-		}
-	case errors.Is(err, client.ErrNotCancellable):
-		return Problem{
-			Status: http.StatusConflict, Code: codeNotCancellable, Field: FieldActivityID,
-			Detail: "activity is neither pending nor running",
-		}
-	case errors.Is(err, provider.UnsupportedError{Capability: provider.CapabilityAnnotations}):
-		return Problem{
-			Status: http.StatusConflict, Code: codeNotesUnsupported, Detail: "the provider of the hub has no notes",
-		}
-	case errors.Is(err, admin.ErrDeadLettersUnsupported):
-		return Problem{
-			Status: http.StatusNotFound, Code: codeNoDeadLetters,
-			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +
-				"command perdure dead-letters",
-		}
-	case errors.Is(err, client.ErrActivityNotFound):
-		return Problem{
-			Status: http.StatusNotFound, Code: codeActivityNotFound, Field: FieldActivityID,
-			Detail: "activity not found in the current execution of the instance",
-		}
-	case errors.Is(err, client.ErrNotFound):
-		return Problem{
-			Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found",
-			Field: FieldInstanceID,
-		}
-	default:
-		return OfServer(err)
 	}
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return s.problem
+		}
+	}
+	return OfServer(err)
+}
+
+// sentinels are the problems of errors without further data. The first error that matches counts.
+var sentinels = []struct {
+	err     error
+	problem Problem
+}{
+	{client.ErrUnknownOrchestration, Problem{
+		Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: FieldOrchestration,
+		Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
+			"to become visible",
+	}},
+	{client.ErrEnded, Problem{
+		Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: FieldInstanceID,
+	}},
+	{client.ErrNotEnded, Problem{
+		Status: http.StatusConflict, Code: codeInstanceNotOver, Field: FieldInstanceID,
+		Detail: "instance has not ended; cancel or terminate it first, or purge it with force=true",
+	}},
+	{client.ErrNotCancellable, Problem{
+		Status: http.StatusConflict, Code: codeNotCancellable, Field: FieldActivityID,
+		Detail: "activity is neither pending nor running",
+	}},
+	{provider.UnsupportedError{Capability: provider.CapabilityAnnotations}, Problem{
+		Status: http.StatusConflict, Code: codeNotesUnsupported, Detail: "the provider of the hub has no notes",
+	}},
+	{admin.ErrDeadLettersUnsupported, Problem{
+		Status: http.StatusNotFound, Code: codeNoDeadLetters,
+		Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +
+			"command perdure dead-letters",
+	}},
+	{client.ErrActivityNotFound, Problem{
+		Status: http.StatusNotFound, Code: codeActivityNotFound, Field: FieldActivityID,
+		Detail: "activity not found in the current execution of the instance",
+	}},
+	{client.ErrNotFound, Problem{
+		Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found", Field: FieldInstanceID,
+	}},
 }
 
 // ofIDInUse returns the problem of a start whose ID is in use.
