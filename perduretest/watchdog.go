@@ -51,6 +51,11 @@ func (w *watchdog) await(done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
+		select { // on a busy machine both are often ready, and a finished call does not hang
+		case <-done:
+			return
+		default:
+		}
 		all := w.goroutines()
 		awake := goroutines.Awake(all)
 		if now := goroutines.Fingerprint(awake); now == before && now != "" && len(w.env.network.goroutines()) == 0 {
