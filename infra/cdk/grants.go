@@ -36,7 +36,7 @@ func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 }
 
 // GrantControl allows grantee to control instances through the HTTP API, and to read. It permits raising events,
-// canceling an instance or an activity, pausing, resuming, terminating, restarting, updates, queries and calls of
+// canceling an instance or an activity, pausing, resuming, terminating, restarting, notes, updates, queries and calls of
 // entities. A call creates an entity that does not exist.
 func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
@@ -99,8 +99,9 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 }
 
 // GrantControlDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity,
-// Terminate, RaiseEvent and Update. In the table, it permits only writes of the items that announce such a message. The
-// permission to send to the inbox is full control of the hub, because IAM cannot distinguish messages.
+// Terminate, RaiseEvent and Update, but not Annotate. In the table, it permits only writes of the items that announce
+// such a message. The permission to send to the inbox is full control of the hub, because IAM cannot distinguish
+// messages.
 func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 	note := policy.Allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"),

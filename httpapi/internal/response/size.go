@@ -64,8 +64,8 @@ func Fitting[T any](v any, items []T) (int, error) {
 	return len(items), nil
 }
 
-// page reads a page that fits an answer: one that does not is asked for again, of as many items as fit. So the cursor
-// of a page is the provider's own, whatever it may be, and a page that is as large as that costs a second read.
+// Page reads a page that fits a response. It reads a page that does not fit again with a lower limit, because only the
+// provider can make the cursor after fewer items.
 func Page[P, T any](
 	ctx context.Context, limit int64, read func(ctx context.Context, limit int) (P, error),
 	split func(P) (rest any, items []T),
