@@ -22,12 +22,25 @@ func Every(err error, match func(error) bool) bool {
 		return true
 	}
 	causes := Causes(err)
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(cause error) bool { return !Every(cause, match) })
+	for _, cause := range causes {
+		if !Every(cause, match) {
+			return false
+		}
+	}
+	return len(causes) > 0
 }
 
 // Any reports whether err, or an error that it wraps, matches.
 func Any(err error, match func(error) bool) bool {
-	return match(err) || slices.ContainsFunc(Causes(err), func(cause error) bool { return Any(cause, match) })
+	if match(err) {
+		return true
+	}
+	for _, cause := range Causes(err) {
+		if Any(cause, match) {
+			return true
+		}
+	}
+	return false
 }
 
 // Split returns the errors in the tree that pick accepts, and the largest parts of the tree without such an error.

@@ -1,7 +1,6 @@
 package failures
 
 import (
-	"iter"
 	"path"
 	"reflect"
 	"slices"
@@ -51,32 +50,27 @@ func typeName(err error) (string, bool) {
 func (known Errors) joined(err error, f *history.Failure) []string {
 	listed := slices.Collect(f.Types())
 	var names []string
-	for name := range known.typesIn(err) {
+	known.eachType(err, func(name string) {
 		name = truncateType(name)
 		if len(names) < history.MaxJoined && name != history.TypeError && name != history.TypeCancelled &&
 			!slices.Contains(listed, name) {
 			listed, names = append(listed, name), append(names, name)
 		}
-	}
+	})
 	return names
 }
 
-// typesIn returns the types of the errors in a tree, and of the failures of called code.
-func (known Errors) typesIn(err error) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		errtree.Any(err, func(err error) (stop bool) {
-			if name, named := typeName(err); named && !yield(name) {
-				return true
-			}
-			if known.Describe(err).Kind != Call {
-				return false
-			}
-			for name := range known.Called(err).Types() {
-				if !yield(name) {
-					return true
-				}
-			}
-			return false
-		})
+// eachType calls visit for the types of the errors in a tree, and of the failures of called code.
+func (known Errors) eachType(err error, visit func(name string)) {
+	if name, named := typeName(err); named {
+		visit(name)
+	}
+	if known.Describe(err).Kind == Call {
+		for name := range known.Called(err).Types() {
+			visit(name)
+		}
+	}
+	for _, cause := range errtree.Causes(err) {
+		known.eachType(cause, visit)
 	}
 }
