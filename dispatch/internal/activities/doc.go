@@ -10,7 +10,7 @@
 //   - supervisor.go: while the code runs, leases (leases.go, runlease.go), heartbeats (heartbeats.go), cancellation
 //     (package cancelpoll reads the cancel record) and the grace period (stopping.go)
 //   - retry.go: whether a failed attempt is retried, and after which delay
-//   - outcomes.go, pending.go, stalled.go: other outcomes
+//   - outcomes.go, pending.go, stalled.go: other outcomes, which package outcome builds
 //   - settlement.go, release.go: outcomes are sent, records are deleted, or released to the queue
 //
 // If the process dies, its leases expire, and the queue delivers the records again. admission.go then decides whether

@@ -34,12 +34,12 @@ type Ledger struct {
 	timeouts map[source]provider.ActivityOutcome
 }
 
-// IsProcessed implements messages.Attempts.
-func (l *Ledger) IsProcessed(m *provider.InboxMessage, index int) bool {
-	return l.verdicts[source{m.Record.ID, index}] > isInput
+// IsProcessed reports whether the attempt of the i-th outcome of a message, or of a timer, is no input of the turn.
+func (l *Ledger) IsProcessed(m *provider.InboxMessage, i int) bool {
+	return l.verdicts[source{m.Record.ID, i}] > isInput
 }
 
-// TimedOut implements messages.Attempts.
+// TimedOut returns the outcome of a pending attempt that the timer of a message has ended.
 func (l *Ledger) TimedOut(m *provider.InboxMessage) (o provider.ActivityOutcome, ok bool) {
 	from := source{m.Record.ID, 0}
 	if l.verdicts[from] != isInput {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/attempts"
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/messages"
@@ -36,7 +37,7 @@ type Turn struct {
 	Queue      *messages.Queue
 	// Taken are the messages of the turn.
 	Taken    []provider.InboxMessage
-	Attempts messages.Attempts
+	Attempts *attempts.Ledger
 	Poison   *poison.Check
 	// RunsInline is set if inline activities run.
 	RunsInline bool

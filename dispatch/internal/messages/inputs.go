@@ -6,24 +6,17 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/attempts"
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// Attempts knows the outcomes and timers of activity attempts that were processed before the turn.
-type Attempts interface {
-	// IsProcessed reports whether the attempt of the i-th outcome of a message, or of a timer, is no input.
-	IsProcessed(m *provider.InboxMessage, i int) bool
-	// TimedOut returns the outcome of a pending attempt that the timer of a message has ended.
-	TimedOut(m *provider.InboxMessage) (o provider.ActivityOutcome, ok bool)
-}
-
 // AppendInputs appends the inputs of a message to events. A message for another execution or another incarnation has
 // none.
 func AppendInputs(
-	events []history.Event, x *execution.Execution, m *provider.InboxMessage, a Attempts,
+	events []history.Event, x *execution.Execution, m *provider.InboxMessage, a *attempts.Ledger,
 ) []history.Event {
 	if !x.Recipient.Concerns(m) {
 		return events
@@ -62,7 +55,7 @@ func AppendInputs(
 }
 
 // appendOutcomes appends the outcomes of a message whose attempts were not processed before the turn.
-func appendOutcomes(events []history.Event, m *provider.InboxMessage, a Attempts) []history.Event {
+func appendOutcomes(events []history.Event, m *provider.InboxMessage, a *attempts.Ledger) []history.Event {
 	events = slices.Grow(events, len(m.Outcomes))
 	for i := range m.Outcomes {
 		if !a.IsProcessed(m, i) {
@@ -110,7 +103,9 @@ func Data(m *provider.Message) history.Payload {
 
 // appendFired appends the input of a due timer. The timer of an activity ends the activity if it is open, or is the
 // timer of an attempt, which does not concern the code.
-func appendFired(events []history.Event, x *execution.Execution, m *provider.InboxMessage, a Attempts) []history.Event {
+func appendFired(
+	events []history.Event, x *execution.Execution, m *provider.InboxMessage, a *attempts.Ledger,
+) []history.Event {
 	if o, ok := a.TimedOut(m); ok {
 		return append(events, outcome(&o))
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
@@ -20,7 +21,8 @@ type Sweeper struct {
 	hubName string
 	missing missingWorkers
 	meter   *intake.Meter
-	sweeps  sweepTimes
+	// last is the start of the last sweep of the process.
+	last atomic.Pointer[time.Time]
 }
 
 // New returns a Sweeper for a hub. It makes no calls.
@@ -57,7 +59,10 @@ const maxSweep = time.Minute
 func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 	limited, stop := context.WithTimeout(ctx, s.timeLimit(ctx))
 	defer stop()
-	previous := s.sweeps.start(s.Clock())
+	now, previous := s.Clock(), time.Time{}
+	if last := s.last.Swap(&now); last != nil {
+		previous = *last
+	}
 	duties := s.duties()
 	results := make([]result, len(duties))
 	var running sync.WaitGroup
@@ -81,20 +86,6 @@ func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 		return woken, fmt.Errorf("dispatch: sweep: %w", errors.Join(errs...))
 	}
 	return woken, nil
-}
-
-// sweepTimes stores when the last sweep of the process started.
-type sweepTimes struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-// start records the start of a sweep and returns the start of the previous one, or zero if there was none.
-func (t *sweepTimes) start(now time.Time) (previous time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	previous, t.last = t.last, now
-	return previous
 }
 
 // timeLimit returns the time for the duties of a sweep. It leaves a reserve before the deadline of ctx, in which the

@@ -3,6 +3,7 @@ package turns
 import (
 	"sync"
 
+	"github.com/perdure/perdure/dispatch/internal/attempts"
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/history"
@@ -64,7 +65,7 @@ func cleared[E any](s []E) []E {
 // begin adds the inputs that precede all messages: the outputs that were refused.
 func (b *buffer) begin(refused []history.Event) { b.groups = append(b.groups, refused) }
 
-func (b *buffer) add(x *execution.Execution, m *provider.InboxMessage, a messages.Attempts) {
+func (b *buffer) add(x *execution.Execution, m *provider.InboxMessage, a *attempts.Ledger) {
 	before := len(b.inputs)
 	b.inputs = messages.AppendInputs(b.inputs, x, m, a)
 	b.groups = append(b.groups, b.inputs[before:len(b.inputs):len(b.inputs)])

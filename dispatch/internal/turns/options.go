@@ -36,7 +36,6 @@ type Options struct {
 	Metrics       intake.Metrics
 	Retention     time.Duration
 	Interceptors  []perdure.Interceptor
-	// InlineTimeout is described in dispatch.OrchestratorOptions.
 	InlineTimeout time.Duration
 	Codecs        []perdure.Codec
 }
