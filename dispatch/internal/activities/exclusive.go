@@ -17,7 +17,7 @@ func linkKeys(tasks []task, leaseAt time.Time) (waiting int) {
 	}
 	for i := range tasks {
 		if t := &tasks[i]; t.lease.owned && t.key.IsWaiting() {
-			t.lease.renewAt = leaseAt
+			t.lease.schedule(leaseAt)
 		}
 	}
 	return waiting

@@ -21,6 +21,8 @@ type lease struct {
 	endedAt time.Time
 }
 
+func (l *lease) schedule(at time.Time) { l.renewAt = at }
+
 // isReleasing reports whether the hold of a polled record may have ended because its poller stops: a poller first
 // releases the records, and then ends the contexts. The lock is not lost then.
 func (l *lease) isReleasing(now time.Time, limit time.Duration) bool {

@@ -88,7 +88,7 @@ func (s *supervisor) start(t *task) (ctx context.Context, ok bool) {
 
 	t.phase, t.startedAt, t.cancel = phaseRunning, now, cancel
 	t.heartbeats.Start(now)
-	t.lease.renewAt = s.leases.firstRenewal(t)
+	t.lease.schedule(s.leases.firstRenewal(t))
 	firstPoll := s.cancels.Watch(t.batch.ctx, &cancelpoll.Activity{
 		InstanceID: t.item.InstanceID, ExecutionID: t.item.ExecutionID,
 		CancelsFrom: t.cancelsFrom, Interval: t.pollInterval, StartedAt: now,
@@ -162,7 +162,7 @@ func (s *supervisor) stopIfCancelled(t *task, c provider.CancelInfo, now time.Ti
 	if first {
 		s.updates.cancels = append(s.updates.cancels, observation{t, c.RequestedAt, t.isEndAwaited()})
 		if t.isEndAwaited() && t.item.Record.Hold == nil {
-			t.lease.renewAt = now // so that a death of the worker in the grace period is detected soon
+			t.lease.schedule(now) // so that a death of the worker in the grace period is detected soon
 		}
 	}
 	s.stop(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)
