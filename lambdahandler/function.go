@@ -101,8 +101,8 @@ func (f *Function) Serve(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// NewOrchestrator returns the function of the inbox. The function runs the turns of the orchestrations in r and answers
-// queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to r. It
+// NewOrchestrator returns the function of the inbox. The function runs the turns of the orchestrations in r and responds
+// to queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to r. It
 // returns an error that names every invalid environment variable.
 //
 // Either Lambda or polling processes may receive from an inbox, but not both. Two deployments would share an instance's

@@ -95,7 +95,7 @@ type Rejections interface {
 	// instance that has ended or does not exist. It makes sure that no copy of them ever reaches an instance with that
 	// ID, and then reports to the sender that they were not delivered (R24). All messages must have the same instance
 	// ID. over is the execution that has ended, or empty if there is no instance. It returns ErrConflict if another
-	// execution or instance exists by now. Events that were rejected earlier are only answered.
+	// execution or instance exists by now. For events that were rejected earlier, it only reports.
 	RejectEvents(ctx context.Context, over string, ms ...*InboxMessage) error
 	// ReadRejectedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
 	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)

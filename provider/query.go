@@ -37,7 +37,7 @@ var ErrQueriesUnsupported error = UnsupportedError{CapabilityQueries}
 // QueryCode is the reason why a query failed. New codes can be added.
 type QueryCode string
 
-// The codes of a QueryError.
+// The codes of a QueryError. The texts of some differ from their names: clients of older releases know them.
 const (
 	// QueryNotStarted means that the code of the current execution has not run yet. Repeat the query later.
 	QueryNotStarted QueryCode = "not_begun"

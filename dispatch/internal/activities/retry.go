@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// scheduleRetry decides whether a failed attempt is retried and when: retry.Next applies the retry policy. It
-// adds the time to the outcome. The orchestrator sends the next attempt, because it knows whether the activity is open
+// addRetryTime adds the time of the next attempt to the outcome of a failed one that is retried. retry.Next decides by
+// the retry policy. The orchestrator sends the next attempt, because it knows whether the activity is open
 // and which attempt is current (R14). Heartbeat details for the next attempt are written first.
-func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
+func (w *Worker) addRetryTime(ctx context.Context, t *task, r result) result {
 	it := t.item
 	if r.outcome == nil || r.outcome.Error == nil || it.Retry == nil {
 		return r

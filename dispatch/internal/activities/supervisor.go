@@ -291,7 +291,7 @@ func (s *supervisor) abandon(a *abandonment) {
 		default:
 			s.heartbeats.flush(t.batch.ctx, t)
 			if r = s.countTimeout(t.batch.ctx, t, false); !r.release {
-				r = t.batch.worker.scheduleRetry(t.batch.ctx, t, r)
+				r = t.batch.worker.addRetryTime(t.batch.ctx, t, r)
 			}
 		}
 		t.finish(r)

@@ -133,7 +133,7 @@ func (w *Worker) finishRefused(ctx context.Context, t *task, r result) {
 	if o := r.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
 		// an outcome with a run was stored by an earlier delivery, with the time of its retry
 		if o.Error.Type == history.TypeInterrupted && o.Run == "" {
-			r = w.scheduleRetry(ctx, t, r)
+			r = w.addRetryTime(ctx, t, r)
 			if o.RetryAt != nil && o.Ended != history.OutcomeAbandoned { // the last attempt reports the end
 				o.Ended = ""
 			}
@@ -169,7 +169,7 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 	r = t.withEarlierEnd(r)
 	switch {
 	case stopped == nil, r.outcome != nil && isWorkerReason(stopped.Reason):
-		r = w.scheduleRetry(ctx, t, r)
+		r = w.addRetryTime(ctx, t, r)
 	case !r.release:
 		w.supervisor.recorder.cancelEnd(ctx, t, t.stop.at, r.cancelOutcome())
 		r = t.withEnd(r, history.OutcomeReturned, t.stop.at)

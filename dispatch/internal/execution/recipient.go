@@ -69,7 +69,7 @@ func (x *Execution) Answer(m *provider.InboxMessage) *Answer {
 
 // BypassesCode reports whether the code of an execution must not receive a message: starts, status refreshes, a cancel
 // of the parent for an ended instance or another start, and events and updates of other instances that are rejected or
-// already answered. x is nil if there is no instance.
+// already have a response. x is nil if there is no instance.
 func (x *Execution) BypassesCode(m provider.InboxMessage) bool {
 	return m.Kind == provider.MessageStart || m.IsRefresh() ||
 		IsCancelOfParent(&m) && (x == nil || x.Ended() || !x.Recipient.IsStart(m.StartID)) ||

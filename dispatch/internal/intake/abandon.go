@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -11,34 +10,6 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
-
-// laterReleaseTries is the number of deliveries in which a message of an unknown kind is released. During a deployment
-// another environment may run a newer release that knows the kind. The deliveries take about a minute.
-const laterReleaseTries = 5
-
-// DeadLetter moves unreadable records to the dead-letter queue, so that they do not block their groups. It returns the
-// records that it could not move or that a later release may be able to read.
-func DeadLetter(
-	ctx context.Context, b *Base, queue string, unreadable []provider.Unreadable,
-) (failed []provider.Record) {
-	for _, u := range unreadable {
-		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later &&
-			u.Record.ReceiveCount <= laterReleaseTries {
-			b.Logger.WarnContext(ctx, "record kind unknown, leaving the record to a newer build",
-				"event", logevent.RecordKindUnknown, "queue", queue, "record", u.Record.ID, "error", u.Err)
-			failed = append(failed, u.Record)
-			continue
-		}
-		b.Logger.ErrorContext(ctx, "record unreadable, moving it to the dead-letter queue",
-			"event", logevent.RecordUnreadable, "queue", queue, "record", u.Record.ID, "error", u.Err)
-		if err := b.Provider.DeadLetter(ctx, queue, u); err != nil {
-			b.Logger.ErrorContext(ctx, "moving a record to the dead-letter queue failed",
-				"event", logevent.RecordDeadLetterFailed, "queue", queue, "record", u.Record.ID, "error", err)
-			failed = append(failed, u.Record)
-		}
-	}
-	return failed
-}
 
 // Abandon releases failed records to the queue, each with the RetryDelay of its deliveries, and returns their IDs.
 func Abandon(ctx context.Context, b *Base, queue string, records []provider.Record) (failed []string) {
@@ -85,8 +56,8 @@ func ByDelay(
 }
 
 // The delays of records that failed with an error (R19). Without them, the visibility timeout would delay a retry by
-// minutes. The delay grows with the number of deliveries, so that the hundred deliveries after which a queue drops a
-// record take more than a night.
+// minutes. The delay grows with the number of deliveries, so that the hundred deliveries after which SQS moves a record
+// to the dead-letter queue take about eight hours.
 const (
 	firstRetryDelay   = 2 * time.Second
 	LongestRetryDelay = 5 * time.Minute

@@ -1,5 +1,5 @@
-// Package mailbox answers the messages that other instances send to an instance and that its code must not receive, and
-// repeats answers to updates. It also starts instances by updates.
+// Package mailbox responds to messages of other instances that an instance's code must not receive, and repeats
+// responses to updates. It also starts instances by updates.
 package mailbox
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// Mailbox answers the messages of other instances. It is safe for concurrent use.
+// Mailbox responds to the messages of other instances. It is safe for concurrent use.
 type Mailbox struct {
 	*intake.Base
 
@@ -38,7 +38,7 @@ type Receiver struct {
 
 // Result is the effect of an answer on a session.
 type Result struct {
-	// Consumed is the number of answered messages.
+	// Consumed is the number of messages that got a response.
 	Consumed int
 	// Started is the instance that an update has started.
 	Started *provider.Orchestration
@@ -55,7 +55,7 @@ func ExpectsAnswer(m *provider.InboxMessage) bool {
 	return execution.IsCancelOfParent(m) || m.IsSent()
 }
 
-// MustAnswer reports whether a message of another instance, or an update, is answered without the code. m may be nil.
+// MustAnswer reports whether a message of another instance, or an update, gets a response without the code. m may be nil.
 func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
 	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
 }
@@ -75,7 +75,7 @@ func (b *Mailbox) readAnswers(
 	return b.readEndedUpdates(ctx, instanceID, x, waiting)
 }
 
-// Answer answers the first waiting message: the code does not receive it.
+// Answer responds to the first waiting message: the code does not receive it.
 func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.InboxMessage) (Result, error) {
 	first, x := &waiting[0], r.Execution
 	switch {

@@ -180,7 +180,7 @@ func OutputFailures(refused []provider.OutputFailure) []history.Event {
 }
 
 // RecordUnprocessed adds to the end of an execution the events and updates of other instances that its turn has
-// consumed and its code has not received. The end answers them (R24, R31).
+// consumed and its code has not received. The end responds to them (R24, R31).
 func RecordUnprocessed(end *history.Event, consumed ...provider.InboxMessage) {
 	for i := range consumed {
 		m := &consumed[i]

@@ -55,7 +55,7 @@ func (s *session) commit(ctx context.Context) (state, error) {
 		case t.halve():
 			return verifying, nil // the coroutines have seen all inputs and must be rebuilt
 		case s.x.Read() == nil:
-			return verifying, nil // only history has the open tasks
+			return verifying, nil // writeEnd needs the open tasks, which are in history
 		case t.out.Continued != nil && s.x.State().Parked > 0:
 			return t.block(&carryOverError{err})
 		}

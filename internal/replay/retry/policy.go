@@ -119,7 +119,7 @@ func (p *PollPolicy) Intervals() *history.RetryPolicy {
 }
 
 // After returns the delay of the next check after an attempt that ended after waited. delay is the interval of the
-// policy. If the policy allows no further check, last is true, and timedOut tells whether Timeout is the limit.
+// policy. If the policy allows no further check, last is true, and timedOut reports whether Timeout is the limit.
 func (p *PollPolicy) After(attempt int, waited, delay time.Duration) (next time.Duration, last, timedOut bool) {
 	if p.Timeout > 0 {
 		if waited >= p.Timeout {

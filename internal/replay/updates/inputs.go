@@ -7,8 +7,8 @@ import (
 )
 
 // AwaitsAnew reports whether an orchestration starts to wait for an update: the update is new (isNew), is running, or
-// ended in this turn, and the orchestration does not wait for it yet. If the update ended earlier, the orchestration is
-// answered immediately.
+// ended in this turn, and the orchestration does not wait for it yet. If the update ended earlier, the orchestration
+// gets the result immediately.
 func (u *Updates) AwaitsAnew(ev *history.Event, isNew bool) bool {
 	switch {
 	case u == nil:
@@ -23,7 +23,7 @@ func (u *Updates) AwaitsAnew(ev *history.Event, isNew bool) bool {
 }
 
 // Await records that an orchestration waits for an update, unless the update has ended: then the commit of the turn
-// answers it.
+// sends the result.
 func (u *Updates) Await(ev *history.Event, isNew bool) {
 	if isNew || u.isOpen(ev.EventID) {
 		u.callers.add(ev.EventID, ev.Parent)

@@ -67,6 +67,9 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
+// maxItems keeps a transaction of parts below DynamoDB's 4 MB.
+const maxItems = table.TurnLimit/table.PartLimit + 1
+
 // commitWithNext writes an execution's last segment, the first segment of the next execution, and the instance's
 // current execution in one transaction, so that an instance always has exactly one current execution (R3).
 func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []table.Item) error {
@@ -74,7 +77,7 @@ func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []t
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: next execution: %w", t.InstanceID, err)
 	}
-	if len(items)+len(next) > table.TurnLimit/table.PartLimit+1 { // 4 MB per transaction
+	if len(items)+len(next) > maxItems {
 		return fmt.Errorf("dynamo: instance %q: %w: the state for the next execution is too large", t.InstanceID,
 			provider.ErrTooLarge)
 	}
