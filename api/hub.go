@@ -50,7 +50,8 @@ var scheduleOperations = []Operation{
 		ID: "listSchedules", Summary: "List schedules",
 		Method: http.MethodGet, Path: "/v1/schedules", Grant: "GrantRead",
 		Query: []string{"limit", "cursor"}, Success: schemas{200: "Schedules"},
-		Go: on("client.Schedules.List", "client.Schedules.ListPage"), Command: on("schedule list"), WebUI: noSchedulePage,
+		Go: on("client.Schedules.List", "client.Schedules.ListPage"), Command: on("schedule list"),
+		WebUI: noSchedulePage,
 	},
 	{
 		ID: "getSchedule", Summary: "Get a schedule",

@@ -101,9 +101,9 @@ func (f *Function) Serve(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// NewOrchestrator returns the function of the inbox. The function runs the turns of the orchestrations in r and responds
-// to queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to r. It
-// returns an error that names every invalid environment variable.
+// NewOrchestrator returns the function of the inbox. The function runs the turns of the orchestrations in r and
+// responds to queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to
+// r. It returns an error that names every invalid environment variable.
 //
 // Either Lambda or polling processes may receive from an inbox, but not both. Two deployments would share an instance's
 // turns, would replay each other's decisions, and would keep outdated instances in memory. No data is lost, but

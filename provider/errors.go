@@ -35,7 +35,8 @@ var (
 	ErrLockLimit = errors.New("lock exceeds the limit of the queue")
 	// ErrInvalidToken is returned if this hub did not issue the token, or the hub's signing key has been deleted.
 	ErrInvalidToken = errors.New("token was not issued by this hub")
-	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the same turn.
+	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the same
+	// turn.
 	ErrTooLarge = errors.New("turn is too large to commit")
 	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. Its messages
 	// are redelivered, and a redispatch sends the rest (R4).

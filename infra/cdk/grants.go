@@ -36,8 +36,8 @@ func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 }
 
 // GrantControl allows grantee to control instances through the HTTP API, and to read. It permits raising events,
-// canceling an instance or an activity, pausing, resuming, terminating, restarting, notes, updates, queries and calls of
-// entities. A call creates an entity that does not exist.
+// canceling an instance or an activity, pausing, resuming, terminating, restarting, notes, updates, queries and calls
+// of entities. A call creates an entity that does not exist.
 func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }

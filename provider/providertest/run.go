@@ -35,7 +35,8 @@ func groups() []kit.Group {
 		turns.Paused(), activities.CancelFlags(), activities.ActivityRecords(), messages.CancelChild(),
 		messages.SentEvents(), messages.SentUpdates(), instances.Deletion(), optional.Retention(), optional.Jobs(),
 		optional.Schedules(), optional.Annotations(), activities.WorkItems(), optional.Workers(),
-		activities.Retries(), activities.Waits(), activities.Pending(), messages.Updates(), queues.Poison(), queues.Timers(), instances.Management(),
+		activities.Retries(), activities.Waits(), activities.Pending(), messages.Updates(), queues.Poison(),
+		queues.Timers(), instances.Management(),
 		turns.Histories(), turns.LargeTurns(), turns.Payloads(), optional.LargePayloads(), turns.Corruption(),
 		turns.ErrorHandling(), queues.Locking(), queues.LockExpiry(),
 	}

@@ -41,9 +41,9 @@ func (r *Receiver) hasNoReceiver(m *provider.InboxMessage) bool {
 	return m.IsSent() && r.Execution.Answer(m) == nil && !r.starts(m) && r.Execution.BypassesCode(*m)
 }
 
-// Reject responds to the waiting messages of other instances at the front that have no receiver, and returns their number.
-// There is no instance, or its current execution has ended, or the events were rejected before. ended is the ended
-// execution, or empty.
+// Reject responds to the waiting messages of other instances at the front that have no receiver, and returns their
+// number. There is no instance, or its current execution has ended, or the events were rejected before. ended is the
+// ended execution, or empty.
 func (b *Mailbox) Reject(
 	ctx context.Context, r *Receiver, ended string, waiting []provider.InboxMessage,
 ) (n int, err error) {

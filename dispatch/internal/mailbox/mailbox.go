@@ -55,7 +55,8 @@ func ExpectsAnswer(m *provider.InboxMessage) bool {
 	return execution.IsCancelOfParent(m) || m.IsSent()
 }
 
-// MustAnswer reports whether a message of another instance, or an update, gets a response without the code. m may be nil.
+// MustAnswer reports whether a message of another instance, or an update, gets a response without the code. m may be
+// nil.
 func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
 	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
 }

@@ -107,8 +107,8 @@ func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *p
 	return b.Provider.EnqueueForOrchestrator(ctx, reply)
 }
 
-// AnswerRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them. Their
-// senders have not found the answers, which are kept for a time. The results are in history. Otherwise an earlier
+// AnswerRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them.
+// Their senders have not found the answers, which are kept for a time. The results are in history. Otherwise an earlier
 // execution has accepted the updates, and their results are forgotten. The answers of committed turns are sent already
 // (I4). AnswerRepeated returns false if the head must be verified and the history read first.
 func (b *Mailbox) AnswerRepeated(

@@ -113,7 +113,8 @@ func (ob *Outbox) redispatch(
 		}
 	}
 
-	if err := ob.SendActivityEnds(ctx, outputs.HistoryOrigin(o), o.Head.Segment, ObsoleteTimers(o.Segments, first)); err != nil {
+	if err := ob.SendActivityEnds(ctx, outputs.HistoryOrigin(o), o.Head.Segment,
+		ObsoleteTimers(o.Segments, first)); err != nil {
 		return out.Rejected, err
 	}
 	// otherwise the instance was written together with its segment 0
