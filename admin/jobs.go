@@ -259,7 +259,7 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 
 // Job returns the state and progress of a bulk job. It returns provider.ErrNotFound if the job does not exist.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
-	err := provider.CheckText("jobId", id, 1, maxJobIDBytes)
+	err := inputcheck.Text("jobId", id, 1, maxJobIDBytes)
 	var j Job
 	if err == nil {
 		j, err = c.hub.ReadJob(ctx, id)

@@ -41,5 +41,5 @@ func checkNote(instanceID, note string) error {
 	if len(note) > provider.MaxNoteBytes {
 		return &perdure.PayloadTooLargeError{Name: inputcheck.FieldNote, Bytes: len(note), Limit: provider.MaxNoteBytes}
 	}
-	return provider.CheckText(inputcheck.FieldNote, note, 1, provider.MaxNoteBytes)
+	return inputcheck.Text(inputcheck.FieldNote, note, 1, provider.MaxNoteBytes)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/internal/entities"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -37,14 +38,14 @@ func (c *Client) CallEntity(
 
 // checkEntity checks the name and the key of an entity.
 func checkEntity(entity, key string) error {
-	if err := provider.CheckText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
+	if err := inputcheck.Text("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
 		return err
 	}
 	if entities.HasKey(entity) {
 		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
 			entities.Mark, provider.Excerpt(entity))}
 	}
-	return provider.CheckText("key", key, 1, MaxInstanceIDBytes)
+	return inputcheck.Text("key", key, 1, MaxInstanceIDBytes)
 }
 
 // createEntity starts the instance of a key unless it exists.

@@ -45,7 +45,7 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 	page := Page[Execution]{Items: []Execution{}}
 	err := inputcheck.Limit(p.Limit)
 	if err == nil {
-		err = provider.CheckText(inputcheck.FieldCursor, p.Cursor, 0, maxExecutionIDBytes)
+		err = inputcheck.Text(inputcheck.FieldCursor, p.Cursor, 0, maxExecutionIDBytes)
 	}
 	if err != nil {
 		return page, fmt.Errorf("client: executions: %w", err)

@@ -71,7 +71,7 @@ func (c *Client) executionRef(
 		if err := inputcheck.InstanceID(instanceID); err != nil {
 			return of, err
 		}
-		return of, provider.CheckText("execution", o.executionID, 1, maxExecutionIDBytes)
+		return of, inputcheck.Text("execution", o.executionID, 1, maxExecutionIDBytes)
 	}
 	in, err := c.hub.Instance(ctx, instanceID)
 	of.ExecutionID = in.ExecutionID

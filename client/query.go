@@ -86,7 +86,7 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return nil, err
 	}
-	if err := provider.CheckText("query", query, 1, MaxQueryNameBytes); err != nil {
+	if err := inputcheck.Text("query", query, 1, MaxQueryNameBytes); err != nil {
 		return nil, err
 	}
 	payload, err := hub.Encode(fieldInput, input, MaxInputBytes)

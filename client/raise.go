@@ -53,7 +53,7 @@ func (c *Client) newEvent(
 	m = provider.Message{
 		Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.hub.Calls.Caller(ctx),
 	}
-	if err := provider.CheckText("event", event, 1, MaxEventNameBytes); err != nil {
+	if err := inputcheck.Text("event", event, 1, MaxEventNameBytes); err != nil {
 		return m, fmt.Errorf(": %w", err)
 	}
 	if m.EventID, err = c.eventID(id); err == nil {
@@ -73,7 +73,7 @@ func (c *Client) eventID(id *string) (string, error) {
 	if id == nil {
 		return c.hub.NewID(), nil
 	}
-	return *id, provider.CheckText("eventId", *id, 1, MaxEventIDBytes)
+	return *id, inputcheck.Text("eventId", *id, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code

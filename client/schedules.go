@@ -170,7 +170,7 @@ func (s *Schedules) command(ctx context.Context, id string, o schedule.Command) 
 	return s.client.RaiseEvent(ctx, schedule.InstanceID(id), schedule.CommandEvent, o)
 }
 
-func checkScheduleID(id string) error { return provider.CheckText("id", id, 1, schedule.MaxIDBytes) }
+func checkScheduleID(id string) error { return inputcheck.Text("id", id, 1, schedule.MaxIDBytes) }
 
 // Get returns the state of a schedule after the last turn of its instance. The read is strongly consistent.
 // Get returns ErrNotFound if the schedule does not exist.

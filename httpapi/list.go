@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/httpapi/internal/response"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -62,7 +63,7 @@ func readQuery(query url.Values) (q client.ListQuery, err error) {
 	if q.StartedBefore, err = request.Time(query, fieldStartedBefore); err != nil {
 		return q, err
 	}
-	if f, wrong := errors.AsType[*provider.FieldError](provider.CheckTags(q.Tags)); wrong {
+	if f, wrong := errors.AsType[*provider.FieldError](inputcheck.Tags(q.Tags)); wrong {
 		return q, &provider.FieldError{Field: request.ParamTag, Problem: f.Problem} // the name of the parameter
 	}
 	return q, nil

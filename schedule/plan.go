@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // the times of a schedule must not depend on the files of a machine
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule/internal/cron"
 )
@@ -39,7 +40,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.Expression) > maxExpressionBytes:
-		problem := provider.LengthProblem(s.Expression, 1, maxExpressionBytes)
+		problem := inputcheck.LengthProblem(s.Expression, 1, maxExpressionBytes)
 		return nil, &provider.FieldError{Field: fieldExpression, Problem: problem}
 	}
 	if !s.From.IsZero() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -149,14 +150,14 @@ func (s *Schedule) Validate() error {
 func (s *Schedule) validateStored() error {
 	_, planErr := s.plan(time.Time{})
 	for _, err := range []error{
-		provider.CheckText("id", s.ID, 1, MaxIDBytes),
+		inputcheck.Text("id", s.ID, 1, MaxIDBytes),
 		s.checkOrchestration(),
-		provider.CheckText("version", s.Version, 0, maxVersionBytes),
+		inputcheck.Text("version", s.Version, 0, maxVersionBytes),
 		s.checkInput(),
 		planErr,
 		checkChoice("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow),
 		checkChoice("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
-		provider.CheckText("revision", s.Revision, 0, maxRevisionBytes),
+		inputcheck.Text("revision", s.Revision, 0, maxRevisionBytes),
 	} {
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (s *Schedule) checkOrchestration() error {
 	if s.Orchestration == OrchestrationName {
 		return &provider.FieldError{Field: "orchestration", Problem: "must not be the orchestration of schedules"}
 	}
-	return provider.CheckText("orchestration", s.Orchestration, 1, maxNameBytes)
+	return inputcheck.Text("orchestration", s.Orchestration, 1, maxNameBytes)
 }
 
 func (s *Schedule) checkInput() error {

@@ -1,4 +1,4 @@
-// Package inputcheck checks the input of the packages client and admin. Its errors are *provider.FieldError values.
+// Package inputcheck checks the input of calls. Its errors are *provider.FieldError values.
 package inputcheck
 
 import (
@@ -27,12 +27,12 @@ const (
 
 // InstanceID checks an instance ID.
 func InstanceID(id string) error {
-	return provider.CheckText("instanceId", id, 1, provider.MaxInstanceIDBytes)
+	return Text("instanceId", id, 1, provider.MaxInstanceIDBytes)
 }
 
 // Message checks the reason of a cancel, terminate, pause or resume.
 func Message(message string) error {
-	return provider.CheckText(FieldMessage, message, 0, MaxMessageBytes)
+	return Text(FieldMessage, message, 0, MaxMessageBytes)
 }
 
 // Limit checks the maximum number of items of a page. 0 means the default.
@@ -44,7 +44,7 @@ func Limit(limit int) error {
 }
 
 // Cursor rejects a text that cannot be a cursor, before any call is made.
-func Cursor(cursor string) error { return provider.CheckText(FieldCursor, cursor, 0, maxCursorBytes) }
+func Cursor(cursor string) error { return Text(FieldCursor, cursor, 0, maxCursorBytes) }
 
 // Status checks a status that selects instances. An empty status selects all.
 func Status(field string, s provider.RuntimeStatus) error {
@@ -64,7 +64,7 @@ func Status(field string, s provider.RuntimeStatus) error {
 
 // Selection checks the criteria that lists and bulk jobs have in common.
 func Selection(orchestration, version, parentID string, tags map[string]string) error {
-	return errors.Join(provider.CheckText("name", orchestration, 0, MaxOrchestrationBytes),
-		provider.CheckText("version", version, 0, MaxVersionBytes),
-		provider.CheckText("parent", parentID, 0, provider.MaxInstanceIDBytes), provider.CheckTags(tags))
+	return errors.Join(Text("name", orchestration, 0, MaxOrchestrationBytes),
+		Text("version", version, 0, MaxVersionBytes),
+		Text("parent", parentID, 0, provider.MaxInstanceIDBytes), Tags(tags))
 }

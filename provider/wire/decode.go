@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -127,7 +128,7 @@ func checkVersion(v int) error {
 
 // checkLimits checks the limits of a message that clients and code must observe.
 func checkLimits(m *provider.Message) error {
-	if err := provider.CheckText("instanceId", m.InstanceID, 1, provider.MaxInstanceIDBytes); err != nil {
+	if err := inputcheck.Text("instanceId", m.InstanceID, 1, provider.MaxInstanceIDBytes); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -142,16 +143,16 @@ func checkLimits(m *provider.Message) error {
 		{fieldName, m.Name, maxNameBytes},
 	} {
 		if len(f.text) > f.longest {
-			return &provider.FieldError{Field: f.field, Problem: provider.LengthProblem(f.text, 0, f.longest)}
+			return &provider.FieldError{Field: f.field, Problem: inputcheck.LengthProblem(f.text, 0, f.longest)}
 		}
 	}
 	if !carriesEvent(m.Kind) {
-		return provider.CheckTags(m.Tags)
+		return inputcheck.Tags(m.Tags)
 	}
-	if err := provider.CheckText(fieldName, m.Name, 1, provider.MaxEventNameBytes); err != nil {
+	if err := inputcheck.Text(fieldName, m.Name, 1, provider.MaxEventNameBytes); err != nil {
 		return err
 	}
-	return provider.CheckText("eventId", m.EventID, 0, provider.MaxEventIDBytes)
+	return inputcheck.Text("eventId", m.EventID, 0, provider.MaxEventIDBytes)
 }
 
 func isKnown(k provider.MessageKind) bool {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -104,7 +105,7 @@ func check(visibility time.Duration, leases []Lease) error {
 			return &provider.FieldError{Field: fmt.Sprintf("leases[%d].token", i), Problem: "is required"}
 		}
 		field := fmt.Sprintf("leases[%d].receiptHandle", i)
-		if err := provider.CheckText(field, leases[i].ReceiptHandle, 1, maxHandleBytes); err != nil {
+		if err := inputcheck.Text(field, leases[i].ReceiptHandle, 1, maxHandleBytes); err != nil {
 			return err
 		}
 	}

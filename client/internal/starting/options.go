@@ -43,7 +43,7 @@ type Options struct {
 
 // Check checks the options and the name of the orchestration.
 func (o *Options) Check(orchestration string) error {
-	if err := provider.CheckText("orchestration", orchestration, 1, inputcheck.MaxOrchestrationBytes); err != nil {
+	if err := inputcheck.Text("orchestration", orchestration, 1, inputcheck.MaxOrchestrationBytes); err != nil {
 		return err
 	}
 	if o.InstanceID != nil {
@@ -51,12 +51,12 @@ func (o *Options) Check(orchestration string) error {
 			return err
 		}
 	}
-	if err := provider.CheckText("version", o.Version, 0, inputcheck.MaxVersionBytes); err != nil {
+	if err := inputcheck.Text("version", o.Version, 0, inputcheck.MaxVersionBytes); err != nil {
 		return err
 	}
 	if k := o.IdempotencyKey; k != nil && (*k == "" || len(*k) > MaxIdempotencyKeyBytes) {
 		return &provider.FieldError{
-			Field: "idempotencyKey", Problem: provider.LengthProblem(*k, 1, MaxIdempotencyKeyBytes),
+			Field: "idempotencyKey", Problem: inputcheck.LengthProblem(*k, 1, MaxIdempotencyKeyBytes),
 		}
 	}
 	if o.Delay < 0 || o.Delay > MaxDelay {
@@ -70,7 +70,7 @@ func (o *Options) Check(orchestration string) error {
 	if o.FromEvent != nil && o.Source == nil {
 		return &provider.FieldError{Field: FieldFrom, Problem: "requires Restart"}
 	}
-	return provider.CheckTags(o.Tags)
+	return inputcheck.Tags(o.Tags)
 }
 
 func (o *Options) checkIfExists() error {

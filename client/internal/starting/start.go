@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client/internal/hub"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/clientcall"
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -43,7 +44,7 @@ func NewToSend(
 		return s, &provider.FieldError{Field: "instanceId", Problem: "is required to send " + what}
 	}
 	if k := o.IdempotencyKey; k != nil {
-		err = provider.CheckText("idempotencyKey", *k, 1, provider.MaxEventIDBytes)
+		err = inputcheck.Text("idempotencyKey", *k, 1, provider.MaxEventIDBytes)
 	}
 	if err == nil {
 		s, err = New(ctx, h, orchestration, input, o)

@@ -41,7 +41,7 @@ func New(h *hub.Hub, r Request) (u *Update, err error) {
 	if err := inputcheck.InstanceID(r.InstanceID); err != nil {
 		return nil, err
 	}
-	if err := provider.CheckText("update", r.Name, 1, provider.MaxEventNameBytes); err != nil {
+	if err := inputcheck.Text("update", r.Name, 1, provider.MaxEventNameBytes); err != nil {
 		return nil, err
 	}
 	u = &Update{hub: h, InstanceID: r.InstanceID, Name: r.Name, customID: r.ID != nil}
@@ -50,7 +50,7 @@ func New(h *hub.Hub, r Request) (u *Update, err error) {
 	} else {
 		u.ID = h.NewID()
 	}
-	if err := provider.CheckText("updateId", u.ID, 1, provider.MaxEventIDBytes); err != nil {
+	if err := inputcheck.Text("updateId", u.ID, 1, provider.MaxEventIDBytes); err != nil {
 		return nil, err
 	}
 	u.input, err = hub.Encode(r.InputField, r.Input, h.Encoding.Limit())

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
@@ -100,7 +101,7 @@ const sortKeyLimit = 1024
 // isPosition reports whether a cursor is a possible position of a list of this query, because DynamoDB rejects a query
 // that starts anywhere else. The position need not be a time, because lists include instances with a damaged item.
 func (c cursor) isPosition(q provider.ListQuery) bool {
-	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
+	if inputcheck.Text(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
 		return false
 	}
 	if c.Key == "" {
@@ -110,7 +111,7 @@ func (c cursor) isPosition(q provider.ListQuery) bool {
 	id, isInstance := strings.CutPrefix(c.Key, table.IDPrefix)
 	hasPartition := c.Partition >= 0 && c.Partition < len(instances.Partitions(kind))
 	return byAttention && hasPartition && isInstance &&
-		provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
+		inputcheck.Text(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
 // ListInstances reads the index by creation time. For Blocked, Paused and Deleting it reads the attention index
