@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -19,8 +19,6 @@ type histories struct {
 	*base
 
 	byID map[string]*execution // by execution ID, including erased ones
-	// anySegment is true if references need not have the right segment, as in tests of clients.
-	anySegment bool
 }
 
 // execution is a history. Its segments are never changed.
@@ -161,16 +159,10 @@ func (st *histories) ReadDocument(
 		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	x := st.byID[at.ExecutionID]
-	if x == nil || x.erased || !st.anySegment && (at.Segment < 0 || at.Segment >= int64(len(x.segments))) {
+	if x == nil || x.erased || at.Segment < 0 || at.Segment >= int64(len(x.segments)) {
 		return nil, fmt.Errorf("fake: instance %q: document at %s: %w", instanceID, ref.Ref, provider.ErrNotFound)
 	}
-	var events []history.Event
-	if st.anySegment {
-		events = x.events()
-	} else {
-		events = x.segments[at.Segment].Events
-	}
-	doc, found := at.DocumentIn(events)
+	doc, found := at.DocumentIn(x.segments[at.Segment].Events)
 	if !found {
 		err = fmt.Errorf("no document at %s", ref.Ref)
 	} else {

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (st *inbox) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Mess
 // send sends messages to the inbox, in the group of their instance.
 func (st *inbox) send(ms ...provider.Message) {
 	for _, m := range ms {
-		m.V, m.Hub = provider.WireVersion, hubName
+		m.V, m.Hub = provider.WireVersion, Name
 		body, dedup := encode(&m), ""
 		if isRepeatable(&m) {
 			dedup = body
@@ -71,9 +71,9 @@ func isRepeatable(m *provider.Message) bool {
 
 // checkHub returns an error for the name of another hub. Otherwise it clears the name.
 func checkHub(name *string) error {
-	if *name != "" && *name != hubName {
+	if *name != "" && *name != Name {
 		return fmt.Errorf("fake: %w",
-			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, hubName)})
+			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, Name)})
 	}
 	*name = ""
 	return nil
@@ -94,7 +94,7 @@ func (st *inbox) DecodeOrchestrationItems(
 		if err == nil {
 			err = checkHub(&m.Hub)
 		}
-		at := provider.Position{Inbox: hubName, Sequence: r.Sequence}
+		at := provider.Position{Inbox: Name, Sequence: r.Sequence}
 		return provider.InboxMessage{Message: m, Position: at, Record: r}, err
 	})
 	byInstance := map[string]*provider.OrchestrationItem{}

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -41,6 +41,6 @@ func (st *timers) HoldTimers(ctx context.Context, timers ...provider.Timer) erro
 
 func (st *timers) send(t *provider.Timer) {
 	sent := *t
-	sent.Hub = hubName
+	sent.Hub = Name
 	st.queues.byName[provider.QueueTimers].send(st.now(), st.queues.delayedUntil(sent.FireAt), "", encode(&sent), "")
 }

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -141,7 +141,7 @@ func (st *workQueues) sendAll(items []provider.WorkItem) (refused []provider.Out
 
 // send sends a work item. If no queue can ever accept it, it returns the type of the failure and the problem.
 func (st *workQueues) send(w *provider.WorkItem) (errorType, problem string) {
-	w.Hub = hubName
+	w.Hub = Name
 	w.Token = st.tokens.Sign(w)
 	body := encode(w)
 	q := st.queues.byName[w.Queue]

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -19,7 +19,6 @@ type instances struct {
 
 	histories *histories
 	byID      map[string]*identity
-	reads     int // calls of ReadInstance, for tests
 }
 
 // identity is everything that the hub knows about an instance ID. Most of it outlives the instance.
@@ -86,7 +85,6 @@ func (st *instances) ReadInstance(ctx context.Context, instanceID string) (provi
 		return provider.Instance{}, err
 	}
 	defer st.mu.Unlock()
-	st.reads++
 	in, err := st.find(instanceID)
 	if err != nil {
 		return provider.Instance{}, err

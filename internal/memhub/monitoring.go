@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -13,7 +13,7 @@ type monitoring struct {
 
 	queues    *queues
 	instances *instances
-	workers   map[string]provider.WorkerReport // nil before the first report
+	workers   map[string]provider.WorkerReport // by queue
 }
 
 // ReportWorker implements provider.Monitoring.
@@ -22,9 +22,6 @@ func (st *monitoring) ReportWorker(ctx context.Context, r provider.WorkerReport)
 		return err
 	}
 	defer st.mu.Unlock()
-	if st.workers == nil {
-		st.workers = map[string]provider.WorkerReport{}
-	}
 	if r.StartedAt.IsZero() {
 		r.StartedAt = st.workers[r.Queue].StartedAt
 	}
@@ -39,9 +36,7 @@ func (st *monitoring) ReadWorkers(ctx context.Context) (map[string]provider.Work
 		return nil, err
 	}
 	defer st.mu.Unlock()
-	reports := map[string]provider.WorkerReport{}
-	maps.Copy(reports, st.workers)
-	return reports, nil
+	return maps.Clone(st.workers), nil
 }
 
 // CountWorkItems implements provider.Monitoring.

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -23,9 +23,6 @@ func (st *schedules) PutScheduleEntry(ctx context.Context, s provider.ScheduleEn
 		return err
 	}
 	defer st.mu.Unlock()
-	if st.entries == nil {
-		st.entries = map[string]time.Time{}
-	}
 	st.entries[s.ID] = s.NotedAt.Truncate(time.Millisecond)
 	return nil
 }
@@ -44,17 +41,12 @@ func (st *schedules) DeleteScheduleEntry(ctx context.Context, s provider.Schedul
 
 // ListSchedules implements provider.Schedules.
 func (st *schedules) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
-	return func(yield func(provider.ScheduleEntry, error) bool) {
-		if err := st.begin(ctx); err != nil {
-			yield(provider.ScheduleEntry{}, err)
-			return
-		}
-		noted := maps.Clone(st.entries)
-		st.mu.Unlock()
-		for _, id := range slices.Sorted(maps.Keys(noted)) {
-			if id > after && !yield(provider.ScheduleEntry{ID: id, NotedAt: noted[id]}, nil) {
-				return
+	return sequence(ctx, st.base, func() (all []provider.ScheduleEntry) {
+		for _, id := range slices.Sorted(maps.Keys(st.entries)) {
+			if id > after {
+				all = append(all, provider.ScheduleEntry{ID: id, NotedAt: st.entries[id]})
 			}
 		}
-	}
+		return all
+	})
 }
