@@ -31,6 +31,24 @@ func (st *base) begin(ctx context.Context) error {
 	return nil
 }
 
+// call runs f while the hub is locked, unless the call fails.
+func (st *base) call(ctx context.Context, f func() error) error {
+	if err := st.begin(ctx); err != nil {
+		return err
+	}
+	defer st.mu.Unlock()
+	return f()
+}
+
+// callFor is like call for a function with a result.
+func callFor[T any](ctx context.Context, b *base, f func() (T, error)) (result T, err error) {
+	err = b.call(ctx, func() error {
+		result, err = f()
+		return err
+	})
+	return result, err
+}
+
 // time returns the current time with the resolution in which it is stored.
 func (st *base) time() time.Time { return st.now().UTC().Truncate(time.Millisecond) }
 

@@ -1,7 +1,7 @@
 // Package memhub is a minimal provider: Hub is a hub in memory that passes the mandatory part of the conformance
 // suite. Authors of other providers can read it first. Hub embeds a store for each part of the contract:
 //
-//   - queues.go, inbox.go, timers.go, workqueues.go: records and their content
+//   - queue, queues.go, inbox.go, timers.go, workqueues.go: records and their content
 //   - histories.go, instances.go, lists.go: reads
 //   - starts.go, deletions.go, rejections.go: starts, deletions, and messages that no instance accepts
 //   - turns.go, outbox.go, redispatch.go: commits and their outputs

@@ -23,23 +23,21 @@ const interruptionTime = time.Hour
 
 // EnqueueForOrchestrator implements provider.Instances.
 func (st *inbox) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	for i := range ms {
-		if n := len(encode(&ms[i])); n > maxBody {
-			return fmt.Errorf("fake: %s message for instance %q: %d bytes exceed the limit of %d bytes", ms[i].Kind,
-				ms[i].InstanceID, n, maxBody)
+	return st.call(ctx, func() error {
+		for i := range ms {
+			if n := len(encode(&ms[i])); n > maxBody {
+				return fmt.Errorf("fake: %s message for instance %q: %d bytes exceed the limit of %d bytes", ms[i].Kind,
+					ms[i].InstanceID, n, maxBody)
+			}
 		}
-	}
-	st.send(ms...)
-	for i := range ms {
-		if ms[i].Interrupts() {
-			st.interruptedAt[ms[i].InstanceID] = st.time()
+		st.send(ms...)
+		for i := range ms {
+			if ms[i].Interrupts() {
+				st.interruptedAt[ms[i].InstanceID] = st.time()
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // send sends messages to the inbox, in the group of their instance.
@@ -50,7 +48,7 @@ func (st *inbox) send(ms ...provider.Message) {
 		if isRepeatable(&m) {
 			dedup = body
 		}
-		st.queues.byName[provider.QueueInbox].send(st.now(), st.now(), m.InstanceID, body, dedup)
+		st.queues.byName[provider.QueueInbox].Send(st.now(), st.now(), m.InstanceID, body, dedup)
 	}
 }
 
@@ -112,12 +110,10 @@ func (st *inbox) DecodeOrchestrationItems(
 
 // ReadInterruption implements provider.Orchestrations.
 func (st *inbox) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
-	if err := st.begin(ctx); err != nil {
-		return time.Time{}, err
-	}
-	defer st.mu.Unlock()
-	if at = st.interruptedAt[instanceID]; st.now().Sub(at) > interruptionTime {
-		return time.Time{}, nil
-	}
-	return at, nil
+	return callFor(ctx, st.base, func() (time.Time, error) {
+		if at = st.interruptedAt[instanceID]; st.now().Sub(at) > interruptionTime {
+			return time.Time{}, nil
+		}
+		return at, nil
+	})
 }

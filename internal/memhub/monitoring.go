@@ -18,63 +18,55 @@ type monitoring struct {
 
 // ReportWorker implements provider.Monitoring.
 func (st *monitoring) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	if r.StartedAt.IsZero() {
-		r.StartedAt = st.workers[r.Queue].StartedAt
-	}
-	r.SeenAt = st.time()
-	st.workers[r.Queue] = r
-	return nil
+	return st.call(ctx, func() error {
+		if r.StartedAt.IsZero() {
+			r.StartedAt = st.workers[r.Queue].StartedAt
+		}
+		r.SeenAt = st.time()
+		st.workers[r.Queue] = r
+		return nil
+	})
 }
 
 // ReadWorkers implements provider.Monitoring.
 func (st *monitoring) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	return maps.Clone(st.workers), nil
+	return callFor(ctx, st.base, func() (map[string]provider.WorkerReport, error) {
+		return maps.Clone(st.workers), nil
+	})
 }
 
 // CountWorkItems implements provider.Monitoring.
 func (st *monitoring) CountWorkItems(ctx context.Context) (map[string]int, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	counts := map[string]int{}
-	for name, q := range st.queues.byName {
-		if name == provider.QueueInbox || name == provider.QueueTimers {
-			continue
-		}
-		counts[name] = 0
-		for _, r := range q.records {
-			if r.ReceiveCount > 0 || !r.visibleAt.After(st.now()) {
-				counts[name]++
+	return callFor(ctx, st.base, func() (map[string]int, error) {
+		counts := map[string]int{}
+		for name, q := range st.queues.byName {
+			if name == provider.QueueInbox || name == provider.QueueTimers {
+				continue
+			}
+			counts[name] = 0
+			for _, r := range q.Records {
+				if r.ReceiveCount > 0 || !r.VisibleAt.After(st.now()) {
+					counts[name]++
+				}
 			}
 		}
-	}
-	return counts, nil
+		return counts, nil
+	})
 }
 
 // CountAttention implements provider.Monitoring.
 func (st *monitoring) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
-	if err := st.begin(ctx); err != nil {
-		return a, err
-	}
-	defer st.mu.Unlock()
-	a.Blocked = min(len(st.instances.withStatus(provider.StatusBlocked)), provider.MaxAttention)
-	for _, in := range st.instances.withStatus(provider.StatusPending) {
-		begins := in.CreatedAt
-		if in.StartAt.After(begins) {
-			begins = in.StartAt
+	return callFor(ctx, st.base, func() (provider.AttentionCounts, error) {
+		a.Blocked = min(len(st.instances.withStatus(provider.StatusBlocked)), provider.MaxAttention)
+		for _, in := range st.instances.withStatus(provider.StatusPending) {
+			begins := in.CreatedAt
+			if in.StartAt.After(begins) {
+				begins = in.StartAt
+			}
+			if !in.wakeAt.IsZero() && (a.OldestPending.IsZero() || begins.Before(a.OldestPending)) {
+				a.OldestPending = begins
+			}
 		}
-		if !in.wakeAt.IsZero() && (a.OldestPending.IsZero() || begins.Before(a.OldestPending)) {
-			a.OldestPending = begins
-		}
-	}
-	return a, nil
+		return a, nil
+	})
 }

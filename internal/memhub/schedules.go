@@ -19,24 +19,20 @@ type schedules struct {
 
 // PutScheduleEntry implements provider.Schedules.
 func (st *schedules) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	st.entries[s.ID] = s.NotedAt.Truncate(time.Millisecond)
-	return nil
+	return st.call(ctx, func() error {
+		st.entries[s.ID] = s.NotedAt.Truncate(time.Millisecond)
+		return nil
+	})
 }
 
 // DeleteScheduleEntry implements provider.Schedules.
 func (st *schedules) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	if at, noted := st.entries[s.ID]; noted && at.Equal(s.NotedAt) {
-		delete(st.entries, s.ID)
-	}
-	return nil
+	return st.call(ctx, func() error {
+		if at, noted := st.entries[s.ID]; noted && at.Equal(s.NotedAt) {
+			delete(st.entries, s.ID)
+		}
+		return nil
+	})
 }
 
 // ListSchedules implements provider.Schedules.
