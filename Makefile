@@ -265,6 +265,9 @@ $(SITE)/mermaid/.installed: tools/site/mermaid.sha256 | needs-node
 
 ## --- keep it tidy ---
 
+# Vale's parser of Go comments is written in C.
+PARSER := env CGO_ENABLED=1
+
 .PHONY: lint
 lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on the examples, the limits of the code's shape, and the prose
 	$(TOOL) golangci-lint run ./...
@@ -274,14 +277,14 @@ lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on
 	cd codec/kmskeys && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run -c ../.golangci.yml ./...
 	cd examples/own-app && $(GO) mod tidy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
-	cd tools && $(GO) tool golangci-lint run -c ../.golangci.yml ./...
-	$(GO) test -C tools ./...
+	cd tools && $(PARSER) $(GO) tool golangci-lint run -c ../.golangci.yml ./...
+	$(PARSER) $(GO) test -C tools ./...
 	$(GO) run -C tools ./shape .. ../infra/cdk
 	$(MAKE) --no-print-directory prose
 
 .PHONY: prose
 prose: needs-go ## check the English of docs, comments, help texts, errors and logs with Vale (ARGS=-v prints all findings, ARGS="-only docs:docs/guides/*" those of a scope, -hints suggestions too)
-	$(GO) run -C tools ./prose $(ARGS) ..
+	$(PARSER) $(GO) run -C tools ./prose $(ARGS) ..
 
 .PHONY: fmt
 fmt: needs-go ## format everything

@@ -65,7 +65,7 @@ func (ctx *OrchestrationContext) Logger() *slog.Logger { return ctx.replay.Logge
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
 	doc, err := encodeWithin(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
 	if err != nil {
-		panic(panics.Error(failureOf(err)))
+		panic(panics.With(failureOf(err)))
 	}
 	ctx.replay.SetCustomStatus(doc)
 }

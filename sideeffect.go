@@ -25,7 +25,7 @@ func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 		Accept:  func(doc json.RawMessage) error { return payloadjson.Decode(of, doc, &value) },
 	})
 	if f != nil {
-		panic(panics.Error(f))
+		panic(panics.With(f))
 	}
 	return value
 }

@@ -84,8 +84,8 @@ func (a Audit) ActionFor(value string) string {
 	return fixed + value
 }
 
-// Operations returns the table. Callers must not modify it.
-func Operations() []Operation { return table }
+// Operations returns a copy of the table. Callers must not modify what the operations refer to.
+func Operations() []Operation { return slices.Clone(table) }
 
 var table = slices.Concat(instanceOperations, controlOperations, jobOperations, scheduleOperations,
 	deadLetterOperations, activityOperations, hubOperations)

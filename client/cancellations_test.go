@@ -83,7 +83,7 @@ func TestCancellations(t *testing.T) {
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	p.Append("one", everyEnd...)
-	p.Leave("x1",
+	p.SetActivityRecords("x1",
 		provider.ActivityRecord{
 			ActivityID: 3, SeenAt: instant(31), EndedAt: instant(35), CancelOutcome: provider.OutcomeStopped,
 		},

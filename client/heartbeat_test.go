@@ -24,7 +24,7 @@ func (h *overtaking) HeartbeatPending(_ context.Context, executionID string, b p
 	bool, error,
 ) {
 	h.other.ActivityID = b.ActivityID
-	h.Leave(executionID, h.other)
+	h.SetActivityRecords(executionID, h.other)
 	return false, nil
 }
 
@@ -46,7 +46,7 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		c := client.New(h, client.WithClock(func() time.Time { return began }))
 		mustStart(t, c, "one")
 		h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
-		h.Hand("c1.two", &provider.WorkItem{
+		h.SetCompletionToken("c1.two", &provider.WorkItem{
 			InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 2, Queue: "default",
 		})
 		_, err := c.HeartbeatActivity(t.Context(), "c1.two", 7)
@@ -70,7 +70,7 @@ func TestCompleteActivity_executionHasEnded_interceptorSeesTokenError(t *testing
 	mustStart(t, c, "one")
 	h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 	h.Append("one", history.Event{Kind: history.OrchestrationTerminated, Time: began})
-	h.Hand("c1.two", &provider.WorkItem{
+	h.SetCompletionToken("c1.two", &provider.WorkItem{
 		InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default",
 	})
 	err := c.CompleteActivity(t.Context(), "c1.two", 7)

@@ -67,15 +67,15 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 		at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 18}), // settles it
 	)
 	// is over
-	p.Retry("x1", provider.ActivityRetry{
+	p.SetRetries("x1", provider.ActivityRetry{
 		ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"},
 	})
-	p.Retry("x1", provider.ActivityRetry{
+	p.SetRetries("x1", provider.ActivityRetry{
 		ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000),
 		Error: &history.Failure{Type: "ScaleError", Message: "stuck"},
 	})
-	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
-	p.Work(map[string]time.Time{"payments": began})
+	p.SetActivityRecords("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
+	p.SetWorkers(map[string]time.Time{"payments": began})
 	got := mustPending(t, c, 0)
 	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{
 		{
@@ -240,9 +240,9 @@ func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 		mustStart(t, c, "one")
 		p.Append("one", at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
 		tt.left.ActivityID = 2
-		p.Leave("x1", tt.left)
+		p.SetActivityRecords("x1", tt.left)
 		if tt.retry {
-			p.Retry("x1", retry)
+			p.SetRetries("x1", retry)
 		}
 		x := mustPending(t, c, 0).Items[0]
 		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known ||
@@ -260,7 +260,7 @@ func TestPendingIsBounded(t *testing.T) {
 		p.Append("one", at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
 	}
 	for id := int64(150); id < 290; id += 20 {
-		p.Retry("x1", provider.ActivityRetry{
+		p.SetRetries("x1", provider.ActivityRetry{
 			ActivityID: id, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"},
 		})
 	}
@@ -302,7 +302,7 @@ func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	for i := range retries {
 		retries[i] = provider.ActivityRetry{ActivityID: int64(i) + 3, Attempt: 2, Error: &history.Failure{}}
 	}
-	p.Retries("x1", retries)
+	p.SetRetries("x1", retries...)
 	got := mustPending(t, c, 0)
 	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 ||
 		got.Items[1].Attempt != 0 {
@@ -374,11 +374,11 @@ func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 				Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Time: ago(tt.since),
 			}
 			p.Append("one", history.Event{Kind: history.TurnStarted, Time: ago(tt.since)}, scheduled)
-			p.Work(tt.seen)
+			p.SetWorkers(tt.seen)
 			tt.left.ActivityID = 3
-			p.Leave("x1", tt.left)
+			p.SetActivityRecords("x1", tt.left)
 			if tt.retry != 0 {
-				p.Retry("x1", provider.ActivityRetry{
+				p.SetRetries("x1", provider.ActivityRetry{
 					ActivityID: 3, Attempt: 2, At: began.Add(tt.retry), FailedAt: ago(20 * time.Minute),
 					Error: &history.Failure{Type: "E"},
 				})

@@ -84,7 +84,7 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 						Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "requested",
 						RequestedBy: "engine",
 					}), tt.end)
-			p.Leave("x1", tt.left)
+			p.SetActivityRecords("x1", tt.left)
 			want := client.Cancellation{
 				Target: client.TargetActivity, ID: 2, Name: "charge", Reason: "requested", RequestedBy: "engine",
 				DecidedAt: instant(20), End: tt.want,

@@ -105,7 +105,7 @@ func appendPayloads(b []byte, e *Event) ([]byte, error) {
 			continue
 		}
 		if !json.Valid(f.value) {
-			return nil, fmt.Errorf("%s: %s is not JSON", e, f.name)
+			return nil, fmt.Errorf("%s: %s is not JSON", e.String(), f.name) // e must not escape
 		}
 		b = appendCompact(appendName(b, f.name), f.value)
 	}

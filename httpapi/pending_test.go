@@ -28,11 +28,11 @@ func waiting(t *testing.T) *hub {
 		at(history.Event{Kind: history.TimerCreated, FireAt: &soon}),
 		at(history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "one:s", Attempt: 1}),
 		at(history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}))
-	h.Retry("x1", provider.ActivityRetry{
+	h.SetRetries("x1", provider.ActivityRetry{
 		ActivityID: 3, Attempt: 4, At: soon, FailedAt: began,
 		Error: &history.Failure{Type: "BankError", Message: "no answer"},
 	})
-	h.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: began}, provider.ActivityRecord{
+	h.SetActivityRecords("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: began}, provider.ActivityRecord{
 		ActivityID: 4, UnknownAt: began, UnknownBuild: "b-1",
 	})
 	return h

@@ -328,7 +328,7 @@ func TestCancellations(t *testing.T) {
 		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough",
 		RequestedBy: "client",
 	}, history.Event{Kind: history.CancelRequested, Time: later(2), Reason: "requested", RequestedBy: "client"})
-	h.Leave("x2", provider.ActivityRecord{
+	h.SetActivityRecords("x2", provider.ActivityRecord{
 		ActivityID: 2, SeenAt: later(3), EndedAt: later(4), CancelOutcome: provider.OutcomeStopped,
 	})
 	const path = inUse + "/cancellations"

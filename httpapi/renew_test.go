@@ -25,24 +25,24 @@ func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	soon := time.Second
-	h.Lock("mine", provider.Renewal{Until: began})
-	h.Lock("cancelled", provider.Renewal{
+	h.SetRenewal("mine", provider.Renewal{Until: began})
+	h.SetRenewal("cancelled", provider.Renewal{
 		Until: began,
 		Cancel: provider.CancelInfo{
 			Requested: true, Reason: "select_loser", Message: "too slow", RequestedAt: began.Add(-soon),
 		},
 	})
-	h.Lock("unknown", provider.Renewal{Until: began, CancelErr: errors.New("the table's own words")})
-	h.Lock("long", provider.Renewal{Err: provider.ErrLockLimit})
-	h.Lock("throttled", provider.Renewal{
+	h.SetRenewal("unknown", provider.Renewal{Until: began, CancelErr: errors.New("the table's own words")})
+	h.SetRenewal("long", provider.Renewal{Err: provider.ErrLockLimit})
+	h.SetRenewal("throttled", provider.Renewal{
 		Err: &provider.Error{
 			Op: "SQS.ChangeMessageVisibilityBatch", Retryable: true, Err: errors.New("the queue's own words"),
 		},
 	})
-	h.Lock("refused", provider.Renewal{
+	h.SetRenewal("refused", provider.Renewal{
 		Err: &provider.Error{Op: "SQS.ChangeMessageVisibilityBatch", Err: errors.New("the queue's own words")},
 	})
-	h.Lock("gone", provider.Renewal{Err: &provider.FieldError{Field: "queue", Problem: "is unknown"}})
+	h.SetRenewal("gone", provider.Renewal{Err: &provider.FieldError{Field: "queue", Problem: "is unknown"}})
 	var asked, want []string
 	ask := func(token, handle, answer string) {
 		asked, want = append(asked, fmt.Sprintf(`{"token":%q,"receiptHandle":%q}`, token, handle)), append(want, answer)
@@ -110,7 +110,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 		`{"visibilityTimeout":60,"leases":[{"token":"w1","receiptHandle":"a\u0000"}]}`:        "leases[0].receiptHandle", `{"visibilityTimeout":60,"leases":[{"token":"w1","receiptHandle":"` + strings.Repeat("x", 2049) + `"}]}`: "leases[0].receiptHandle",
 	} {
 		h := setup(t)
-		h.Lock("mine", provider.Renewal{Until: began})
+		h.SetRenewal("mine", provider.Renewal{Until: began})
 		h.call(t, http.MethodPost, renew, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
 		if _, err := httpapi.RenewLeases(t.Context(), client.New(h.Provider), slogTo(h.log),
 			[]byte(body)); err == nil || !strings.HasPrefix(err.Error(), "invalid_request: "+field+" ") {
@@ -118,7 +118,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 		}
 	}
 	h := setup(t)
-	h.Lock("mine", provider.Renewal{Until: began})
+	h.SetRenewal("mine", provider.Renewal{Until: began})
 	h.call(t, http.MethodPost, renew, `{"visibilityTimeout":43200,"leases":`+leases(100)+`}`).want(http.StatusOK)
 	h.call(t, http.MethodGet, renew, "").wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", "")
 	h.call(t, http.MethodPost, renew, `{"visibilityTimeout":60,"leases":`+leases(1)+`}`, "Content-Type",
@@ -133,7 +133,7 @@ func TestTheRenewersHandlerServesNothingElse(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.api = httpapi.NewRenewHandler(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)))
-	h.Lock("mine", provider.Renewal{Until: began})
+	h.SetRenewal("mine", provider.Renewal{Until: began})
 	h.call(t, http.MethodPost, renew, `{"visibilityTimeout":60,"leases":`+leases(1)+`}`).want(http.StatusOK)
 	for _, target := range []string{hello, "/v1/jobs", inUse, "/v1/openapi.json"} {
 		h.call(t, http.MethodPost, target, "{}").wantProblem(http.StatusNotFound, "no_such_route", "")

@@ -28,12 +28,12 @@ func handing(t *testing.T) *hub {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Hand(token, &provider.WorkItem{
+		h.SetCompletionToken(token, &provider.WorkItem{
 			InstanceID: of.instance, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: of.activity, Attempt: 1,
 			Queue: "default",
 		})
 		if token == "c1.early" {
-			h.Retry(in.ExecutionID, provider.ActivityRetry{ActivityID: 4, Attempt: 2, Error: &history.Failure{}})
+			h.SetRetries(in.ExecutionID, provider.ActivityRetry{ActivityID: 4, Attempt: 2, Error: &history.Failure{}})
 		}
 	}
 	return h

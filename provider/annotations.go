@@ -19,7 +19,8 @@ type Note struct {
 	// Text has at most MaxNoteBytes bytes.
 	Text string `json:"text"`
 	// By is the caller, usually an IAM identity. It is empty if unknown.
-	By string    `json:"by,omitempty"`
+	By string `json:"by,omitempty"`
+	// At is the time of the call, in nanoseconds.
 	At time.Time `json:"at"`
 }
 
@@ -28,6 +29,11 @@ const (
 	MaxNotes     = 20   // the newest notes of an instance
 	MaxNoteBytes = 1024 // of the text
 )
+
+// Equal reports whether both are the note of one call: At tells equal texts apart.
+func (n Note) Equal(other Note) bool {
+	return n.Text == other.Text && n.By == other.By && n.At.Equal(other.At)
+}
 
 // AddNote returns notes with another note, without the oldest above MaxNotes. It does not modify notes.
 func AddNote(notes []Note, n Note) []Note {

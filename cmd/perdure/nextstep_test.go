@@ -61,13 +61,13 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 		"event": func(h *tool) { startOrder(h, subscribe("card 'verified'")) },
 		"retry": func(h *tool) {
 			startOrder(h, charge, subscribe("packed"))
-			h.Retry("x1", retry)
+			h.SetRetries("x1", retry)
 		},
 		"retrydue": func(h *tool) {
 			startOrder(h, charge)
 			due := retry
 			due.At = began.Add(-time.Minute)
-			h.Retry("x1", due)
+			h.SetRetries("x1", due)
 		},
 		"blocked": func(h *tool) {
 			startOrder(h, subscribe("packed"))
@@ -77,7 +77,7 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 			h.mustRun("start", "hello", "--id", "parcel-books")
 			block(h, "parcel-books")
 			startOrder(h, charge, callChild("parcel-toys"), callChild("parcel-books"))
-			h.Retry("x2", retry)
+			h.SetRetries("x2", retry)
 		},
 		"paused": func(h *tool) {
 			h.mustRun("start", "hello", "--id", "parcel-books")
@@ -94,7 +94,7 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 		},
 		"noworker": func(h *tool) {
 			startOrder(h, charge)
-			h.Work(map[string]time.Time{})
+			h.SetWorkers(map[string]time.Time{})
 		},
 		"sent": func(h *tool) {
 			startOrder(h, history.Event{Kind: history.ExternalEventSent, Name: "notice", InstanceID: "ann"})

@@ -32,11 +32,11 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 			Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "order-7/ship", Attempt: 1,
 		}),
 		past(time.Minute, history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}))
-	h.Retry("x1", provider.ActivityRetry{
+	h.SetRetries("x1", provider.ActivityRetry{
 		ActivityID: 3, Attempt: 12, At: began.Add(42 * time.Minute), FailedAt: began.Add(-18 * time.Minute),
 		Error: &history.Failure{Type: "BankError", Message: "card \x1b[31mdeclined: " + strings.Repeat("x", 300)},
 	})
-	h.Leave("x1", provider.ActivityRecord{ActivityID: 4, UnknownAt: began.Add(-4 * time.Minute), UnknownBuild: "b-1"},
+	h.SetActivityRecords("x1", provider.ActivityRecord{ActivityID: 4, UnknownAt: began.Add(-4 * time.Minute), UnknownBuild: "b-1"},
 		provider.ActivityRecord{ActivityID: 5, LastHeartbeatAt: began.Add(-9 * time.Second)})
 	h.mustRun("status", "order-7")
 	h.wantGolden("status-pending.golden")
@@ -85,12 +85,12 @@ func TestStatusTellsThatNobodyServesAQueue(t *testing.T) {
 	h.mustRun("start", "fulfil", "--id", "order-7")
 	h.Append("order-7", at(-5*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}),
 		at(-5*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}))
-	h.Work(map[string]time.Time{})
+	h.SetWorkers(map[string]time.Time{})
 	if out := h.mustRun("status", "order-7"); !strings.Contains(out,
 		"in queue payments: no worker has ever reported\n") || strings.Contains(out, "sent") {
 		t.Errorf("printed %s", out)
 	}
-	h.Work(map[string]time.Time{"payments": began.Add(-3 * time.Hour)})
+	h.SetWorkers(map[string]time.Time{"payments": began.Add(-3 * time.Hour)})
 	if out := h.mustRun("status", "order-7"); !strings.Contains(out,
 		"in queue payments: no worker has reported for 3h") {
 		t.Errorf("printed %s", out)

@@ -23,7 +23,7 @@ func holds(t *testing.T) *tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Hand("c1.t", &provider.WorkItem{
+	h.SetCompletionToken("c1.t", &provider.WorkItem{
 		InstanceID: "order-7", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default",
 	})
 	return h

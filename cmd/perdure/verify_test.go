@@ -248,7 +248,7 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 				at(time.Second, history.Event{
 					Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
 					Data: history.DataLocation{
-						ExecutionID: lies, Segment: 2, EventID: 2, Field: history.LocationInputs, Index: 0,
+						ExecutionID: lies, Segment: 1, EventID: 2, Field: history.LocationInputs, Index: 0,
 					}.ReferTo(data),
 				}),
 			)

@@ -1,9 +1,8 @@
 package fakeprovider
 
 import (
-	"cmp"
-
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/memhub"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -11,18 +10,14 @@ import (
 // OrchestrationContinuedAsNew starts the next execution with the event's input, and a generated execution ID if the
 // event has none. Later events belong to that execution. Append panics if the instance does not exist.
 func (p *Provider) Append(instanceID string, events ...history.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	in := p.mustInstance(instanceID)
-	for _, e := range events {
-		appendEvent(p.Hub, in, e)
-	}
+	p.Edit(instanceID, func(in *memhub.Editor) {
+		for _, e := range events {
+			appendEvent(in, e)
+		}
+	})
 }
 
-func appendEvent(h *Hub, in *instance, e history.Event) {
-	x := in.current()
-	last := x.segments[len(x.segments)-1]
-	e.ID = last.Events[len(last.Events)-1].ID + 1
+func appendEvent(in *memhub.Editor, e history.Event) {
 	in.UpdatedAt, in.Status, in.Diagnosis = e.Time, statusAfter(in.Status, e.Kind), nil
 	switch {
 	case e.Kind == history.ExecutionSuspended:
@@ -41,13 +36,10 @@ func appendEvent(h *Hub, in *instance, e history.Event) {
 		cancels = append(cancels, provider.ActivityCancel{All: true, Reason: "failed"})
 	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		next := in.Instance
-		next.ExecutionID = cmp.Or(e.ExecutionID, h.nextExecutionID())
-		next.ExecutionNumber, next.CreatedAt, next.RequestedBy = in.ExecutionNumber+1, e.Time, ""
-		h.addExecution(in, next.ExecutionID, x.ExecutionID, provider.Segment{Events: firstEvents(&next, e.Input, "")})
-		e.ExecutionID, e.Input = in.ExecutionID, nil
+		in.ContinueAsNew(e, cancels)
+		return
 	}
-	x.add(provider.Segment{Sequence: last.Sequence + 1, Events: []history.Event{e}}, cancels)
+	in.Append(e, cancels)
 }
 
 // statusAfter returns the status of an instance after an event. An instance that is cancelling stays so until it ends.
@@ -69,15 +61,5 @@ func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.Runtime
 
 // SetParent makes an instance the child of another.
 func (p *Provider) SetParent(instanceID string, parent history.Parent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mustInstance(instanceID).Parent = &parent
-}
-
-func (p *Provider) mustInstance(instanceID string) *instance {
-	in, err := p.find(instanceID)
-	if err != nil {
-		panic("fakeprovider: no instance " + instanceID)
-	}
-	return in
+	p.Edit(instanceID, func(in *memhub.Editor) { in.Parent = &parent })
 }

@@ -1,16 +1,19 @@
 package fakeprovider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider/letters"
+	"github.com/perdure/perdure/internal/memhub"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -20,14 +23,20 @@ const ForeignToken = "c1.foreign"
 // Provider is a hub for tests of clients, which do not need turns: they add events to an instance with Append, and set
 // other state with the other methods. The default queue has a worker, and every token of a work item is valid.
 type Provider struct {
-	*Hub
+	*memhub.Hub
 
-	sent    []provider.Message
-	damaged map[string]error             // by execution ID
-	locks   map[string]provider.Renewal  // by receipt handle
-	handed  map[string]provider.WorkItem // by completion token
-	answer  func(provider.QueryRequest) (json.RawMessage, error)
-	update  func(provider.Message) *provider.UpdateResult
+	now func() time.Time
+
+	mu        sync.Mutex
+	failure   error
+	reads     int // calls of ReadInstance
+	sent      []provider.Message
+	damaged   map[string]error             // by execution ID
+	workers   map[string]time.Time         // last reports by queue, or nil before SetWorkers
+	renewals  map[string]provider.Renewal  // by receipt handle
+	workItems map[string]provider.WorkItem // by completion token
+	answer    func(provider.QueryRequest) (json.RawMessage, error)
+	update    func(provider.Message) *provider.UpdateResult
 }
 
 // New returns an empty hub whose build has these orchestrations. now is its clock.
@@ -37,10 +46,10 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 		b.Orchestrations[name] = []string{"1.0.0"}
 	}
 	p := &Provider{
-		Hub: NewHub(now, time.Minute), damaged: map[string]error{}, locks: map[string]provider.Renewal{},
-		handed: map[string]provider.WorkItem{},
+		Hub: memhub.New(now, time.Minute), now: now, damaged: map[string]error{},
+		renewals: map[string]provider.Renewal{}, workItems: map[string]provider.WorkItem{},
 	}
-	p.builds.reported, p.histories.anySegment = []provider.Build{b}, true
+	_ = p.PutBuild(context.Background(), b) // the hub fails only if a test wants it to
 	return p
 }
 
@@ -49,6 +58,7 @@ func (p *Provider) FailWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failure = err
+	p.Hub.Fail(err)
 }
 
 // AnswerWith sets the function that runs queries.
@@ -87,6 +97,7 @@ func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Me
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent = append(p.sent, ms...)
+	var results []provider.UpdateResult
 	for i := range ms {
 		m := &ms[i]
 		if p.update == nil || m.Kind != provider.MessageUpdate {
@@ -94,17 +105,25 @@ func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Me
 		}
 		if r := p.update(*m); r != nil {
 			r.InstanceID, r.UpdateID, r.Name, r.StartID = m.InstanceID, m.EventID, m.Name, m.StartID
-			p.results[updateKey(r.InstanceID, r.UpdateID)] = *r
+			results = append(results, *r)
 		}
 	}
-	return nil
+	return p.PutUpdateResults(ctx, results...)
 }
 
 // Reads returns the number of calls of ReadInstance.
 func (p *Provider) Reads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.instances.reads
+	return p.reads
+}
+
+// ReadInstance implements provider.Instances.
+func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	p.mu.Lock()
+	p.reads++
+	p.mu.Unlock()
+	return p.Hub.ReadInstance(ctx, instanceID)
 }
 
 // Sent returns the messages that EnqueueForOrchestrator has sent.
@@ -126,11 +145,9 @@ func (p *Provider) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		err := p.begin(ctx)
-		if err == nil {
-			err = p.damaged[executionID]
-			p.mu.Unlock()
-		}
+		p.mu.Lock()
+		err := cmp.Or(p.failure, p.damaged[executionID])
+		p.mu.Unlock()
 		if err != nil {
 			yield(history.Event{}, err)
 			return
@@ -139,70 +156,50 @@ func (p *Provider) ReadHistory(
 	}
 }
 
-// Leave adds activity records to an execution.
-func (p *Provider) Leave(executionID string, records ...provider.ActivityRecord) {
+// SetWorkers sets the times at which workers last reported, by queue. By default, the default queue has a worker that
+// has just reported.
+func (p *Provider) SetWorkers(seen map[string]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range records {
-		p.factsOf(executionID).record(records[i].ActivityID).ActivityRecord = records[i]
-	}
-}
-
-// Retry sets the current attempt of an activity of an execution.
-func (p *Provider) Retry(executionID string, r provider.ActivityRetry) {
-	p.Retries(executionID, []provider.ActivityRetry{r})
-}
-
-// Retries sets the current attempts of activities of an execution.
-func (p *Provider) Retries(executionID string, rs []provider.ActivityRetry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range rs {
-		p.factsOf(executionID).retries[rs[i].ActivityID] = rs[i]
-	}
-}
-
-// Work sets the times at which workers last reported, by queue. By default, the default queue has a worker that has
-// just reported.
-func (p *Provider) Work(seen map[string]time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.workers = map[string]provider.WorkerReport{}
-	for queue, at := range seen {
-		p.workers[queue] = provider.WorkerReport{Queue: queue, SeenAt: at}
-	}
+	p.workers = seen
 }
 
 // ReadWorkers implements provider.Monitoring.
 func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	reports, err := p.Hub.ReadWorkers(ctx)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil && p.workers == nil {
-		reports[DefaultQueue] = provider.WorkerReport{Queue: DefaultQueue, SeenAt: p.now()}
+	if p.workers == nil && len(reports) == 0 {
+		reports[memhub.DefaultQueue] = provider.WorkerReport{Queue: memhub.DefaultQueue, SeenAt: p.now()}
 	}
-	return reports, err
+	for queue, at := range p.workers {
+		reports[queue] = provider.WorkerReport{Queue: queue, SeenAt: at}
+	}
+	return reports, nil
 }
 
-// Hand makes token the completion token of an activity.
-func (p *Provider) Hand(token string, w *provider.WorkItem) {
+// SetCompletionToken makes token the completion token of an activity.
+func (p *Provider) SetCompletionToken(token string, w *provider.WorkItem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.handed[token] = *w
+	p.workItems[token] = *w
 }
 
 // VerifyCompletionToken implements provider.Completions.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	if err := p.begin(ctx); err != nil {
-		return provider.WorkItem{}, err
-	}
-	w, handed := p.handed[token]
-	p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, known := p.workItems[token]
 	switch {
-	case handed:
+	case p.failure != nil:
+		return provider.WorkItem{}, p.failure
+	case known:
 		return w, nil
 	case strings.HasPrefix(token, ForeignToken):
-		return provider.WorkItem{}, &provider.ForeignTokenError{Hub: "foreign", Own: hubName}
+		return provider.WorkItem{}, &provider.ForeignTokenError{Hub: "foreign", Own: memhub.Name}
 	default:
 		return p.Hub.VerifyCompletionToken(ctx, token)
 	}
@@ -212,16 +209,13 @@ func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (pro
 func (p *Provider) ReadWorkItem(
 	ctx context.Context, instanceID, executionID string, segment, activityID int64,
 ) (provider.WorkItem, error) {
-	if err := p.begin(ctx); err != nil {
-		return provider.WorkItem{}, err
-	}
-	for _, w := range p.handed {
-		if w.ExecutionID == executionID && w.ActivityID == activityID {
-			p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workItems {
+		if p.failure == nil && w.ExecutionID == executionID && w.ActivityID == activityID {
 			return w, nil
 		}
 	}
-	p.mu.Unlock()
 	return p.Hub.ReadWorkItem(ctx, instanceID, executionID, segment, activityID)
 }
 
@@ -229,17 +223,17 @@ func (p *Provider) ReadWorkItem(
 func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	w, err := p.Hub.VerifyWorkItemToken(ctx, token)
 	if errors.Is(err, provider.ErrInvalidToken) && strings.HasPrefix(token, "w1") {
-		return provider.WorkItem{V: provider.WireVersion, Queue: DefaultQueue, ExecutionID: token}, nil
+		return provider.WorkItem{V: provider.WireVersion, Queue: memhub.DefaultQueue, ExecutionID: token}, nil
 	}
 	return w, err
 }
 
-// Lock sets the result of renewals of a receipt handle. If r.Until is set, the lock is extended from the time of the
-// renewal, whatever the value is.
-func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
+// SetRenewal sets the result of renewals of a receipt handle. If r.Until is set, the lock is extended from the time of
+// the renewal, whatever the value is.
+func (p *Provider) SetRenewal(receiptHandle string, r provider.Renewal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.locks[receiptHandle] = r
+	p.renewals[receiptHandle] = r
 }
 
 // RenewWorkItemLocks implements provider.WorkItems.
@@ -253,7 +247,7 @@ func (p *Provider) RenewWorkItemLocks(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range items {
-		r, set := p.locks[items[i].Record.ReceiptHandle]
+		r, set := p.renewals[items[i].Record.ReceiptHandle]
 		if !set {
 			continue
 		}

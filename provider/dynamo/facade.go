@@ -344,6 +344,25 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 	return p.timers.Hold(ctx, timers...)
 }
 
+// VerifyWorkItemToken implements provider.Provider.
+func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.tokens.VerifyWorkItemToken(ctx, token)
+}
+
+// CompletionTokens implements provider.Provider.
+func (p *Provider) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
+	signer, err := p.tokens.Signer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return signer, nil
+}
+
+// VerifyCompletionToken implements provider.Provider.
+func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.tokens.VerifyCompletionToken(ctx, token)
+}
+
 // PutUpdateResults implements provider.Provider.
 func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
 	return p.updates.Put(ctx, answers...)

@@ -39,7 +39,6 @@ type (
 	instanceLists   = lists.Lists
 	instanceQueries = queries.Queries
 	sweepSearches   = sweep.Searches
-	tokenKeys       = tokens.Keys
 )
 
 // stores are the packages behind the facade.
@@ -51,9 +50,9 @@ type stores struct {
 	*instanceLists
 	*instanceQueries
 	*sweepSearches
-	*tokenKeys
 
 	table      *table.Table
+	tokens     *tokens.Keys
 	queue      *sqsqueue.Queues
 	payloads   *payloads.Store // nil if the hub has no bucket
 	inbox      *inbox.Inbox
@@ -81,12 +80,12 @@ func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 		Hub: hub.Name, InboxURL: hub.InboxURL, TimersURL: hub.TimersURL, WorkQueues: hub.WorkQueues,
 		DeadLetters: hub.DeadLetters, MaxDelay: s.LongestDelay,
 	}, s.Now)
-	st.tokenKeys = tokens.New(st.table, hub.Name, s.Now, s.Log)
+	st.tokens = tokens.New(st.table, hub.Name, s.Now, s.Log)
 	st.hubStore = hubstore.New(st.table, s.Now, s.Log)
 	st.inbox = inbox.New(st.table, st.queue, s.Now)
 	st.cancels = cancels.New(st.table, s.Now)
 	st.activityStore = attempts.New(st.table, st.cancels, s.Now)
-	st.builds = builds.New(st.table, st.tokenKeys, st.inbox, hub.Name, s.Now, s.Log)
+	st.builds = builds.New(st.table, st.tokens, st.inbox, hub.Name, s.Now, s.Log)
 	st.instances = instances.New(st.table, s.Now)
 	st.instanceLists = lists.New(st.table, st.instances, s.Log)
 	st.sweepSearches = sweep.New(
@@ -102,7 +101,7 @@ func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 		ScheduleRoleARN: hub.ScheduleRoleARN, TimersARN: hub.TimersARN,
 		TimersDeadLettersARN: hub.TimersDeadLettersARN, ScheduleLead: s.ScheduleLead, Now: s.Now, Log: s.Log,
 	})
-	st.workQueues = workqueue.New(st.queue, st.inbox, st.tokenKeys, st.cancels, s.Now, s.Log)
+	st.workQueues = workqueue.New(st.queue, st.inbox, st.tokens, st.cancels, s.Now, s.Log)
 	st.updates = updates.New(st.table, s.Now)
 	st.outbox = outbox.New(outbox.Stores{
 		Table: st.table, Queue: st.queue, Inbox: st.inbox, WorkQueues: st.workQueues, Timers: st.timers,
@@ -137,6 +136,6 @@ func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 		Cancels: st.cancels, Attempts: st.activityStore, Outbox: st.outbox, Rejections: st.rejections,
 		Deleter: st.deletion,
 	}, s.Now)
-	st.deadLetterStore = deadletters.New(st.queue, st.timers, st.tokenKeys)
+	st.deadLetterStore = deadletters.New(st.queue, st.timers, st.tokens)
 	st.instanceQueries = queries.New(clients.Functions, hub.Name, hub.Orchestrator)
 }

@@ -73,7 +73,7 @@ const actions = {
   }),
   annotate: (s) => ask({
     title: `Add a note to ${s.instanceId}`, verb: 'Add note',
-    body: [h('p', {}, 'The instance keeps its newest 20 notes until it is purged.'), h('label', {}, 'Note', h('input', { name: 'note', required: true, maxlength: '1024', autocomplete: 'off' }))],
+    body: [h('p', {}, 'The instance keeps its newest 20 notes until it is purged.'), h('label', {}, 'Note (at most 1,024 bytes)', h('input', { name: 'note', required: true, maxlength: '1024', autocomplete: 'off' }))],
     async act(form) { await call('POST', instancePath(s.instanceId, '/notes'), { note: form.elements.note.value }); return 'Note added'; },
   }),
   cancel: (s) => ask({

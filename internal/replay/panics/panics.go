@@ -46,8 +46,8 @@ func HandlerFailure(r any) *history.Failure {
 
 func text(r any) string { return stack.Truncate(fmt.Append(nil, r)) }
 
-// Error returns a panic value with a failure that is an error for code that recovers it.
-func Error(f *history.Failure) error { return &fatal{f} }
+// With returns a panic value with a failure. The value is an error for code that recovers it.
+func With(f *history.Failure) error { return &fatal{f} }
 
 type fatal struct{ failure *history.Failure }
 

@@ -261,11 +261,11 @@ func (h *hub) waiting(end time.Time) {
 		Retry: &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 300_000},
 	})
 	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: "printLabel", Queue: "printers"})
-	h.Retry(x, provider.ActivityRetry{
+	h.SetRetries(x, provider.ActivityRetry{
 		ActivityID: 3, Attempt: 5, At: end.Add(4 * time.Minute), FailedAt: end.Add(-30 * time.Second),
 		Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
 	})
-	h.Work(map[string]time.Time{payments: end, defaultQueue: end})
+	h.SetWorkers(map[string]time.Time{payments: end, defaultQueue: end})
 }
 
 // order starts an instance whose history has most kinds of events.
@@ -325,7 +325,7 @@ func (h *hub) order(end time.Time) { //nolint:funlen // a history, event by even
 		Message: "the mail server hangs",
 	})
 	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`)
-	h.Leave(x,
+	h.SetActivityRecords(x,
 		provider.ActivityRecord{
 			ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond),
 			CancelOutcome: provider.OutcomeStopped,

@@ -18,7 +18,7 @@ func History(s client.Status, execution string, events []history.Event) string {
 		t.Add(l.Row(&events[i])...)
 	}
 	for _, n := range s.Notes {
-		head += "note, " + Note(n) + "\n"
+		head += "note, " + term.Clean(Note(n)) + "\n"
 	}
 	return head + "\n" + t.String()
 }

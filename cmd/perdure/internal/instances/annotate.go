@@ -15,10 +15,7 @@ func Annotate(env *cli.Env) *cobra.Command {
 	var note string
 	cmd := env.ClientCommand("annotate ID NOTE", "Add a note to an instance", cli.ArgID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			if err := cl.Annotate(ctx, id, note); err != nil {
-				return err
-			}
-			return env.PrintAccepted(id)
+			return cl.Annotate(ctx, id, note)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,29 +17,47 @@ import (
 
 const attrNotes = "notes"
 
+// maxAnnotateTries is the maximum number of writes of one note. Each failed one means that another note was added.
+const maxAnnotateTries = 20
+
 // Annotate adds a note on condition that the notes have not changed. It first assumes that there are none. A condition
 // that fails returns the current item.
 func (is *Store) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	var old table.Item
-	for {
+	for range maxAnnotateTries {
 		notes, err := decodeNotes(old)
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: notes: %w", instanceID, err)
 		}
-		doc, err := json.Marshal(provider.AddNote(notes, n))
+		if slices.ContainsFunc(notes, n.Equal) {
+			return nil // the response to an earlier try was lost
+		}
+		doc, err := encodeNotes(provider.AddNote(notes, n))
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: notes: %w", instanceID, err)
 		}
-		err = is.table.Update(ctx, instanceID, notesUpdate(instanceID, old, string(doc)))
+		err = is.table.Update(ctx, instanceID, notesUpdate(instanceID, old, doc))
 		found, changed := table.FailedItem(err, 0)
 		if !changed {
 			return err
 		}
-		if len(found) == 0 || IsTombstone(found) || IsDeleting(found) {
+		if found[table.AttrExecution] == nil || IsTombstone(found) || IsDeleting(found) {
 			return fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
 		}
 		old = found
 	}
+	return &provider.Error{Op: "Annotate", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
+}
+
+// encodeNotes does not escape characters for HTML, so that notes of maximum size leave room in the item.
+func encodeNotes(notes []provider.Note) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(notes); err != nil {
+		return "", err //nolint:wrapcheck // Annotate wraps it
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func notesUpdate(instanceID string, old table.Item, notes string) *dynamodb.UpdateItemInput {

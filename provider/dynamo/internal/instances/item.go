@@ -124,7 +124,7 @@ func Decode(it table.Item) (provider.Instance, error) {
 		in.CustomStatus = json.RawMessage(custom)
 	}
 	if in.Notes, err = decodeNotes(it); err != nil {
-		return in, fmt.Errorf("dynamo: instance %q: notes: %w", in.InstanceID, err)
+		in.Notes = nil // nothing depends on notes, so damaged ones must not make an instance unusable
 	}
 	for _, field := range []struct {
 		name string

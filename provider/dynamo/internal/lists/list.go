@@ -166,6 +166,7 @@ func (ls *Lists) decodeReadable(ctx context.Context, it table.Item) provider.Ins
 		ls.log.WarnContext(ctx, "instance item unreadable, listing the readable part",
 			"event", logevent.InstanceUnreadable, "instance", in.InstanceID, "error", err)
 	}
+	in.Notes = nil // a page of instances with notes would be large
 	return in
 }
 

@@ -57,11 +57,6 @@ type knownKeys struct {
 	readAt time.Time
 }
 
-// CompletionTokens returns the signer of completion tokens. It reads the keys like Signer.
-func (ks *Keys) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
-	return ks.Signer(ctx)
-}
-
 // Signer returns the signer of the tokens of work items and completions. It reads the keys once per process.
 // A process that reports a build has read them before (PutBuild), so that a turn reads nothing. Its error has the same
 // effect as that of an unreachable queue: no work item is sent without its token.

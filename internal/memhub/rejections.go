@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -22,26 +22,24 @@ type rejections struct {
 
 // RejectStart implements provider.Rejections.
 func (st *rejections) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	id := st.instances.identity(m.InstanceID)
-	id.rejected[m.StartID] = true
-	if m.Parent == nil {
+	return st.call(ctx, func() error {
+		id := st.instances.identity(m.InstanceID)
+		id.rejected[m.StartID] = true
+		if m.Parent == nil {
+			return nil
+		}
+		taken := provider.NewAlreadyExistsError(m.InstanceID, &provider.Instance{}, provider.ErrAlreadyExists)
+		if id.instance != nil {
+			taken = provider.NewAlreadyExistsError(m.InstanceID, &id.instance.Instance, provider.ErrAlreadyExists)
+		}
+		f := &history.Failure{Type: history.TypeAlreadyExists, NonRetryable: true, Message: taken.Error()}
+		if id.spent[m.StartID] { // it has run, and its outcome may be lost
+			f = &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
+			f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", m.InstanceID)
+		}
+		st.sendChildOutcome(m, f)
 		return nil
-	}
-	taken := provider.NewAlreadyExistsError(m.InstanceID, &provider.Instance{}, provider.ErrAlreadyExists)
-	if id.instance != nil {
-		taken = provider.NewAlreadyExistsError(m.InstanceID, &id.instance.Instance, provider.ErrAlreadyExists)
-	}
-	f := &history.Failure{Type: history.TypeAlreadyExists, NonRetryable: true, Message: taken.Error()}
-	if id.spent[m.StartID] { // it has run, and its outcome may be lost
-		f = &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
-		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", m.InstanceID)
-	}
-	st.sendChildOutcome(m, f)
-	return nil
+	})
 }
 
 func (st *rejections) sendChildOutcome(m *provider.InboxMessage, f *history.Failure) {
@@ -52,43 +50,39 @@ func (st *rejections) sendChildOutcome(m *provider.InboxMessage, f *history.Fail
 
 // RejectCancel implements provider.Rejections.
 func (st *rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	id := st.instances.identity(m.InstanceID)
-	if id.instance != nil {
-		return fmt.Errorf("fake: instance %q: %w", m.InstanceID, provider.ErrConflict)
-	}
-	id.rejected[m.StartID] = true
-	st.sendChildOutcome(m, &history.Failure{
-		Type: history.TypeCancelled, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text),
+	return st.call(ctx, func() error {
+		id := st.instances.identity(m.InstanceID)
+		if id.instance != nil {
+			return fmt.Errorf("fake: instance %q: %w", m.InstanceID, provider.ErrConflict)
+		}
+		id.rejected[m.StartID] = true
+		st.sendChildOutcome(m, &history.Failure{
+			Type: history.TypeCancelled, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text),
+		})
+		return nil
 	})
-	return nil
 }
 
 // RejectEvents implements provider.Rejections.
 func (st *rejections) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	id, known := st.instances.identity(ms[0].InstanceID), true
-	for _, m := range ms {
-		known = known && id.events.Has(&m.Message)
-	}
-	if !known && id.instance != nil && (over == "" || id.instance.ExecutionID != over) {
-		return fmt.Errorf("fake: instance %q: %w", ms[0].InstanceID, provider.ErrConflict)
-	}
-	for _, m := range ms {
-		id.reject(m.Parent)
-	}
-	why := outputs.NotFoundFailure
-	if over != "" {
-		why = outputs.EndedFailure
-	}
-	st.inbox.send(outputs.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
-	return nil
+	return st.call(ctx, func() error {
+		id, known := st.instances.identity(ms[0].InstanceID), true
+		for _, m := range ms {
+			known = known && id.events.Has(&m.Message)
+		}
+		if !known && id.instance != nil && (over == "" || id.instance.ExecutionID != over) {
+			return fmt.Errorf("fake: instance %q: %w", ms[0].InstanceID, provider.ErrConflict)
+		}
+		for _, m := range ms {
+			id.reject(m.Parent)
+		}
+		why := outputs.NotFoundFailure
+		if over != "" {
+			why = outputs.EndedFailure
+		}
+		st.inbox.send(outputs.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
+		return nil
+	})
 }
 
 // maxSenders is the maximum number of executions whose rejected events are stored.
@@ -114,21 +108,17 @@ func (id *identity) reject(sender *history.Parent) {
 
 // ReadRejectedEvents implements provider.Rejections.
 func (st *rejections) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	return maps.Clone(st.instances.identity(instanceID).events), nil
+	return callFor(ctx, st.base, func() (provider.RejectedEvents, error) {
+		return maps.Clone(st.instances.identity(instanceID).events), nil
+	})
 }
 
 // PutUpdateResults implements provider.Rejections.
 func (st *rejections) PutUpdateResults(ctx context.Context, results ...provider.UpdateResult) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	st.putUpdateResults(results)
-	return nil
+	return st.call(ctx, func() error {
+		st.putUpdateResults(results)
+		return nil
+	})
 }
 
 func updateKey(instanceID, updateID string) string { return instanceID + "\n" + updateID }
@@ -150,13 +140,11 @@ func (st *rejections) putUpdateResults(results []provider.UpdateResult) {
 
 // ReadUpdate implements provider.Instances.
 func (st *rejections) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.UpdateResult{}, err
-	}
-	defer st.mu.Unlock()
-	r, known := st.results[updateKey(instanceID, updateID)]
-	if !known {
-		return r, fmt.Errorf("fakeprovider: update %q: %w", updateID, provider.ErrNotFound)
-	}
-	return r, nil
+	return callFor(ctx, st.base, func() (provider.UpdateResult, error) {
+		r, known := st.results[updateKey(instanceID, updateID)]
+		if !known {
+			return r, fmt.Errorf("fakeprovider: update %q: %w", updateID, provider.ErrNotFound)
+		}
+		return r, nil
+	})
 }

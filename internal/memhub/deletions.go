@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -24,33 +24,31 @@ type deletions struct {
 
 // DeleteInstance implements provider.Instances. It deletes immediately: no instance has the status Deleting.
 func (st *deletions) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	in, err := st.instances.find(instanceID)
-	switch {
-	case err != nil:
-		return err
-	case !in.Status.Terminal() && !force:
-		return fmt.Errorf("fake: instance %q is %s: %w", instanceID, in.Status, provider.ErrNotEnded)
-	case !in.Status.Terminal():
-		st.endForDeletion(ctx, in)
-	}
-	id := st.instances.byID[instanceID]
-	last := in.current().segments
-	id.instance, id.purgedAt, id.watermark = nil, st.time(), last[len(last)-1].Watermark
-	id.spent[in.StartID] = true
-	for _, x := range in.executions {
-		x.erase(st.now())
-		delete(st.activities.byID, x.ExecutionID)
-	}
-	for key, r := range st.rejections.results {
-		if r.InstanceID == instanceID {
-			delete(st.rejections.results, key)
+	return st.call(ctx, func() error {
+		in, err := st.instances.find(instanceID)
+		switch {
+		case err != nil:
+			return err
+		case !in.Status.Terminal() && !force:
+			return fmt.Errorf("fake: instance %q is %s: %w", instanceID, in.Status, provider.ErrNotEnded)
+		case !in.Status.Terminal():
+			st.endForDeletion(ctx, in)
 		}
-	}
-	return nil
+		id := st.instances.byID[instanceID]
+		last := in.current().segments
+		id.instance, id.purgedAt, id.watermark = nil, st.time(), last[len(last)-1].Watermark
+		id.spent[in.StartID] = true
+		for _, x := range in.executions {
+			x.erase(st.now())
+			delete(st.activities.byID, x.ExecutionID)
+		}
+		for key, r := range st.rejections.results {
+			if r.InstanceID == instanceID {
+				delete(st.rejections.results, key)
+			}
+		}
+		return nil
+	})
 }
 
 // endForDeletion ends an execution, unless it has ended already, and sends the outputs of its last turns for others.

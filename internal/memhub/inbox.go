@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -23,34 +23,32 @@ const interruptionTime = time.Hour
 
 // EnqueueForOrchestrator implements provider.Instances.
 func (st *inbox) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	for i := range ms {
-		if n := len(encode(&ms[i])); n > maxBody {
-			return fmt.Errorf("fake: %s message for instance %q: %d bytes exceed the limit of %d bytes", ms[i].Kind,
-				ms[i].InstanceID, n, maxBody)
+	return st.call(ctx, func() error {
+		for i := range ms {
+			if n := len(encode(&ms[i])); n > maxBody {
+				return fmt.Errorf("fake: %s message for instance %q: %d bytes exceed the limit of %d bytes", ms[i].Kind,
+					ms[i].InstanceID, n, maxBody)
+			}
 		}
-	}
-	st.send(ms...)
-	for i := range ms {
-		if ms[i].Interrupts() {
-			st.interruptedAt[ms[i].InstanceID] = st.time()
+		st.send(ms...)
+		for i := range ms {
+			if ms[i].Interrupts() {
+				st.interruptedAt[ms[i].InstanceID] = st.time()
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // send sends messages to the inbox, in the group of their instance.
 func (st *inbox) send(ms ...provider.Message) {
 	for _, m := range ms {
-		m.V, m.Hub = provider.WireVersion, hubName
+		m.V, m.Hub = provider.WireVersion, Name
 		body, dedup := encode(&m), ""
 		if isRepeatable(&m) {
 			dedup = body
 		}
-		st.queues.byName[provider.QueueInbox].send(st.now(), st.now(), m.InstanceID, body, dedup)
+		st.queues.byName[provider.QueueInbox].Send(st.now(), st.now(), m.InstanceID, body, dedup)
 	}
 }
 
@@ -71,9 +69,9 @@ func isRepeatable(m *provider.Message) bool {
 
 // checkHub returns an error for the name of another hub. Otherwise it clears the name.
 func checkHub(name *string) error {
-	if *name != "" && *name != hubName {
+	if *name != "" && *name != Name {
 		return fmt.Errorf("fake: %w",
-			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, hubName)})
+			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, Name)})
 	}
 	*name = ""
 	return nil
@@ -94,7 +92,7 @@ func (st *inbox) DecodeOrchestrationItems(
 		if err == nil {
 			err = checkHub(&m.Hub)
 		}
-		at := provider.Position{Inbox: hubName, Sequence: r.Sequence}
+		at := provider.Position{Inbox: Name, Sequence: r.Sequence}
 		return provider.InboxMessage{Message: m, Position: at, Record: r}, err
 	})
 	byInstance := map[string]*provider.OrchestrationItem{}
@@ -112,12 +110,10 @@ func (st *inbox) DecodeOrchestrationItems(
 
 // ReadInterruption implements provider.Orchestrations.
 func (st *inbox) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
-	if err := st.begin(ctx); err != nil {
-		return time.Time{}, err
-	}
-	defer st.mu.Unlock()
-	if at = st.interruptedAt[instanceID]; st.now().Sub(at) > interruptionTime {
-		return time.Time{}, nil
-	}
-	return at, nil
+	return callFor(ctx, st.base, func() (time.Time, error) {
+		if at = st.interruptedAt[instanceID]; st.now().Sub(at) > interruptionTime {
+			return time.Time{}, nil
+		}
+		return at, nil
+	})
 }

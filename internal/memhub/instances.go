@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -19,7 +19,6 @@ type instances struct {
 
 	histories *histories
 	byID      map[string]*identity
-	reads     int // calls of ReadInstance, for tests
 }
 
 // identity is everything that the hub knows about an instance ID. Most of it outlives the instance.
@@ -82,16 +81,13 @@ func (st *instances) addExecution(in *instance, executionID, previous string, fi
 
 // ReadInstance implements provider.Instances.
 func (st *instances) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.Instance{}, err
-	}
-	defer st.mu.Unlock()
-	st.reads++
-	in, err := st.find(instanceID)
-	if err != nil {
-		return provider.Instance{}, err
-	}
-	return in.Instance, nil
+	return callFor(ctx, st.base, func() (provider.Instance, error) {
+		in, err := st.find(instanceID)
+		if err != nil {
+			return provider.Instance{}, err
+		}
+		return in.Instance, nil
+	})
 }
 
 // ListExecutions implements provider.Instances.
@@ -117,15 +113,13 @@ func (st *instances) ListExecutions(ctx context.Context, instanceID string) iter
 func (st *instances) ReadOrchestration(
 	ctx context.Context, item *provider.OrchestrationItem, c provider.Consistency,
 ) (*provider.Orchestration, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	x, err := st.executionFor(item)
-	if err != nil {
-		return nil, err
-	}
-	return x.orchestration(c), nil
+	return callFor(ctx, st.base, func() (*provider.Orchestration, error) {
+		x, err := st.executionFor(item)
+		if err != nil {
+			return nil, err
+		}
+		return x.orchestration(c), nil
+	})
 }
 
 // executionFor returns the execution that the messages name, or the current one.

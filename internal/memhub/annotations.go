@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -15,13 +15,11 @@ type annotations struct {
 
 // Annotate implements provider.Annotations.
 func (st *annotations) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
-	if err := st.begin(ctx); err != nil {
+	return st.call(ctx, func() error {
+		in, err := st.instances.find(instanceID)
+		if err == nil {
+			in.Notes = provider.AddNote(in.Notes, n)
+		}
 		return err
-	}
-	defer st.mu.Unlock()
-	in, err := st.instances.find(instanceID)
-	if err == nil {
-		in.Notes = provider.AddNote(in.Notes, n)
-	}
-	return err
+	})
 }

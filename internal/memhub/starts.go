@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -26,41 +26,39 @@ type starts struct {
 
 // StartOrchestration implements provider.Instances.
 func (st *starts) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.Instance{}, err
-	}
-	defer st.mu.Unlock()
-	if !st.builds.registered(s.Name, s.Version) {
-		st.builds.askForReport()
-		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w: %q %s", s.InstanceID,
-			provider.ErrUnknownOrchestration, s.Name, s.Version)
-	}
-	now := st.time()
-	in := provider.Instance{
-		InstanceID: s.InstanceID, ExecutionID: cmp.Or(s.ExecutionID, st.histories.nextExecutionID()),
-		ExecutionNumber: 1, Name: s.Name, Version: s.Version, Status: provider.StatusPending, StartID: s.StartID,
-		CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: maps.Clone(s.Tags),
-		RequestedBy: history.Requester(s.RequestedBy),
-	}
-	events := firstEvents(&in, s.Input, s.TraceParent)
-	if s.RestartFrom != nil {
-		events = s.RestartFrom.InitialEvents(&in, s.TraceParent)
-	}
-	created, err := st.create(&in, provider.Segment{Events: events}, time.Time{})
-	if err != nil {
-		return in, err
-	}
-	if st.now().Before(created.StartAt) {
-		st.timers.send(&provider.Timer{
-			V: provider.WireVersion, InstanceID: created.InstanceID, ExecutionID: created.ExecutionID, TimerID: 1,
-			FireAt: created.StartAt,
+	return callFor(ctx, st.base, func() (provider.Instance, error) {
+		if !st.builds.registered(s.Name, s.Version) {
+			st.builds.askForReport()
+			return provider.Instance{}, fmt.Errorf("fake: instance %q: %w: %q %s", s.InstanceID,
+				provider.ErrUnknownOrchestration, s.Name, s.Version)
+		}
+		now := st.time()
+		in := provider.Instance{
+			InstanceID: s.InstanceID, ExecutionID: cmp.Or(s.ExecutionID, st.histories.nextExecutionID()),
+			ExecutionNumber: 1, Name: s.Name, Version: s.Version, Status: provider.StatusPending, StartID: s.StartID,
+			CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: maps.Clone(s.Tags),
+			RequestedBy: history.Requester(s.RequestedBy),
+		}
+		events := firstEvents(&in, s.Input, s.TraceParent)
+		if s.RestartFrom != nil {
+			events = s.RestartFrom.InitialEvents(&in, s.TraceParent)
+		}
+		created, err := st.create(&in, provider.Segment{Events: events}, time.Time{})
+		if err != nil {
+			return in, err
+		}
+		if st.now().Before(created.StartAt) {
+			st.timers.send(&provider.Timer{
+				V: provider.WireVersion, InstanceID: created.InstanceID, ExecutionID: created.ExecutionID, TimerID: 1,
+				FireAt: created.StartAt,
+			})
+			return created.Instance, nil
+		}
+		st.inbox.send(provider.Message{
+			Kind: provider.MessageWake, InstanceID: created.InstanceID, ExecutionID: created.ExecutionID,
 		})
 		return created.Instance, nil
-	}
-	st.inbox.send(provider.Message{
-		Kind: provider.MessageWake, InstanceID: created.InstanceID, ExecutionID: created.ExecutionID,
 	})
-	return created.Instance, nil
 }
 
 // firstEvents returns the start of an execution.

@@ -1,4 +1,4 @@
-package fakeprovider_test
+package memhub_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
-	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/internal/memhub"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -54,7 +54,7 @@ func double(_ *perdure.OrchestrationContext, n int) (int, error) { return 2 * n,
 func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := fakeprovider.NewHub(time.Now, time.Minute)
+		p := memhub.New(time.Now, time.Minute)
 		e := newEngine(t, p, minimal{Core: p})
 		id, err := e.client.Start(t.Context(), "order", 20)
 		if err != nil {
@@ -85,14 +85,14 @@ func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testi
 
 // engine runs a hub's queues.
 type engine struct {
-	hub          *fakeprovider.Hub
+	hub          *memhub.Hub
 	client       *client.Client
 	orchestrator *dispatch.Orchestrator
 	worker       *dispatch.Worker
 	renewer      *dispatch.Renewer
 }
 
-func newEngine(t *testing.T, hub *fakeprovider.Hub, p provider.Provider) *engine {
+func newEngine(t *testing.T, hub *memhub.Hub, p provider.Provider) *engine {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "add-one", addOne)
@@ -116,7 +116,7 @@ func newEngine(t *testing.T, hub *fakeprovider.Hub, p provider.Provider) *engine
 func (e *engine) step(ctx context.Context) {
 	for queue, handle := range map[string]func(context.Context, []provider.Record) []string{
 		provider.QueueInbox: e.orchestrator.HandleRecords, provider.QueueTimers: e.renewer.HandleRecords,
-		fakeprovider.DefaultQueue: e.worker.HandleRecords,
+		memhub.DefaultQueue: e.worker.HandleRecords,
 	} {
 		records := e.hub.Receive(queue)
 		failed := handle(ctx, records)

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -19,8 +19,6 @@ type histories struct {
 	*base
 
 	byID map[string]*execution // by execution ID, including erased ones
-	// anySegment is true if references need not have the right segment, as in tests of clients.
-	anySegment bool
 }
 
 // execution is a history. Its segments are never changed.
@@ -101,17 +99,15 @@ func (st *histories) nextExecutionID() string { return fmt.Sprintf("x%d", len(st
 
 // ReadTerminalEvent implements provider.Instances.
 func (st *histories) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
-	if err := st.begin(ctx); err != nil {
-		return history.Event{}, err
-	}
-	defer st.mu.Unlock()
-	if x := st.byID[executionID]; x != nil && !x.erased {
-		events := x.segments[len(x.segments)-1].Events
-		if last := events[len(events)-1]; last.Kind.Terminal() {
-			return last, nil
+	return callFor(ctx, st.base, func() (history.Event, error) {
+		if x := st.byID[executionID]; x != nil && !x.erased {
+			events := x.segments[len(x.segments)-1].Events
+			if last := events[len(events)-1]; last.Kind.Terminal() {
+				return last, nil
+			}
 		}
-	}
-	return history.Event{}, fmt.Errorf("fake: execution %s: %w", executionID, provider.ErrNotFound)
+		return history.Event{}, fmt.Errorf("fake: execution %s: %w", executionID, provider.ErrNotFound)
+	})
 }
 
 // ReadHistory implements provider.Instances.
@@ -137,49 +133,39 @@ func (st *histories) ReadHistory(
 }
 
 func (st *histories) readEvents(ctx context.Context, instanceID, executionID string) ([]history.Event, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	x := st.byID[executionID]
-	if x == nil || x.erased || x.instanceID != instanceID {
-		return nil, fmt.Errorf("fake: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
-	}
-	return x.events(), nil
+	return callFor(ctx, st.base, func() ([]history.Event, error) {
+		x := st.byID[executionID]
+		if x == nil || x.erased || x.instanceID != instanceID {
+			return nil, fmt.Errorf("fake: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
+		}
+		return x.events(), nil
+	})
 }
 
 // ReadDocument implements provider.Orchestrations.
 func (st *histories) ReadDocument(
 	ctx context.Context, instanceID string, ref history.Reference,
 ) (json.RawMessage, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	at, err := history.ParseDataLocation(ref.Ref)
-	if err != nil {
-		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
-	}
-	x := st.byID[at.ExecutionID]
-	if x == nil || x.erased || !st.anySegment && (at.Segment < 0 || at.Segment >= int64(len(x.segments))) {
-		return nil, fmt.Errorf("fake: instance %q: document at %s: %w", instanceID, ref.Ref, provider.ErrNotFound)
-	}
-	var events []history.Event
-	if st.anySegment {
-		events = x.events()
-	} else {
-		events = x.segments[at.Segment].Events
-	}
-	doc, found := at.DocumentIn(events)
-	if !found {
-		err = fmt.Errorf("no document at %s", ref.Ref)
-	} else {
-		err = ref.Check(doc)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
-	}
-	return doc, nil
+	return callFor(ctx, st.base, func() (json.RawMessage, error) {
+		at, err := history.ParseDataLocation(ref.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+		}
+		x := st.byID[at.ExecutionID]
+		if x == nil || x.erased || at.Segment < 0 || at.Segment >= int64(len(x.segments)) {
+			return nil, fmt.Errorf("fake: instance %q: document at %s: %w", instanceID, ref.Ref, provider.ErrNotFound)
+		}
+		doc, found := at.DocumentIn(x.segments[at.Segment].Events)
+		if !found {
+			err = fmt.Errorf("no document at %s", ref.Ref)
+		} else {
+			err = ref.Check(doc)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+		}
+		return doc, nil
+	})
 }
 
 // ReadSettled implements provider.Activities.
@@ -239,11 +225,9 @@ func (st *histories) cancelsSince(executionID string, from int64) (cancels provi
 func (st *histories) ReadWorkItem(
 	ctx context.Context, instanceID, executionID string, segment, activityID int64,
 ) (provider.WorkItem, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.WorkItem{}, err
-	}
-	defer st.mu.Unlock()
-	return st.workItem(instanceID, executionID, segment, activityID)
+	return callFor(ctx, st.base, func() (provider.WorkItem, error) {
+		return st.workItem(instanceID, executionID, segment, activityID)
+	})
 }
 
 // workItem returns the work item of an activity's first attempt.

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -54,35 +54,33 @@ func (st *attempts) ReadRetries(ctx context.Context, executionID string) iter.Se
 func (st *attempts) RetryActivities(
 	ctx context.Context, q *provider.RetryRequest,
 ) (out provider.RetryResult, err error) {
-	if err := st.begin(ctx); err != nil {
-		return out, err
-	}
-	defer st.mu.Unlock()
-	_, _, conflict := st.instances.headOf(q.InstanceID, q.Head)
-	var sends []attempt
-	exhausted := map[int64]bool{}
-	onlyRead := len(q.Due) == 0
-	out.Failed = make([]provider.RetryVerdict, len(q.Failed))
-	for i := range q.Failed {
-		o := &q.Failed[i]
-		if exhausted[o.ActivityID] {
-			continue
+	return callFor(ctx, st.base, func() (provider.RetryResult, error) {
+		_, _, conflict := st.instances.headOf(q.InstanceID, q.Head)
+		var sends []attempt
+		exhausted := map[int64]bool{}
+		onlyRead := len(q.Due) == 0
+		out.Failed = make([]provider.RetryVerdict, len(q.Failed))
+		for i := range q.Failed {
+			o := &q.Failed[i]
+			if exhausted[o.ActivityID] {
+				continue
+			}
+			verdict, next := st.judge(q.Head.ExecutionID, o)
+			if out.Failed[i] = verdict; verdict == provider.RetryNext && conflict == nil {
+				st.activities.factsOf(q.Head.ExecutionID).retries[o.ActivityID] = next
+				sends = append(sends, attempt{next, o.Segment})
+			}
+			exhausted[o.ActivityID] = verdict == provider.RetryExhausted
+			onlyRead = onlyRead && verdict == provider.RetryExhausted
 		}
-		verdict, next := st.judge(q.Head.ExecutionID, o)
-		if out.Failed[i] = verdict; verdict == provider.RetryNext && conflict == nil {
-			st.activities.factsOf(q.Head.ExecutionID).retries[o.ActivityID] = next
-			sends = append(sends, attempt{next, o.Segment})
+		if !onlyRead && conflict != nil {
+			return provider.RetryResult{}, conflict
 		}
-		exhausted[o.ActivityID] = verdict == provider.RetryExhausted
-		onlyRead = onlyRead && verdict == provider.RetryExhausted
-	}
-	if !onlyRead && conflict != nil {
-		return provider.RetryResult{}, conflict
-	}
-	due, waiting := st.dueAttempts(q)
-	out.Waiting, out.Verified = waiting, !onlyRead
-	out.RejectedOutputs = st.sendAttempts(q, append(sends, due...))
-	return out, nil
+		due, waiting := st.dueAttempts(q)
+		out.Waiting, out.Verified = waiting, !onlyRead
+		out.RejectedOutputs = st.sendAttempts(q, append(sends, due...))
+		return out, nil
+	})
 }
 
 // judge returns the verdict on a failure, and the attempt that is then the current one.
@@ -171,38 +169,36 @@ func (st *attempts) sendAttempts(q *provider.RetryRequest, sends []attempt) (ref
 func (st *attempts) PutPendingAttempts(
 	ctx context.Context, instanceID string, head provider.Head, updates ...provider.PendingAttemptUpdate,
 ) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	_, _, conflict := st.instances.headOf(instanceID, head)
-	f := st.activities.factsOf(head.ExecutionID)
-	for i := range updates {
-		u := &updates[i]
-		r := st.current(head.ExecutionID, u.ActivityID)
-		changed := r.Attempt != u.Was.Attempt || r.NextCheckID != u.Was.NextCheckID
-		if !u.Sent && (conflict != nil || changed) {
-			return fmt.Errorf("fake: instance %q: pending activity #%d: %w", instanceID, u.ActivityID,
-				provider.ErrConflict)
-		}
-	}
-	for i := range updates {
-		u := &updates[i]
-		if r := st.current(head.ExecutionID, u.ActivityID); !u.Sent {
-			pending := u.Pending
-			r.Attempt, r.Pending, r.NextCheckAt, r.NextCheckID = u.Attempt, &pending, u.NextCheckAt, u.NextCheckID
-			if r.Error == nil {
-				r.At, r.FailedAt, r.Error = u.Pending.Since, u.Pending.Since, &history.Failure{}
+	return st.call(ctx, func() error {
+		_, _, conflict := st.instances.headOf(instanceID, head)
+		f := st.activities.factsOf(head.ExecutionID)
+		for i := range updates {
+			u := &updates[i]
+			r := st.current(head.ExecutionID, u.ActivityID)
+			changed := r.Attempt != u.Was.Attempt || r.NextCheckID != u.Was.NextCheckID
+			if !u.Sent && (conflict != nil || changed) {
+				return fmt.Errorf("fake: instance %q: pending activity #%d: %w", instanceID, u.ActivityID,
+					provider.ErrConflict)
 			}
-			f.retries[u.ActivityID] = r
 		}
-		if !u.NextCheckAt.IsZero() {
-			st.timers.send(&provider.Timer{
-				V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID,
-				Segment: u.Pending.Segment, TimerID: u.ActivityID, FireAt: u.NextCheckAt, Attempt: u.Attempt,
-				WaitForCancellation: u.Pending.WaitForCancellation,
-			})
+		for i := range updates {
+			u := &updates[i]
+			if r := st.current(head.ExecutionID, u.ActivityID); !u.Sent {
+				pending := u.Pending
+				r.Attempt, r.Pending, r.NextCheckAt, r.NextCheckID = u.Attempt, &pending, u.NextCheckAt, u.NextCheckID
+				if r.Error == nil {
+					r.At, r.FailedAt, r.Error = u.Pending.Since, u.Pending.Since, &history.Failure{}
+				}
+				f.retries[u.ActivityID] = r
+			}
+			if !u.NextCheckAt.IsZero() {
+				st.timers.send(&provider.Timer{
+					V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID,
+					Segment: u.Pending.Segment, TimerID: u.ActivityID, FireAt: u.NextCheckAt, Attempt: u.Attempt,
+					WaitForCancellation: u.Pending.WaitForCancellation,
+				})
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

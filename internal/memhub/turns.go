@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"bytes"
@@ -29,11 +29,9 @@ const maxCommit = 3 << 20
 // AckOrchestrationItem implements provider.Orchestrations. The condition that the head is unchanged is the lock of the
 // engine (I1).
 func (st *turns) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	return st.commit(t)
+	return callFor(ctx, st.base, func() ([]provider.OutputFailure, error) {
+		return st.commit(t)
+	})
 }
 
 func (st *turns) commit(t *provider.Turn) ([]provider.OutputFailure, error) {
@@ -124,22 +122,20 @@ func (in *instance) show(s *history.Summary, now time.Time) {
 
 // RefreshStatus implements provider.Orchestrations.
 func (st *turns) RefreshStatus(ctx context.Context, wake *provider.Message) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	item := &provider.OrchestrationItem{
-		InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{{Message: *wake}},
-	}
-	x, err := st.instances.executionFor(item)
-	if errors.Is(err, provider.ErrNotFound) {
+	return st.call(ctx, func() error {
+		item := &provider.OrchestrationItem{
+			InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{{Message: *wake}},
+		}
+		x, err := st.instances.executionFor(item)
+		if errors.Is(err, provider.ErrNotFound) {
+			return nil
+		}
+		s := x.state(0)
+		if last := int64(len(x.segments)) - 1; last > 0 && !s.Ended() && !s.Blocked.Active {
+			st.writeStatus(x, last, &s.Summary)
+		}
 		return nil
-	}
-	s := x.state(0)
-	if last := int64(len(x.segments)) - 1; last > 0 && !s.Ended() && !s.Blocked.Active {
-		st.writeStatus(x, last, &s.Summary)
-	}
-	return nil
+	})
 }
 
 // TerminateCorrupt implements provider.Orchestrations. Histories in memory are never damaged.
@@ -170,19 +166,17 @@ func (st *turns) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage)
 func (st *turns) BlockInstance(
 	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
 ) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	in, err := st.instances.find(instanceID)
-	if err != nil || in.ExecutionID != executionID || in.Status.Terminal() ||
-		why == nil && in.Status == provider.StatusPaused {
+	return st.call(ctx, func() error {
+		in, err := st.instances.find(instanceID)
+		if err != nil || in.ExecutionID != executionID || in.Status.Terminal() ||
+			why == nil && in.Status == provider.StatusPaused {
+			return nil
+		}
+		in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = st.time(), nil, why, buildID
+		in.Status = provider.StatusBlocked
+		if why == nil {
+			in.Status, in.BlockedBy = provider.StatusRunning, ""
+		}
 		return nil
-	}
-	in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = st.time(), nil, why, buildID
-	in.Status = provider.StatusBlocked
-	if why == nil {
-		in.Status, in.BlockedBy = provider.StatusRunning, ""
-	}
-	return nil
+	})
 }

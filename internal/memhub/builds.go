@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -20,31 +20,27 @@ type builds struct {
 
 // PutBuild implements provider.Orchestrations.
 func (st *builds) PutBuild(ctx context.Context, b provider.Build) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	b.FirstReportedAt, b.LastReportedAt = st.time(), st.time()
-	if i := slices.IndexFunc(st.reported, func(o provider.Build) bool { return o.ID == b.ID }); i >= 0 {
-		b.FirstReportedAt = st.reported[i].FirstReportedAt
-		st.reported = slices.Delete(st.reported, i, i+1)
-	}
-	st.reported = append(st.reported, b)
-	return nil
+	return st.call(ctx, func() error {
+		b.FirstReportedAt, b.LastReportedAt = st.time(), st.time()
+		if i := slices.IndexFunc(st.reported, func(o provider.Build) bool { return o.ID == b.ID }); i >= 0 {
+			b.FirstReportedAt = st.reported[i].FirstReportedAt
+			st.reported = slices.Delete(st.reported, i, i+1)
+		}
+		st.reported = append(st.reported, b)
+		return nil
+	})
 }
 
 // ReadBuild implements provider.Orchestrations.
 func (st *builds) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.Build{}, err
-	}
-	defer st.mu.Unlock()
-	for i := range st.reported {
-		if st.reported[i].ID == id {
-			return st.reported[i], nil
+	return callFor(ctx, st.base, func() (provider.Build, error) {
+		for i := range st.reported {
+			if st.reported[i].ID == id {
+				return st.reported[i], nil
+			}
 		}
-	}
-	return provider.Build{}, fmt.Errorf("fake: build %q: %w", id, provider.ErrNotFound)
+		return provider.Build{}, fmt.Errorf("fake: build %q: %w", id, provider.ErrNotFound)
+	})
 }
 
 // registered reports whether a build has the orchestration. Before the first report, every name is registered, because

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -21,22 +21,20 @@ type jobs struct {
 
 // PutJob implements provider.Jobs.
 func (st *jobs) PutJob(ctx context.Context, j *provider.Job) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	i := slices.IndexFunc(st.stored, func(other provider.Job) bool { return other.ID == j.ID })
-	switch {
-	case i < 0 && j.Revision == 0:
-		j.Revision++
-		st.stored = slices.Insert(st.stored, 0, *j)
-	case i >= 0 && st.stored[i].Revision == j.Revision:
-		j.Revision++
-		st.stored[i] = *j
-	default:
-		return fmt.Errorf("fake: job %s: %w", j.ID, provider.ErrConflict)
-	}
-	return nil
+	return st.call(ctx, func() error {
+		i := slices.IndexFunc(st.stored, func(other provider.Job) bool { return other.ID == j.ID })
+		switch {
+		case i < 0 && j.Revision == 0:
+			j.Revision++
+			st.stored = slices.Insert(st.stored, 0, *j)
+		case i >= 0 && st.stored[i].Revision == j.Revision:
+			j.Revision++
+			st.stored[i] = *j
+		default:
+			return fmt.Errorf("fake: job %s: %w", j.ID, provider.ErrConflict)
+		}
+		return nil
+	})
 }
 
 // ReadJob implements provider.Jobs.
@@ -55,12 +53,10 @@ func (st *jobs) ReadJob(ctx context.Context, id string) (provider.Job, error) {
 
 // ListJobs implements provider.Jobs.
 func (st *jobs) ListJobs(ctx context.Context) ([]provider.Job, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	newestFirst := func(a, b provider.Job) int { return strings.Compare(b.ID, a.ID) }
-	return slices.SortedFunc(slices.Values(st.stored), newestFirst), nil
+	return callFor(ctx, st.base, func() ([]provider.Job, error) {
+		newestFirst := func(a, b provider.Job) int { return strings.Compare(b.ID, a.ID) }
+		return slices.SortedFunc(slices.Values(st.stored), newestFirst), nil
+	})
 }
 
 // MatchInstances implements provider.Jobs. Its cursor is the position in the list of all instances.

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"
@@ -61,14 +61,12 @@ func (f *facts) record(activityID int64) *record {
 func (st *activities) PutActivityRecords(
 	ctx context.Context, executionID string, records ...provider.ActivityRecord,
 ) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	for i := range records {
-		st.factsOf(executionID).put(&records[i])
-	}
-	return nil
+	return st.call(ctx, func() error {
+		for i := range records {
+			st.factsOf(executionID).put(&records[i])
+		}
+		return nil
+	})
 }
 
 // put writes the non-zero fields of a record, unless better knowledge is stored.
@@ -144,97 +142,87 @@ func (st *activities) ReadActivityRecords(
 func (st *activities) HeartbeatPending(
 	ctx context.Context, executionID string, b provider.PendingHeartbeat,
 ) (counted bool, err error) {
-	if err := st.begin(ctx); err != nil {
-		return false, err
-	}
-	defer st.mu.Unlock()
-	r := st.factsOf(executionID).record(b.ActivityID)
-	late := r.HeartbeatAttempt > b.Attempt || r.HeartbeatAttempt == b.Attempt && r.LastHeartbeatAt.After(b.At)
-	if late || r.TimedOutAttempt >= b.Attempt {
-		return false, nil
-	}
-	r.LastHeartbeatAt, r.HeartbeatAttempt = b.At, b.Attempt
-	if len(b.Details) > 0 {
-		r.Details = slices.Clone(b.Details)
-	}
-	if b.Cancelled && r.SeenAt.IsZero() {
-		r.SeenAt = b.At
-	}
-	return true, nil
+	return callFor(ctx, st.base, func() (bool, error) {
+		r := st.factsOf(executionID).record(b.ActivityID)
+		late := r.HeartbeatAttempt > b.Attempt || r.HeartbeatAttempt == b.Attempt && r.LastHeartbeatAt.After(b.At)
+		if late || r.TimedOutAttempt >= b.Attempt {
+			return false, nil
+		}
+		r.LastHeartbeatAt, r.HeartbeatAttempt = b.At, b.Attempt
+		if len(b.Details) > 0 {
+			r.Details = slices.Clone(b.Details)
+		}
+		if b.Cancelled && r.SeenAt.IsZero() {
+			r.SeenAt = b.At
+		}
+		return true, nil
+	})
 }
 
 // TimeOutPending implements provider.Completions.
 func (st *activities) TimeOutPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
 ) (ended bool, err error) {
-	if err := st.begin(ctx); err != nil {
-		return false, err
-	}
-	defer st.mu.Unlock()
-	r := st.factsOf(executionID).record(activityID)
-	if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(beatenAt) {
-		return false, nil
-	}
-	r.TimedOutAttempt = attempt
-	return true, nil
+	return callFor(ctx, st.base, func() (bool, error) {
+		r := st.factsOf(executionID).record(activityID)
+		if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(beatenAt) {
+			return false, nil
+		}
+		r.TimedOutAttempt = attempt
+		return true, nil
+	})
 }
 
 // ClaimRun implements provider.WorkItems.
 func (st *activities) ClaimRun(ctx context.Context, c provider.Run) (claim provider.RunClaim, err error) {
-	if err := st.begin(ctx); err != nil {
-		return claim, err
-	}
-	defer st.mu.Unlock()
-	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
-	claim.PreviousRecord = r.ActivityRecord
-	if r.run != nil && r.run.Token != c.Token {
-		previous := *r.run
-		previous.Abandoned = r.abandoned
-		claim.PreviousRun = &previous
-	}
-	if r.outcome != nil && r.run != nil && r.run.Attempt == c.Attempt {
-		claim.Outcome = r.outcome
+	return callFor(ctx, st.base, func() (provider.RunClaim, error) {
+		r := st.factsOf(c.ExecutionID).record(c.ActivityID)
+		claim.PreviousRecord = r.ActivityRecord
+		if r.run != nil && r.run.Token != c.Token {
+			previous := *r.run
+			previous.Abandoned = r.abandoned
+			claim.PreviousRun = &previous
+		}
+		if r.outcome != nil && r.run != nil && r.run.Attempt == c.Attempt {
+			claim.Outcome = r.outcome
+			return claim, nil
+		}
+		if b := claim.PreviousRun; b != nil &&
+			(b.Attempt > c.Attempt || b.Attempt == c.Attempt && b.Until.After(st.now())) {
+			return provider.RunClaim{}, nil
+		}
+		claim.Held, r.run, r.outcome = true, &c, nil
+		cancels, next := st.histories.cancelsSince(c.ExecutionID, c.Segment)
+		claim.Cancel, claim.CancelsFrom = cancels.Of(c.ActivityID), next
 		return claim, nil
-	}
-	if b := claim.PreviousRun; b != nil &&
-		(b.Attempt > c.Attempt || b.Attempt == c.Attempt && b.Until.After(st.now())) {
-		return provider.RunClaim{}, nil
-	}
-	claim.Held, r.run, r.outcome = true, &c, nil
-	cancels, next := st.histories.cancelsSince(c.ExecutionID, c.Segment)
-	claim.Cancel, claim.CancelsFrom = cancels.Of(c.ActivityID), next
-	return claim, nil
+	})
 }
 
 // CompleteRun implements provider.WorkItems.
 func (st *activities) CompleteRun(ctx context.Context, c provider.Run, o *provider.ActivityOutcome) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
-	if r.run == nil || r.run.Token != c.Token {
-		return fmt.Errorf("fake: run of activity #%d: %w", c.ActivityID, provider.ErrLockLost)
-	}
-	outcome := *o
-	r.outcome = &outcome
-	return nil
+	return st.call(ctx, func() error {
+		r := st.factsOf(c.ExecutionID).record(c.ActivityID)
+		if r.run == nil || r.run.Token != c.Token {
+			return fmt.Errorf("fake: run of activity #%d: %w", c.ActivityID, provider.ErrLockLost)
+		}
+		outcome := *o
+		r.outcome = &outcome
+		return nil
+	})
 }
 
 // ReleaseRun implements provider.WorkItems.
 func (st *activities) ReleaseRun(ctx context.Context, c provider.Run, leave *provider.Run) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	r := st.factsOf(c.ExecutionID).record(c.ActivityID)
-	if r.run == nil || r.run.Token != c.Token {
+	return st.call(ctx, func() error {
+		r := st.factsOf(c.ExecutionID).record(c.ActivityID)
+		if r.run == nil || r.run.Token != c.Token {
+			return nil
+		}
+		r.run = nil
+		if leave != nil {
+			run := *leave
+			r.run, r.abandoned = &run, r.abandoned || leave.Abandoned
+		}
 		return nil
-	}
-	r.run = nil
-	if leave != nil {
-		run := *leave
-		r.run, r.abandoned = &run, r.abandoned || leave.Abandoned
-	}
-	return nil
+	})
 }

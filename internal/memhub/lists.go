@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -25,40 +25,36 @@ func markKey(a *provider.Attempt) string {
 
 // PutCrashMarker implements provider.CrashMarkers. An older delivery than the last marked one does not count.
 func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
-	if err := st.begin(ctx); err != nil {
-		return 0, err
-	}
-	defer st.mu.Unlock()
-	m := st.marks[markKey(&a)]
-	if m == nil {
-		m = &crashMark{}
-		st.marks[markKey(&a)] = m
-	}
-	switch isNew := a.Record.ReceiveCount > m.delivery; {
-	case isNew && (!a.Batched || m.begun == 0):
-		m.delivery = a.Record.ReceiveCount
-		m.begun++
-	case a.Batched && a.Record.ReceiveCount != m.delivery:
-		return m.begun, nil // none of the counted deliveries is this one
-	}
-	return max(0, m.begun-1), nil
+	return callFor(ctx, st.base, func() (int, error) {
+		m := st.marks[markKey(&a)]
+		if m == nil {
+			m = &crashMark{}
+			st.marks[markKey(&a)] = m
+		}
+		switch isNew := a.Record.ReceiveCount > m.delivery; {
+		case isNew && (!a.Batched || m.begun == 0):
+			m.delivery = a.Record.ReceiveCount
+			m.begun++
+		case a.Batched && a.Record.ReceiveCount != m.delivery:
+			return m.begun, nil // none of the counted deliveries is this one
+		}
+		return max(0, m.begun-1), nil
+	})
 }
 
 // DeleteCrashMarker implements provider.CrashMarkers. The marker of a later delivery stays.
 func (st *crashMarkers) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	m := st.marks[markKey(&a)]
-	switch {
-	case m == nil || m.delivery < a.Record.ReceiveCount:
-	case m.delivery > a.Record.ReceiveCount:
-		m.begun = min(m.begun, 1)
-	case a.Progressed:
-		m.begun = 1
-	default:
-		m.begun = 0
-	}
-	return nil
+	return st.call(ctx, func() error {
+		m := st.marks[markKey(&a)]
+		switch {
+		case m == nil || m.delivery < a.Record.ReceiveCount:
+		case m.delivery > a.Record.ReceiveCount:
+			m.begun = min(m.begun, 1)
+		case a.Progressed:
+			m.begun = 1
+		default:
+			m.begun = 0
+		}
+		return nil
+	})
 }

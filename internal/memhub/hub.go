@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"encoding/json"
@@ -37,8 +37,8 @@ type Hub struct {
 
 var _ provider.Provider = (*Hub)(nil)
 
-// hubName is the name of the hub in records and tokens.
-const hubName = "test"
+// Name is the name of every Hub, in records and tokens.
+const Name = "test"
 
 // The work queues of a hub. The first one also has an exclusive queue.
 const (
@@ -46,8 +46,8 @@ const (
 	OtherQueue   = "payments"
 )
 
-// NewHub returns an empty hub to which no build has reported. visibility is the visibility timeout of its queues.
-func NewHub(now func() time.Time, visibility time.Duration) *Hub {
+// New returns an empty hub to which no build has reported. visibility is the visibility timeout of its queues.
+func New(now func() time.Time, visibility time.Duration) *Hub {
 	b := &base{now: now}
 	h := &Hub{base: b, schedules: &schedules{base: b, entries: map[string]time.Time{}}}
 	h.queues = &queues{base: b, byName: newQueues(visibility)}
@@ -62,7 +62,7 @@ func NewHub(now func() time.Time, visibility time.Duration) *Hub {
 	}
 	h.workQueues = &workQueues{
 		base: b, queues: h.queues, inbox: h.inbox, histories: h.histories,
-		tokens: worktoken.NewSigner(hubName, worktoken.NewKey("1", []byte("secret of the fake provider"))),
+		tokens: worktoken.NewSigner(Name, worktoken.NewKey("1", []byte("secret of the fake provider"))),
 	}
 	out := &outbox{
 		base: b, inbox: h.inbox, workQueues: h.workQueues, timers: h.timers, rejections: h.rejections,
@@ -85,7 +85,9 @@ func NewHub(now func() time.Time, visibility time.Duration) *Hub {
 	}
 	h.sweeps = &sweeps{base: b, builds: h.builds, instances: h.instances}
 	h.jobs = &jobs{base: b, instances: h.instances}
-	h.monitoring = &monitoring{base: b, queues: h.queues, instances: h.instances}
+	h.monitoring = &monitoring{
+		base: b, queues: h.queues, instances: h.instances, workers: map[string]provider.WorkerReport{},
+	}
 	return h
 }
 
@@ -93,7 +95,7 @@ func NewHub(now func() time.Time, visibility time.Duration) *Hub {
 func encode(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("fakeprovider: " + err.Error())
+		panic("memhub: " + err.Error())
 	}
 	return string(b)
 }

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func (st *workQueues) AckWorkItems(
 	st.inbox.send(bundle(own)...)
 	for _, d := range own {
 		if !d.KeepRecord {
-			q.remove([]provider.Record{d.Record})
+			q.Remove([]provider.Record{d.Record})
 		}
 	}
 	return failed, errors.Join(errs...)
@@ -118,14 +118,12 @@ func bundle(done []provider.CompletedWorkItem) (ms []provider.Message) {
 
 // PutWorkItems implements provider.WorkItems.
 func (st *workQueues) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	if refused := st.sendAll(slices.Clone(items)); len(refused) > 0 {
-		return fmt.Errorf("fake: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
-	}
-	return nil
+	return st.call(ctx, func() error {
+		if refused := st.sendAll(slices.Clone(items)); len(refused) > 0 {
+			return fmt.Errorf("fake: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
+		}
+		return nil
+	})
 }
 
 // sendAll sends work items, and returns those that can never be sent.
@@ -141,7 +139,7 @@ func (st *workQueues) sendAll(items []provider.WorkItem) (refused []provider.Out
 
 // send sends a work item. If no queue can ever accept it, it returns the type of the failure and the problem.
 func (st *workQueues) send(w *provider.WorkItem) (errorType, problem string) {
-	w.Hub = hubName
+	w.Hub = Name
 	w.Token = st.tokens.Sign(w)
 	body := encode(w)
 	q := st.queues.byName[w.Queue]
@@ -154,7 +152,7 @@ func (st *workQueues) send(w *provider.WorkItem) (errorType, problem string) {
 	case tooLarge(body) != "":
 		return history.TypePayloadTooLarge, tooLarge(body)
 	}
-	q.send(st.now(), st.visibleAt(w), w.ExclusiveKey, body, workID(w))
+	q.Send(st.now(), st.visibleAt(w), w.ExclusiveKey, body, workID(w))
 	return "", ""
 }
 
@@ -187,8 +185,8 @@ func (st *workQueues) RenewWorkItemLocks(
 	until := st.now().Add(lock)
 	for i := range items {
 		it := &items[i]
-		if r := q.locked(st.now(), it.Record.ReceiptHandle); r != nil {
-			r.visibleAt, renewals[i].Until = until, until
+		if r := q.Locked(st.now(), it.Record.ReceiptHandle); r != nil {
+			r.VisibleAt, renewals[i].Until = until, until
 		} else {
 			renewals[i].Lost = true
 		}
@@ -202,27 +200,21 @@ func (st *workQueues) RenewWorkItemLocks(
 
 // VerifyWorkItemToken implements provider.Completions.
 func (st *workQueues) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.WorkItem{}, err
-	}
-	defer st.mu.Unlock()
-	return st.tokens.Verify(token)
+	return callFor(ctx, st.base, func() (provider.WorkItem, error) {
+		return st.tokens.Verify(token)
+	})
 }
 
 // CompletionTokens implements provider.Completions.
 func (st *workQueues) CompletionTokens(ctx context.Context) (provider.CompletionSigner, error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	return st.tokens, nil
+	return callFor(ctx, st.base, func() (provider.CompletionSigner, error) {
+		return st.tokens, nil
+	})
 }
 
 // VerifyCompletionToken implements provider.Completions.
 func (st *workQueues) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
-	if err := st.begin(ctx); err != nil {
-		return provider.WorkItem{}, err
-	}
-	defer st.mu.Unlock()
-	return st.tokens.VerifyCompletion(token)
+	return callFor(ctx, st.base, func() (provider.WorkItem, error) {
+		return st.tokens.VerifyCompletion(token)
+	})
 }

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -29,18 +29,16 @@ func (st *timers) DecodeTimers(
 
 // HoldTimers implements provider.Timers.
 func (st *timers) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
-	if err := st.begin(ctx); err != nil {
-		return err
-	}
-	defer st.mu.Unlock()
-	for i := range timers {
-		st.send(&timers[i])
-	}
-	return nil
+	return st.call(ctx, func() error {
+		for i := range timers {
+			st.send(&timers[i])
+		}
+		return nil
+	})
 }
 
 func (st *timers) send(t *provider.Timer) {
 	sent := *t
-	sent.Hub = hubName
-	st.queues.byName[provider.QueueTimers].send(st.now(), st.queues.delayedUntil(sent.FireAt), "", encode(&sent), "")
+	sent.Hub = Name
+	st.queues.byName[provider.QueueTimers].Send(st.now(), st.queues.delayedUntil(sent.FireAt), "", encode(&sent), "")
 }

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 type base struct {
 	mu  sync.Mutex
 	now func() time.Time
-	// failure is the error of all calls, or nil. Tests set it.
+	// failure is the error of all calls, or nil.
 	failure error
 }
 
@@ -29,6 +29,24 @@ func (st *base) begin(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// call runs f while the hub is locked, unless the call fails.
+func (st *base) call(ctx context.Context, f func() error) error {
+	if err := st.begin(ctx); err != nil {
+		return err
+	}
+	defer st.mu.Unlock()
+	return f()
+}
+
+// callFor is like call for a function with a result.
+func callFor[T any](ctx context.Context, b *base, f func() (T, error)) (result T, err error) {
+	err = b.call(ctx, func() error {
+		result, err = f()
+		return err
+	})
+	return result, err
 }
 
 // time returns the current time with the resolution in which it is stored.
@@ -56,15 +74,10 @@ func sequence[T any](ctx context.Context, b *base, read func() []T) iter.Seq2[T,
 func search(
 	ctx context.Context, b *base, find func() []provider.Instance,
 ) iter.Seq2[[]provider.Instance, error] {
-	return func(yield func([]provider.Instance, error) bool) {
-		if err := b.begin(ctx); err != nil {
-			yield(nil, err)
-			return
+	return sequence(ctx, b, func() (pages [][]provider.Instance) {
+		if found := find(); len(found) > 0 {
+			pages = append(pages, found)
 		}
-		found := find()
-		b.mu.Unlock()
-		if len(found) > 0 {
-			yield(found, nil)
-		}
-	}
+		return pages
+	})
 }

@@ -1,4 +1,4 @@
-package fakeprovider
+package memhub
 
 import (
 	"context"
@@ -15,35 +15,33 @@ import (
 func (st *turns) RedispatchOrchestration(
 	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
 ) (refused []provider.OutputFailure, err error) {
-	if err := st.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer st.mu.Unlock()
-	head := st.histories.byID[o.Head.ExecutionID]
-	if head == nil || head.erased {
-		return nil, fmt.Errorf("fake: instance %q: execution %s: %w", o.InstanceID, o.Head.ExecutionID,
-			provider.ErrNotFound)
-	}
-	from, found := since.Position, since.HeadAt.IsZero()
-	for x := o; ; {
-		if !found {
-			from, found = watermarkAt(x, since.HeadAt)
+	return callFor(ctx, st.base, func() ([]provider.OutputFailure, error) {
+		head := st.histories.byID[o.Head.ExecutionID]
+		if head == nil || head.erased {
+			return nil, fmt.Errorf("fake: instance %q: execution %s: %w", o.InstanceID, o.Head.ExecutionID,
+				provider.ErrNotFound)
 		}
-		first := firstSince(x, from)
-		refused = append(refused, st.sendUnsettled(x, first)...)
-		if x == o {
-			st.outbox.sendEnds(outputs.HistoryOrigin(o), o.Head.Segment, obsoleteTimers(o, first))
+		from, found := since.Position, since.HeadAt.IsZero()
+		for x := o; ; {
+			if !found {
+				from, found = watermarkAt(x, since.HeadAt)
+			}
+			first := firstSince(x, from)
+			refused = append(refused, st.sendUnsettled(x, first)...)
+			if x == o {
+				st.outbox.sendEnds(outputs.HistoryOrigin(o), o.Head.Segment, obsoleteTimers(o, first))
+			}
+			previous := st.histories.byID[x.Previous]
+			if previous == nil || previous.erased || found && !x.Segments[0].Watermark.Covers(from) {
+				break
+			}
+			x = previous.orchestration(provider.Strong)
 		}
-		previous := st.histories.byID[x.Previous]
-		if previous == nil || previous.erased || found && !x.Segments[0].Watermark.Covers(from) {
-			break
+		if s := o.State(0); o.Head.Segment > 0 {
+			st.writeStatus(head, o.Head.Segment, &s.Summary)
 		}
-		x = previous.orchestration(provider.Strong)
-	}
-	if s := o.State(0); o.Head.Segment > 0 {
-		st.writeStatus(head, o.Head.Segment, &s.Summary)
-	}
-	return refused, nil
+		return refused, nil
+	})
 }
 
 // watermarkAt returns the watermark of an execution at a time. found is false if it had not started.

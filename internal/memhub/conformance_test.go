@@ -1,11 +1,11 @@
-package fakeprovider_test
+package memhub_test
 
 import (
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/internal/memhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/providertest"
 )
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 			var passed atomic.Int64 // nanoseconds
 			began := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 			now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
-			p := fakeprovider.NewHub(now, c.Visibility)
+			p := memhub.New(now, c.Visibility)
 			test(t, providertest.Hub{
 				Provider: p, Receive: p.Receive, ReceiveDead: p.ReceiveDead, Now: now,
 				Advance: func(d time.Duration) { passed.Add(int64(d)) },

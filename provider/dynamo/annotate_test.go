@@ -1,0 +1,119 @@
+package dynamo_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/dynamotest"
+	"github.com/perdure/perdure/provider/providertest"
+)
+
+// withInstance runs a test with an instance "a".
+func withInstance(t *testing.T, test func(t *testing.T, h providertest.Hub, table *simaws.Table)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var table *simaws.Table
+		h := inMemory(t, providertest.Config{Visibility: time.Minute},
+			func(_ *dynamotest.Cloud, c *simaws.Cloud) { table = c.Table })
+		_, err := h.Provider.StartOrchestration(t.Context(), provider.Start{
+			InstanceID: "a", Name: "order", Input: history.Payload("1"), StartID: "s", ExecutionID: "x1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, h, table)
+	})
+}
+
+// updateItem changes the item of instance "a" by hand.
+func updateItem(t *testing.T, table *simaws.Table, expression string, values map[string]types.AttributeValue) {
+	t.Helper()
+	_, err := table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String("perdure"),
+		Key: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "i#a"}, "sk": &types.AttributeValueMemberS{Value: "i"},
+		},
+		UpdateExpression: aws.String(expression), ExpressionAttributeValues: values,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnnotate_responseIsLost_addsOneNote(t *testing.T) {
+	withInstance(t, func(t *testing.T, h providertest.Hub, _ *simaws.Table) {
+		for _, text := range []string{"one", "two"} {
+			h.Fail(providertest.Fault{
+				Operation: providertest.Update, Failure: providertest.ResponseLost, Times: 1,
+			})
+			err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: text, At: time.Now().UTC()})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		in, err := h.Provider.ReadInstance(t.Context(), "a")
+		if err != nil || len(in.Notes) != 2 || in.Notes[0].Text != "one" || in.Notes[1].Text != "two" {
+			t.Errorf("notes %+v, %v; want one and two", in.Notes, err)
+		}
+	})
+}
+
+func TestAnnotate_itemHasNoExecution_isNotFound(t *testing.T) {
+	withInstance(t, func(t *testing.T, h providertest.Hub, table *simaws.Table) {
+		updateItem(t, table, "REMOVE execution", nil)
+		if err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("returned %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestAnnotate_storedNotesAreDamaged_instanceStaysUsable(t *testing.T) {
+	withInstance(t, func(t *testing.T, h providertest.Hub, table *simaws.Table) {
+		updateItem(t, table, "SET notes = :n",
+			map[string]types.AttributeValue{":n": &types.AttributeValueMemberS{Value: `[{"text":1}]`}})
+		in, err := h.Provider.ReadInstance(t.Context(), "a")
+		if err != nil || in.Notes != nil || in.Name != "order" {
+			t.Errorf("read %+v, %v; want the instance without notes", in, err)
+		}
+		if err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); err == nil {
+			t.Error("a note replaced notes that cannot be read")
+		}
+		if err := h.Provider.DeleteInstance(t.Context(), "a", true); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnnotate_notesAreOfMaximumSize_leaveRoomForADiagnosis(t *testing.T) {
+	withInstance(t, func(t *testing.T, h providertest.Hub, _ *simaws.Table) {
+		for n := range provider.MaxNotes {
+			err := h.Provider.Annotate(t.Context(), "a", provider.Note{
+				Text: strings.Repeat("<", provider.MaxNoteBytes), By: strings.Repeat("&", history.MaxRequesterBytes),
+				At: time.Now().Add(time.Duration(n)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := h.Provider.BlockInstance(t.Context(), "a", "x1", "build",
+			&history.Failure{Type: "t", Message: strings.Repeat("<", 16<<10)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := h.Provider.ListInstances(t.Context(), provider.ListQuery{Status: provider.StatusBlocked})
+		if err != nil || len(page.Instances) != 1 || page.Instances[0].Notes != nil {
+			t.Errorf("listed %d instances, %v; want one without notes", len(page.Instances), err)
+		}
+	})
+}
