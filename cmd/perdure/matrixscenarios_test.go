@@ -159,7 +159,7 @@ const (
 var scheduleScenario = &scenario{
 	instance: firstRun,
 	begin: func(d *driver) {
-		d.check(d.sdk.PutSchedule(d.t.Context(), schedule.Schedule{
+		d.check(d.sdk.Schedules().Put(d.t.Context(), schedule.Schedule{
 			ID: scheduleID, Orchestration: "plain", Input: json.RawMessage(`"report"`), Expression: "0 2 * * *",
 		}))
 		d.pass(2*time.Hour + time.Minute)
@@ -169,7 +169,7 @@ var scheduleScenario = &scenario{
 		d.wantOutput(firstRun, "did report now")
 		d.pass(24 * time.Hour)
 		d.wantStatus(secondRun, client.StatusRunning)
-		s, err := d.sdk.Schedule(d.t.Context(), scheduleID)
+		s, err := d.sdk.Schedules().Get(d.t.Context(), scheduleID)
 		d.check(err)
 		if s.Started != 2 {
 			d.t.Errorf("%d runs started, want 2", s.Started)
