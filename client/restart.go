@@ -22,7 +22,8 @@ import (
 // FromEvent keeps the history up to an event instead of starting at the beginning.
 //
 // Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended, and
-// the errors of Start.
+// the errors of Start. It returns a *provider.FieldError for a schedule and for a key of an entity: Schedules.Put
+// creates a schedule again, and after Purge, CallEntity starts a key again.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
 	o := optionsOf(opts)
 	if err := o.RejectIfExists(); err != nil {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
 )
 
 // A restart has the input of the last execution. The old instance does not change.
@@ -98,5 +102,39 @@ func TestRestartIsOfWhatIsOver(t *testing.T) {
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})
 	if _, err := c.Restart(t.Context(), "one", client.WithInstanceID("one")); !errors.Is(err, client.ErrAlreadyExists) {
 		t.Errorf("under the same id: %v", err)
+	}
+}
+
+// The ID of a schedule or of an entity's key is its identity. Other instances may have such an ID, or such a name.
+func TestRestart_scheduleOrEntity_isRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, id, fix string }{
+		{schedule.OrchestrationName, "schedule:nightly", "use schedule put"},
+		{schedule.OrchestrationName, "schedule:nightly.restart-0123abcd", "use schedule put"},
+		{"@stock", "@stock@tea", "purge it"},
+		{"hello", "schedule:nightly", ""},
+		{"hello", "@stock@tea", ""},
+		{"@stock", "tea", ""},
+	} {
+		p := fakeprovider.New(func() time.Time { return began }, c.name)
+		cl := client.New(p)
+		if _, err := cl.Start(t.Context(), c.name, nil, client.WithInstanceID(c.id)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ended := range []bool{false, true} {
+			if ended {
+				p.Append(c.id, history.Event{
+					Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began,
+				})
+			}
+			_, err := cl.Restart(t.Context(), c.id)
+			field, refused := errors.AsType[*provider.FieldError](err)
+			switch {
+			case refused != (c.fix != ""), refused && !strings.Contains(field.Problem, c.fix):
+				t.Errorf("%s of %s: %v, want the fix %q", c.id, c.name, err, c.fix)
+			case !refused && ended && err != nil:
+				t.Errorf("%s of %s: %v", c.id, c.name, err)
+			}
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/internal/restartid"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -120,15 +121,16 @@ func ParseInstanceID(instanceID string) (id string, ok bool) {
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// DueTime returns the scheduled time of a run, in UTC, from its instance ID. ok is false for other instances. Use
-// DueTime instead of the current time in a scheduled orchestration, because a run can start late. To get the date in
-// the time zone of the schedule, convert the time with its method In.
+// DueTime returns the scheduled time of a run, in UTC, from its instance ID or from the ID that a restart of the run
+// derived from it. ok is false for other instances. Use DueTime instead of the current time in a scheduled
+// orchestration, because a run can start late. To get the date in the time zone of the schedule, convert the time with
+// its method In.
 func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {
 		return time.Time{}, false
 	}
-	due, err := time.Parse(time.RFC3339Nano, runID[at+1:])
+	due, err := time.Parse(time.RFC3339Nano, restartid.Original(runID[at+1:]))
 	return due, err == nil
 }
 

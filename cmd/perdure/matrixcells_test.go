@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
 )
 
 // matrixCells returns the matrix.
@@ -246,8 +247,9 @@ func exclusiveCells() map[cell]check {
 			w.has(w.get("instances/"+secondID+"/history"), `"exclusiveKey":"account 7"`)
 		}),
 		{"exclusive keys", "cli"}: started(exclusiveScenario, func(w *world) {
-			w.has(w.cli.mustRun("status", secondID), "Pending: 1", stepActivity)
+			w.has(w.cli.mustRun("status", secondID), "Pending: 1", stepActivity, "in queue "+queue)
 			w.has(w.cli.mustRun("status", secondID, "--json"), `"queue":"`+queue+`"`)
+			w.has(w.cli.mustRun("history", secondID), `exclusive key "account 7"`)
 			w.has(w.cli.mustRun("history", secondID, "--json"), `"exclusiveKey":"account 7"`)
 		}),
 		{"exclusive keys", "ui"}: started(exclusiveScenario, func(w *world) {
@@ -364,11 +366,15 @@ func pauseCells() map[cell]check {
 		}),
 		{"pause", "cli"}: started(pauseScenario, func(w *world) {
 			w.has(w.cli.mustRun("status", firstID), "Paused", `"audit"`)
-			w.has(w.cli.mustRun("list", "--status", "Paused"), firstID+" ")
+			w.has(w.cli.mustRun("list", "--status", "Paused"), firstID+" ", "\n      paused since ", ` "audit"`)
 			w.has(w.cli.mustRun("list", "--status", "Paused", "--json"), `"message":"audit"`)
 			resumeAndPause(w, func() { w.cli.mustRun("resume", firstID) }, func() {
 				w.cli.mustRun("pause", firstID, "--message", "again")
 			})
+			w.raiseGo(firstID, "now")
+			history := w.cli.mustRun("history", firstID)
+			w.has(history, "event go")
+			w.lacks(history, "event go,\n")
 		}),
 		{"pause", "ui"}: started(pauseScenario, func(w *world) {
 			w.shows("instances/"+firstID+"?pending=false", `"message":"audit"`,
@@ -426,7 +432,8 @@ func tokenCells() map[cell]check {
 		}),
 		{"tokens", "cli"}: started(tokenScenario, func(w *world) {
 			w.has(w.cli.mustRun("status", firstID), "waiting for asynchronous completion")
-			w.has(w.cli.mustRun("heartbeat", w.state.token), "continue")
+			w.has(w.cli.mustRun("heartbeat", w.state.token, "--details", `"half"`), "continue")
+			w.has(w.cli.mustRun("status", firstID), ", heartbeat 0ms ago")
 			w.cli.mustRun("complete", w.state.token, "--result", `"carried"`)
 			wantCompleted(w)
 		}),
@@ -446,8 +453,22 @@ func tokenCells() map[cell]check {
 
 func scheduleCells() map[cell]check {
 	return map[cell]check{
-		{"schedules", "client"}: finished(scheduleScenario, func(*world) {}),
+		{"schedules", "client"}: started(scheduleScenario, func(w *world) {
+			scheduleScenario.finish(w.driver)
+			run, err := w.sdk.Restart(w.t.Context(), firstRun)
+			w.check(err)
+			if due, ok := schedule.DueTime(run); !ok || schedule.RunID(scheduleID, due) != firstRun {
+				w.t.Errorf("restarted run %s: due %v, %v", run, due, ok)
+			}
+			w.check(w.sdk.Terminate(w.t.Context(), secondRun, ""))
+			w.check(w.sdk.Schedules().Delete(w.t.Context(), scheduleID))
+			w.pass(time.Minute)
+			w.wantStatus(scheduleInstance, client.StatusCompleted)
+			w.wantNoRestart(scheduleInstance, "schedule put")
+		}),
 		{"schedules", "http"}: finished(scheduleScenario, func(w *world) {
+			w.has(w.post(http.StatusBadRequest, "instances/~c2NoZWR1bGU6bmlnaHRseQ/restart", ""),
+				`"code":"invalid_request"`, `"field":"instanceId"`, "schedule put")
 			w.has(w.get("schedules"), `"id":"nightly"`)
 			w.has(w.get("schedules/"+scheduleID), `"started":1`, `"next":"2000-01-02T02:00:00Z"`)
 			w.post(http.StatusAccepted, "schedules/"+scheduleID+"/pause", `{"message":"holiday"}`)
@@ -460,6 +481,8 @@ func scheduleCells() map[cell]check {
 			w.has(w.get("schedules"), `"id":"weekly"`)
 		}),
 		{"schedules", "cli"}: finished(scheduleScenario, func(w *world) {
+			w.cli.wantError(cli.CodeError, "use schedule put", "restart", scheduleInstance)
+			w.lacks(w.cli.mustRun("status", scheduleInstance), "perdure raise")
 			w.has(w.cli.mustRun("schedule", "list"), scheduleID)
 			w.has(w.cli.mustRun("schedule", "show", scheduleID), "1 started", "2000-01-02T02:00:00Z")
 			w.has(w.cli.mustRun("list", "--parent", scheduleInstance), firstRun)
@@ -543,6 +566,7 @@ func versionCells() map[cell]check {
 			w.has(w.cli.mustRun("versions", "--json"), `"orchestration":"versioned","version":"0"`,
 				`"orchestration":"versioned","version":"1"`)
 			w.has(w.cli.mustRun("versions", "--changes"), "gifts")
+			w.lacks(w.cli.mustRun("history", firstID), "version 1 version 1")
 			w.lacks(w.cli.mustRun("list", "--version", "0"), firstID+" ")
 		}),
 		{"versions", "ui"}: started(versionScenario, func(w *world) {
@@ -563,12 +587,20 @@ func versionCells() map[cell]check {
 
 func entityCells() map[cell]check {
 	return map[cell]check{
-		{"entities", "client"}: finished(entityScenario, func(*world) {}),
+		{"entities", "client"}: finished(entityScenario, func(w *world) {
+			w.check(w.sdk.Terminate(w.t.Context(), "@stock@tea", ""))
+			w.pass(time.Minute)
+			w.wantNoRestart("@stock@tea", "purge it")
+			w.check(w.sdk.Purge(w.t.Context(), "@stock@tea"))
+		}),
 		{"entities", "http"}: started(entityScenario, func(w *world) {
+			w.has(w.post(http.StatusBadRequest, "instances/~QHN0b2NrQHRlYQ/restart", ""),
+				`"code":"invalid_request"`, `"field":"instanceId"`, "purge it")
 			w.has(w.post(http.StatusOK, "entities/stock/tea/refill", `{"input":2}`), `"result":7`)
 			w.has(w.get("entities/stock/tea"), `"state":7`)
 		}),
 		{"entities", "cli"}: started(entityScenario, func(w *world) {
+			w.cli.wantError(cli.CodeError, "purge it", "restart", "@stock@tea")
 			w.has(w.cli.mustRun("call", "stock", "tea", "refill", "2"), "7")
 			w.has(w.cli.mustRun("state", "stock", "tea"), "7")
 		}),
@@ -656,13 +688,14 @@ func detailCells() map[cell]check {
 			w.has(w.get("instances/"+firstID), `"details":`+code, `"lastHeartbeatAt":"`, `"customStatus":"paying"`)
 		}),
 		{"details", "cli"}: started(detailScenario, func(w *world) {
-			w.has(w.cli.mustRun("status", firstID), `"paying"`, "card declined")
+			w.has(w.cli.mustRun("status", firstID), `"paying"`, "card declined", "details: "+code)
 			w.has(w.cli.mustRun("status", firstID, "--json"), `"details":`+code, `"lastHeartbeatAt":"`)
 		}),
 		{"details", "ui"}: started(detailScenario, func(w *world) {
 			w.shows("instances/"+firstID+"?limit=200", `"lastHeartbeatAt":"`, "if (p.lastHeartbeatAt) said.push")
 			w.shows("instances/"+firstID+"?limit=200", `"customStatus":"paying"`,
 				"payload('Custom status', s.customStatus)")
+			w.shows("instances/"+firstID+"?limit=200", `"details":`+code, "said.push(`details ${")
 		}),
 		{"details", "kit"}: inTestKit(detailScenario, func(d *driver, _ string) {
 			if p := d.pendingTask(firstID); p.LastError == nil || string(p.LastError.Details) != code {

@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 	"github.com/perdure/perdure/ui"
 )
@@ -283,6 +284,15 @@ func (w *world) wantVerified(id string, open int) {
 		return f.InstanceID == id && strings.Contains(f.Problem, "another step")
 	}) || exit != cli.CodeFailed {
 		w.t.Errorf("changed code: exit %d, %+v; %s", exit, v, w.cli.err.String())
+	}
+}
+
+// wantNoRestart fails the test unless a restart is refused with an error that has the fix.
+func (w *world) wantNoRestart(id, fix string) {
+	w.t.Helper()
+	restarted, err := w.sdk.Restart(w.t.Context(), id)
+	if e, ok := errors.AsType[*provider.FieldError](err); !ok || !strings.Contains(e.Problem, fix) {
+		w.t.Errorf("restart of %s: %q, %v", id, restarted, err)
 	}
 }
 

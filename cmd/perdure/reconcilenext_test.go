@@ -82,7 +82,8 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 			t.Fatal(code)
 		}
 		if got := h.err.String(); !strings.Contains(got,
-			"continue with perdure reconcile --hub staging --lookback 17d --concurrency 3 --yes --cursor ") {
+			"continue with perdure reconcile --lookback 17d --concurrency 3 --yes --cursor ") ||
+			!strings.HasSuffix(got, " --hub staging\n") {
 			t.Errorf("interrupted, it says %s", got)
 		}
 
@@ -92,8 +93,12 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 			t.Fatal(code)
 		}
 		if got := h.out.String(); !strings.Contains(got,
-			"remaining: perdure reconcile --hub staging --lookback 17d --yes --instance "+ids[3]+"\n") {
+			"remaining: perdure reconcile --lookback 17d --yes --instance "+ids[3]+"\n") {
 			t.Errorf("with one left, it says %s", got)
+		}
+		if h.run(ctx, "reconcile", "--yes", "--hub", cli.DefaultHub); !strings.Contains(h.out.String(),
+			"remaining: perdure reconcile --yes --instance "+ids[3]+" --hub "+cli.DefaultHub+"\n") {
+			t.Errorf("with another hub in PERDURE_HUB, it says %s", h.out.String())
 		}
 	})
 }

@@ -111,6 +111,7 @@ function instanceView(address) {
     if (p.noWorker) said.push(`waiting in queue ${p.queue}, ${p.workerSeenAt ? `no worker has reported since ${moment(p.workerSeenAt)}` : 'no worker has ever reported'}`);
     if (p.unknownBuild) said.push(`not registered in build ${p.unknownBuild}`);
     if (p.lastError) said.push(`last error ${failureLines(p.lastError)[0]}`);
+    if (p.lastError?.details !== undefined) said.push(`details ${sealedOf(p.lastError.details) || JSON.stringify(p.lastError.details)}`);
     if (p.nextTryAt) said.push(Date.parse(p.nextTryAt) > now ? `next attempt in ${span(Date.parse(p.nextTryAt) - now)}` : 'due');
     if (p.dueAt) said.push(`due in ${span(Date.parse(p.dueAt) - now)}`);
     if (p.lastHeartbeatAt) said.push(`heartbeat ${span(now - Date.parse(p.lastHeartbeatAt))} ago`);

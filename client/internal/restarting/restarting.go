@@ -5,18 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/perdure/perdure/client/internal/hub"
 	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/entities"
+	"github.com/perdure/perdure/internal/restartid"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
 )
 
 // ReadEnded returns an instance that has ended, and the first event of its last execution.
 func ReadEnded(ctx context.Context, h *hub.Hub, instanceID string) (provider.Instance, history.Event, error) {
 	in, err := h.Instance(ctx, instanceID)
+	if err == nil {
+		err = checkIdentity(&in)
+	}
 	switch {
 	case err != nil:
 		return in, history.Event{}, err
@@ -31,6 +37,21 @@ func ReadEnded(ctx context.Context, h *hub.Hub, instanceID string) (provider.Ins
 	return in, history.Event{}, errors.New("history is empty")
 }
 
+// checkIdentity rejects schedules and entities. Their instance ID is their identity, so that a new instance would be
+// another schedule, which no list has, or another key.
+func checkIdentity(in *provider.Instance) error {
+	problem := ""
+	switch {
+	case in.Name == schedule.OrchestrationName:
+		problem = "must not be a schedule; use schedule put to create the schedule again"
+	case strings.HasPrefix(in.Name, entities.Mark) && strings.HasPrefix(in.InstanceID, in.Name+entities.Mark):
+		problem = "must not be a key of an entity; purge it, and the next call starts it again"
+	default:
+		return nil
+	}
+	return &provider.FieldError{Field: "instanceId", Problem: problem}
+}
+
 // Key returns the idempotency key of a restart: an instance is restarted once from its start and once from each event.
 func Key(in *provider.Instance, fromEvent *int64) string {
 	parts := []string{"restart", in.InstanceID, in.StartID, in.ExecutionID}
@@ -40,12 +61,9 @@ func Key(in *provider.Instance, fromEvent *int64) string {
 	return starting.Digest(parts...)
 }
 
-// idSuffix is the end of the ID of a restarted instance.
-var idSuffix = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
-
 // NewInstanceID returns the ID of a restarted instance. It is the key if the ID would be too long.
 func NewInstanceID(instanceID, key string) string {
-	id := idSuffix.ReplaceAllString(instanceID, "") + ".restart-" + key[:8]
+	id := restartid.Original(instanceID) + restartid.Mark + key[:restartid.Digits]
 	if len(id) > provider.MaxInstanceIDBytes {
 		return key
 	}

@@ -61,12 +61,9 @@ func (l *EventLog) name(e *history.Event) string {
 
 // Detail returns the most important fields of an event: first its origin, then its payload.
 func (l *EventLog) Detail(e *history.Event) string {
-	parts := slices.Concat(parkedOf(e), originOf(e), causeOf(e))
+	parts := slices.Concat(originOf(e), causeOf(e))
 	if c := e.Cancel; c != nil {
 		parts = append(parts, cancelNotes(c)...)
-	}
-	if e.Kind == history.VersionMarked {
-		parts = append(parts, "version "+e.Version)
 	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
 		parts = append(parts, "as "+e.ExecutionID)
@@ -82,19 +79,23 @@ func (l *EventLog) Detail(e *history.Event) string {
 	if p := payloadOf(e); p != nil {
 		parts = append(parts, string(p))
 	}
-	return strings.Join(parts, " ")
+	clauses := parkedOf(e)
+	if len(parts) > 0 {
+		clauses = append(clauses, strings.Join(parts, " "))
+	}
+	return strings.Join(clauses, ", ")
 }
 
 // parkedOf returns the first input that an event parks, and the number of other inputs.
-func parkedOf(e *history.Event) (parts []string) {
+func parkedOf(e *history.Event) (clauses []string) {
 	if e.Kind != history.InputsParked || len(e.Inputs) == 0 {
 		return nil
 	}
-	parts = append(parts, parkedText(&e.Inputs[0])+",")
+	clauses = append(clauses, parkedText(&e.Inputs[0]))
 	if more := len(e.Inputs) - 1; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more,", more))
+		clauses = append(clauses, fmt.Sprintf("and %d more", more))
 	}
-	return parts
+	return clauses
 }
 
 // parkedText returns the name and the sender of an external event, or the kind and the source of another input.
@@ -117,7 +118,7 @@ func parkedText(in *history.Event) string {
 	return strings.Join(words, " ")
 }
 
-// originOf returns the scheduling event, version, build and attempt of an event.
+// originOf returns the scheduling event, version, build, call options and attempt of an event.
 func originOf(e *history.Event) (parts []string) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.SourceEventID != 0 {
@@ -137,6 +138,9 @@ func originOf(e *history.Event) (parts []string) {
 	}
 	if e.AtMostOnce {
 		add("at most once")
+	}
+	if e.ExclusiveKey != "" {
+		add("exclusive key %q", e.ExclusiveKey)
 	}
 	if e.Attempt > 1 {
 		add("attempt %d", e.Attempt)

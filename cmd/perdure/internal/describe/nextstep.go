@@ -47,6 +47,9 @@ const startTimeout = 2 * time.Minute
 // otherBlockedStep is the next step of an instance that is blocked for another reason.
 const otherBlockedStep = "Fix the cause in the message, and deploy. The instance then continues."
 
+// internalPrefix is the prefix of the names of events that only this module sends.
+const internalPrefix = "perdure."
+
 // doctorCommand is the command that checks the deployment.
 var doctorCommand = []string{"doctor"}
 
@@ -197,7 +200,7 @@ func externalStep(_ *client.Status, _ *httpapi.Pending, x *client.PendingItem, _
 }
 
 func eventStep(s *client.Status, _ *httpapi.Pending, x *client.PendingItem, _ Children) *nextStep {
-	if x.Kind != client.PendingExternalEvent {
+	if x.Kind != client.PendingExternalEvent || strings.HasPrefix(x.Name, internalPrefix) {
 		return nil
 	}
 	return &nextStep{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
 )
 
@@ -106,12 +107,20 @@ func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []st
 		notes = append(notes, retryText(x, now))
 		text := term.Excerpt(lastErrorText(x.LastError), longestError)
 		notes = append(notes, term.Wrap("last error: ", text, term.ScreenWidth-len(term.NoteIndent))...)
+		if details := detailsText(x.LastError); details != "" {
+			text := term.Excerpt(details, longestError)
+			notes = append(notes, term.Wrap("details: ", text, term.ScreenWidth-len(term.NoteIndent))...)
+		}
 		if status == "" && x.NextAttemptAt.After(now) {
 			status = "waiting for retry"
 		}
 	}
 	if status == "" && x.Kind == client.PendingActivity {
 		status = sentText(x, now)
+	}
+	if _, exclusive := history.BaseQueue(x.Queue); exclusive {
+		notes = append(notes, fmt.Sprintf("in queue %s, which runs one activity per key at a time",
+			term.Excerpt(x.Queue, term.MaxName)))
 	}
 	return status, notes
 }
@@ -137,6 +146,9 @@ func externalText(x *client.PendingItem, now time.Time) string {
 	if x.NextTimeoutCheckAt.After(now) {
 		text += fmt.Sprintf(" (limit in %s)", term.Duration(x.NextTimeoutCheckAt.Sub(now)))
 	}
+	if !x.LastHeartbeatAt.IsZero() {
+		text += ", " + heartbeatText(x, now)
+	}
 	return text
 }
 
@@ -152,7 +164,11 @@ func missedText(x *client.PendingItem, now time.Time) string {
 // sentText describes an activity of which only heartbeats are known.
 func sentText(x *client.PendingItem, now time.Time) string {
 	if !x.LastHeartbeatAt.IsZero() {
-		return "started, heartbeat " + since(now, x.LastHeartbeatAt) + " ago"
+		return "started, " + heartbeatText(x, now)
 	}
 	return "sent, start not confirmed"
+}
+
+func heartbeatText(x *client.PendingItem, now time.Time) string {
+	return "heartbeat " + since(now, x.LastHeartbeatAt) + " ago"
 }

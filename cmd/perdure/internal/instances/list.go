@@ -93,7 +93,8 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	if err != nil {
 		return err
 	}
-	return env.PrintPage(httpapi.NewInstancePage(page), instanceTable(page.Items), page.NextCursor)
+	table := instanceTable(page.Items, q.Status == client.StatusPaused)
+	return env.PrintPage(httpapi.NewInstancePage(page), table, page.NextCursor)
 }
 
 // readPages reads pages until it has p.Limit instances, because a page may be short if few instances match.
@@ -120,17 +121,18 @@ func readPages(
 const maxListWidth = 120
 
 // instanceTable returns instances as a table. It has the column PARENT if an instance has a parent and there is space.
-func instanceTable(instances []client.Status) string {
+// pauses adds the pause of each instance.
+func instanceTable(instances []client.Status, pauses bool) string {
 	hasParent := slices.ContainsFunc(instances, func(s client.Status) bool { return s.Parent != nil })
 	if hasParent {
-		if text := instanceRows(instances, true); term.Width(text) <= maxListWidth {
+		if text := instanceRows(instances, true, pauses); term.Width(text) <= maxListWidth {
 			return text
 		}
 	}
-	return instanceRows(instances, false)
+	return instanceRows(instances, false, pauses)
 }
 
-func instanceRows(instances []client.Status, parents bool) string {
+func instanceRows(instances []client.Status, parents, pauses bool) string {
 	t := term.Table{Header: []string{
 		"INSTANCE", term.ColumnOrchestration, term.ColumnVersion, term.ColumnStatus, term.ColumnStarted, ">TOOK",
 	}}
@@ -148,6 +150,10 @@ func instanceRows(instances []client.Status, parents bool) string {
 			row = append(row, parentText(s))
 		}
 		t.Add(row...)
+		if pauses && s.Paused != nil {
+			text := term.OneLine(describe.Pause(s.Paused))
+			t.Note(term.Wrap("paused ", text, term.ScreenWidth-len(term.NoteIndent))...)
+		}
 	}
 	return t.String()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,27 +36,21 @@ const (
 
 // next returns the command that continues this one. where has the flags for its position. The other flags are those of
 // this command without --after-restore, which would delete the messages that were sent since.
-func (f *reconcileFlags) next(env *cli.Env, where string) string {
-	words := []string{"perdure reconcile"}
-	if env.HubName != cli.DefaultHub {
-		words = append(words, "--hub "+term.ShellQuote(env.HubName))
-	}
+func (f *reconcileFlags) next(env *cli.Env, where ...string) string {
+	args := []string{"reconcile"}
 	if f.lookback != defaultLookback {
-		words = append(words, "--lookback "+term.ShellQuote(f.lookback))
+		args = append(args, "--lookback", f.lookback)
 	}
 	if f.how.Concurrency != defaultConcurrency {
-		words = append(words, fmt.Sprintf("--concurrency %d", f.how.Concurrency))
+		args = append(args, "--concurrency", strconv.Itoa(f.how.Concurrency))
 	}
 	if f.yes {
-		words = append(words, "--yes")
+		args = append(args, "--yes")
 	}
 	if env.JSON {
-		words = append(words, "--json")
+		args = append(args, "--json")
 	}
-	if where != "" {
-		words = append(words, where)
-	}
-	return strings.Join(words, " ")
+	return env.CommandLine(append(args, where...))
 }
 
 // Reconcile returns the command reconcile.
@@ -211,7 +206,7 @@ func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResu
 	if err != nil && result.Instances == 0 && result.Cursor == "" && !f.afterRestore {
 		return err // it failed before the first instance
 	}
-	next := func(where string) string { return f.next(env, where) }
+	next := func(where ...string) string { return f.next(env, where...) }
 	if printed := env.PrintResult(result, reconciledText(result, next)); printed != nil {
 		return printed
 	}
@@ -224,7 +219,7 @@ func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResu
 
 // continueError returns the error of a run that stopped, with the command that continues it.
 func (f *reconcileFlags) continueError(env *cli.Env, result admin.ReconcileResult, err error) error {
-	fromCursor := f.next(env, "--cursor "+term.ShellQuote(result.Cursor))
+	fromCursor := f.next(env, "--cursor", result.Cursor)
 	switch {
 	case err == nil:
 		return nil
@@ -233,14 +228,14 @@ func (f *reconcileFlags) continueError(env *cli.Env, result admin.ReconcileResul
 	case result.Cursor != "":
 		return cli.Exitf(cli.CodeError, "%v; continue with %s", err, fromCursor)
 	case len(f.how.Instances) == 0 && (errors.Is(err, context.Canceled) || result.Failed == 0):
-		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, f.next(env, ""))
+		return cli.Exitf(cli.CodeError, "%v; start again with %s", err, f.next(env))
 	default:
 		return err
 	}
 }
 
 // reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
-func reconciledText(r admin.ReconcileResult, next func(where string) string) string {
+func reconciledText(r admin.ReconcileResult, next func(where ...string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --lookback, %d ended earlier; "+
 		"%d deletions finished, %d not found, %d failed\n",
@@ -268,7 +263,7 @@ func reconciledText(r admin.ReconcileResult, next func(where string) string) str
 	}
 	if len(r.RemainingInstances) > 0 {
 		fmt.Fprintf(&b, "remaining: %s%s\n",
-			next(instanceFlags(r.RemainingInstances)), omittedText(r.RemainingInstances))
+			next(instanceFlags(r.RemainingInstances)...), omittedText(r.RemainingInstances))
 	}
 	return b.String()
 }
@@ -277,12 +272,11 @@ func reconciledText(r admin.ReconcileResult, next func(where string) string) str
 const maxInstancesShown = 20
 
 // instanceFlags returns the first remaining instances as flags of the next command.
-func instanceFlags(left []string) string {
-	var b strings.Builder
+func instanceFlags(left []string) (flags []string) {
 	for _, id := range left[:min(len(left), maxInstancesShown)] {
-		b.WriteString(" --instance " + term.ShellQuote(id))
+		flags = append(flags, "--instance", id)
 	}
-	return b.String()[1:]
+	return flags
 }
 
 // omittedText returns the number of instances that instanceFlags omits, as a shell comment.
