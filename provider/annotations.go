@@ -30,7 +30,7 @@ const (
 	MaxNoteBytes = 1024 // of the text
 )
 
-// Equal reports whether both are the note of one call: At tells equal texts apart.
+// Equal reports whether both are the note of one call: equal texts differ in At.
 func (n Note) Equal(other Note) bool {
 	return n.Text == other.Text && n.By == other.By && n.At.Equal(other.At)
 }

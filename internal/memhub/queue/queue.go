@@ -60,7 +60,7 @@ func (q *Queue) Send(now, visibleAt time.Time, group, body, dedup string) {
 	q.Records = append(q.Records, &Stored{Record: r, VisibleAt: visibleAt})
 }
 
-// Receive receives visible records and locks them. It skips groups of which a record is locked.
+// Receive receives visible records and locks them. It skips groups with a locked record.
 func (q *Queue) Receive(now time.Time) (received []provider.Record) {
 	locked := map[string]bool{}
 	for _, r := range q.Records {
