@@ -37,7 +37,7 @@ type Operation struct {
 	Repeat  Repeat
 	Audit   Audit
 
-	// Go lists methods as client.M and admin.M for the clients of package client and admin.
+	// Go lists methods of the clients: client.M, client.Schedules.M and admin.M.
 	Go Interface
 	// Command lists commands of perdure, without flags.
 	Command Interface
