@@ -697,6 +697,23 @@ test('a query shows its result unchanged, and the dialog accepts another query',
   await close();
 });
 
+test('a note is shown as text, and a long one keeps the dialog open with the error', async () => {
+  const { page, wrong, close } = await view('?instance=charge-31');
+  await page.getByRole('button', { name: 'Add note …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Note').fill('é'.repeat(600));
+  await dialog.getByRole('button', { name: 'Add note' }).click();
+  await dialog.getByRole('alert').getByText('1024').waitFor();
+  await dialog.getByLabel('Note').fill('<b>refund</b> is ticket 4711');
+  await dialog.getByRole('button', { name: 'Add note' }).click();
+  await page.locator('#toasts').getByText('Note added').waitFor();
+  await page.locator('#notes').getByText('<b>refund</b> is ticket 4711').waitFor();
+  assert.equal(await page.locator('#notes b', { hasText: 'refund' }).count(), 0, 'a note is not HTML');
+  assert.deepEqual(await violations(page), [], 'notes');
+  assert.deepEqual(wrong.filter((w) => !/413/.test(w)), []);
+  await close();
+});
+
 test('closing the dialog during a query ignores its late result', async () => {
   const { page, close } = await view('?instance=charge-31');
   let release;
