@@ -42,7 +42,7 @@ type ActivityError struct {
 	// empty if it was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
-	// NonRetryable is true if the activity marked the error with NonRetryable.
+	// NonRetryable is true if the activity marked the error with NonRetryable, or if no retry can help, as for poison.
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure

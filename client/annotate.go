@@ -19,7 +19,8 @@ type Note = provider.Note
 //
 // A note is UTF-8 text of 1 to 1,024 bytes. Annotate returns a *provider.FieldError for an empty or invalid text, a
 // *perdure.PayloadTooLargeError for a longer one, and ErrNotFound if the instance does not exist or is being purged. It
-// returns a provider.UnsupportedError if the hub's provider has no notes.
+// returns a provider.UnsupportedError if the hub's provider has no notes, and a retryable error with
+// provider.ErrConflict if others add notes all the time.
 func (c *Client) Annotate(ctx context.Context, instanceID, note string) error {
 	err := checkNote(instanceID, note)
 	if err == nil {

@@ -46,7 +46,8 @@ const (
 	QueryHandlerNotFound QueryCode = "unknown_query"
 	// QueryUnregistered means that the build does not register the orchestration in its version.
 	QueryUnregistered QueryCode = "unregistered"
-	// QueryBlocked means that the code cannot replay its history. Failure is the diagnosis.
+	// QueryBlocked means that the code cannot replay its history. The status of the instance need not be Blocked.
+	// Failure is the diagnosis.
 	QueryBlocked QueryCode = "blocked"
 	// QueryBadInput means that the input does not match the type of the handler. Failure has the position.
 	QueryBadInput QueryCode = "bad_input"
