@@ -92,6 +92,10 @@ func TestErrorTypeTravels(t *testing.T) {
 			perdure.NonRetryable(&declinedError{}),
 			history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true},
 		},
+		"a nil pointer beside it": {
+			perdure.NonRetryable(fmt.Errorf("%w (cancel: %w)", &declinedError{}, (*perdure.CancelledError)(nil))),
+			history.Failure{Type: "declinedError", Message: "declined (cancel: <nil>)", NonRetryable: true},
+		},
 		"marked inside": {
 			fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)),
 			history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true},

@@ -23,26 +23,35 @@ func failureOf(err error) *history.Failure {
 	return failures.Errors{Describe: describe, Called: calledFailure}.Of(err)
 }
 
-// describe describes an error of this package.
-func describe(err error) failures.Description {
+// describe describes an error of this package. The error can be a nil pointer: fmt.Errorf keeps one that it wraps beside
+// others.
+func describe(err error) (d failures.Description) {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *CancelledError:
-		return failures.Description{
-			Kind: failures.Cancel, Message: e.Message, Reason: string(e.Reason), CancelOutcome: string(e.CancelOutcome),
+		d.Kind = failures.Cancel
+		if e != nil {
+			d.Message, d.Reason, d.CancelOutcome = e.Message, string(e.Reason), string(e.CancelOutcome)
 		}
 	case *TimeoutError:
-		return failures.Description{Kind: failures.Engine, Message: e.Message}
+		d.Kind = failures.Engine
+		if e != nil {
+			d.Message = e.Message
+		}
 	case *InterruptedError:
-		return failures.Description{Kind: failures.Engine, Message: e.Message}
+		d.Kind = failures.Engine
+		if e != nil {
+			d.Message = e.Message
+		}
 	case *ActivityError:
-		return failures.Description{Kind: failures.Call, NonRetryable: e.NonRetryable}
+		d.Kind = failures.Call
+		d.NonRetryable = e != nil && e.NonRetryable
 	case *SubOrchestrationError:
-		return failures.Description{Kind: failures.Call, NonRetryable: e.NonRetryable}
+		d.Kind = failures.Call
+		d.NonRetryable = e != nil && e.NonRetryable
 	case *CallUpdateError:
-		return failures.Description{Kind: failures.Update}
-	default:
-		return failures.Description{}
+		d.Kind = failures.Update
 	}
+	return d
 }
 
 // calledFailure returns the failure of the code that was called.

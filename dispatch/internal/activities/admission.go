@@ -162,7 +162,7 @@ func (a *admission) refuseLate(ctx context.Context, t *task) *result {
 	it := t.item
 	t.Log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
 		"closeBy", *it.ScheduleToCloseDeadline)
-	return t.ended(outcome.Failed(it, body.ScheduleToCloseExpired(it.Name)), t.endBeforeStart())
+	return t.ended(outcome.Of(it, body.ScheduleToCloseExpired(it.Name)), t.endBeforeStart())
 }
 
 // load returns the code of an activity and its input, and reads what earlier deliveries have stored.
@@ -177,7 +177,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	case err != nil:
 		return activityCode{}, &released
 	case f != nil:
-		return activityCode{}, &result{outcome: outcome.Failed(it, f)}
+		return activityCode{}, &result{outcome: outcome.Of(it, f)}
 	}
 	if refused = a.readRecord(ctx, t); refused != nil {
 		return activityCode{}, refused

@@ -63,7 +63,7 @@ func (g *crashGuard) refusePoison(ctx context.Context, t *task) *result {
 		return &released
 	}
 
-	return t.ended(outcome.Failed(it, f), cmp.Or(t.earlier.end, history.OutcomeWorkerLost))
+	return t.ended(outcome.Of(it, f), cmp.Or(t.earlier.end, history.OutcomeWorkerLost))
 }
 
 // awaitTurn waits until a task with crash markers may run alone. It returns false if the record must be released. The

@@ -21,7 +21,7 @@ func (w *Worker) execute(ctx context.Context, t *task, code activityCode) result
 		}
 		f = outcome.ExclusivePending(it)
 	}
-	o := outcome.Failed(it, f)
+	o := outcome.Of(it, f)
 	if !w.payloads.EncodeOutcome(ctx, t, o, value) {
 		return released
 	}

@@ -52,5 +52,5 @@ func (s *supervisor) failStalled(ctx context.Context, t *task, n int, returned b
 	if returned {
 		end = ""
 	}
-	return *t.ended(outcome.Failed(t.item, outcome.Stalled(t.item, n)), end)
+	return *t.ended(outcome.Of(t.item, outcome.Stalled(t.item, n)), end)
 }

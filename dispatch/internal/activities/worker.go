@@ -118,7 +118,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	r, returned, startedAt := result{}, false, time.Time{} // startedAt is zero if metrics are off
 	defer func() {
 		if !returned {
-			r.outcome = outcome.Failed(t.item, body.Exited(t.item.Name))
+			r.outcome = outcome.Of(t.item, body.Exited(t.item.Name))
 		}
 		w.meter.Since(intake.MetricActivityExecution, t.item.Name, startedAt)
 		w.finish(ctx, t, r)

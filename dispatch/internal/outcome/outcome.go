@@ -9,14 +9,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Failed returns the outcome of a failed attempt, or of a successful one whose result is added, if f is nil.
-func Failed(it *provider.LockedWorkItem, f *history.Failure) *provider.ActivityOutcome {
+// Of returns the outcome of an attempt that failed with f. If f is nil, the attempt succeeded, and the caller adds the
+// result.
+func Of(it *provider.LockedWorkItem, f *history.Failure) *provider.ActivityOutcome {
 	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
 }
 
 // Cancelled returns the outcome of a cancelled activity that has none of its own.
 func Cancelled(it *provider.LockedWorkItem, reason *perdure.CancelledError) *provider.ActivityOutcome {
-	return Failed(it, &history.Failure{
+	return Of(it, &history.Failure{
 		Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message,
 	})
 }
@@ -24,7 +25,7 @@ func Cancelled(it *provider.LockedWorkItem, reason *perdure.CancelledError) *pro
 // Interrupted returns the outcome of an AtMostOnce attempt that may have started and is not started again (R32). cause
 // is the error that its code returned when it was stopped, or nil.
 func Interrupted(it *provider.LockedWorkItem, cause *history.Failure) *provider.ActivityOutcome {
-	return Failed(it, &history.Failure{
+	return Of(it, &history.Failure{
 		Type: history.TypeInterrupted, Cause: cause, Message: fmt.Sprintf("attempt %d of activity %q may have "+
 			"started, and its worker died or stopped before the outcome was stored. "+
 			"AtMostOnce does not run it again; check its side effects", it.Attempt, it.Name),

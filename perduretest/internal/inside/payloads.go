@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -18,7 +19,7 @@ func (b *completions) Payloads() provider.PayloadStore {
 
 // SweepPayloads implements provider.PayloadStoreProvider.
 func (b *completions) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
-	k, ok := b.Provider.(provider.PayloadStoreProvider)
+	k, ok := unwrap.As[provider.PayloadStoreProvider](b.Provider)
 	if !ok {
 		return "", 0, nil
 	}
