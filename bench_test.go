@@ -33,7 +33,7 @@ func benchRegistry() *perdure.Registry {
 	return r
 }
 
-// BenchmarkActivityLive is one activity: its result, the code's next steps, and the next activity scheduled.
+// BenchmarkActivityLive runs one turn: it applies the result of an activity and schedules the next activity.
 func BenchmarkActivityLive(b *testing.B) {
 	w := newWorld(b, benchRegistry()).start("chain", 1<<40)
 	b.ReportAllocs()
@@ -47,7 +47,7 @@ func BenchmarkActivityLive(b *testing.B) {
 	}
 }
 
-// Ten times the activities cost ten times as much: replay is linear.
+// Replay is linear: ten times as many activities take ten times as long.
 func BenchmarkReplayChain1000(b *testing.B)  { benchmarkReplay(b, "chain", 1_000) }
 func BenchmarkReplayChain10000(b *testing.B) { benchmarkReplay(b, "chain", 10_000) }
 func BenchmarkReplayChain50000(b *testing.B) { benchmarkReplay(b, "chain", 50_000) }

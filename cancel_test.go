@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What the engine writes by itself has these reasons too.
+// The engine records the same reasons for its own cancel requests.
 func TestReasonsInHistory(t *testing.T) {
 	t.Parallel()
 	body := func(end func(ctx *perdure.OrchestrationContext, err error) (int, error)) *world {
@@ -58,7 +58,7 @@ func TestCancelledInstanceThatIgnoresItCompletes(t *testing.T) {
 	}
 }
 
-// A child that was cancelled fails its caller with a cancelled error, which is not the caller's own cancel.
+// A cancelled child fails its caller with a cancelled error. The caller itself is not cancelled.
 func TestCallerOfACancelledChild(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -78,7 +78,7 @@ func TestCallerOfACancelledChild(t *testing.T) {
 	}
 }
 
-// Cancelling the caller settles the child's future at once; how the child ends is recorded beside it.
+// The cancellation of the caller settles the future of the child at once. The end of the child is recorded later.
 func TestCancelledCallerOfAChild(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -100,7 +100,7 @@ func TestCancelledCallerOfAChild(t *testing.T) {
 	}
 }
 
-// A child that waits for its next attempt is a timer.
+// A child that waits for its next attempt has only a timer, which the cancellation cancels.
 func TestCancelWhileAChildWaitsForItsNextAttempt(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -196,7 +196,7 @@ func (w *world) wantKindsFrom(from int, want ...history.Kind) {
 	}
 }
 
-// Scopes that come and go cost what they hold, not the square of their number.
+// The cost of many scopes grows with their number, not with its square.
 func TestManyScopes(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -261,7 +261,7 @@ func TestCoroutinesInScopes(t *testing.T) {
 	}
 }
 
-// A coroutine that unwinds goes on for as long as the body waits for it through a scope that lives.
+// A cancelled coroutine continues its cleanup while the body waits for the coroutine in a context without cancellation.
 func TestBodyWaitsForItsCoroutinesToUnwind(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

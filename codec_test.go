@@ -16,7 +16,7 @@ type order struct {
 	Total int    `json:"total"`
 }
 
-// text encodes to that many bytes.
+// text returns a string that encodes to the given number of bytes.
 func text(bytes int) string { return strings.Repeat("x", bytes-2) }
 
 func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
@@ -160,7 +160,7 @@ func wantTooLarge(t *testing.T, err error, what string, size int) {
 	}
 }
 
-// A document that looks like the engine's own reference comes back as the user wrote it.
+// A payload that has the fields of a reference of the engine is passed on unchanged.
 func TestPayloadsThatLookLikeReferences(t *testing.T) {
 	t.Parallel()
 	type reference struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// booked is a registry whose orchestration "trip" books two things, each to be undone, and then ends as end says.
+// booked starts the orchestration "trip", which books a flight and a hotel with compensations, and then returns the
+// result of end.
 func booked(t *testing.T, end func(ctx *perdure.OrchestrationContext, n int) (int, error)) *world {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -30,7 +31,7 @@ func booked(t *testing.T, end func(ctx *perdure.OrchestrationContext, n int) (in
 	return newWorld(t, r).start("trip", 1)
 }
 
-// undone are the inputs of the activity "undo", in order.
+// undone returns the inputs of the activity "undo" in order.
 func (w *world) undone() (all []string) {
 	for i := range w.history {
 		if e := &w.history[i]; e.Kind == history.ActivityScheduled && e.Name == "undo" {
@@ -85,7 +86,7 @@ func TestWhatSucceedsOrContinuesIsNotUndone(t *testing.T) {
 	}
 }
 
-// The cancel of the instance is a reason to undo, and none to stop undoing. It refuses an order to continue, too.
+// A cancelled instance runs its compensations to their ends, also if it returns the error of ContinueAsNew.
 func TestWhatIsCancelledIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*perdure.OrchestrationContext) (int, error){
@@ -106,7 +107,7 @@ func TestWhatIsCancelledIsUndone(t *testing.T) {
 	}
 }
 
-// What cannot be undone is in the error, beside why it was to be, and stops nothing else.
+// The failure contains the error of a compensation and the original error. The other compensations still run.
 func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func() (int, error){
@@ -128,7 +129,7 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 	}
 }
 
-// A panic keeps the stack of where it began.
+// The failure has the stack of the original panic.
 func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
 	t.Parallel()
 	f := booked(t, func(*perdure.OrchestrationContext, int) (int, error) {
@@ -142,7 +143,7 @@ func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
 
 func outOfRange(s []int) int { return s[3] }
 
-// An instance that is dropped from memory undoes nothing, whatever its variables hold at that moment.
+// An instance that is dropped from memory runs no compensation, even if the error variable is set.
 func TestWhatIsDroppedFromMemoryIsNotUndone(t *testing.T) {
 	t.Parallel()
 	undone := 0

@@ -14,15 +14,15 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// poll waits until its counter, which an activity increments, has come from a number to another; waits are the times
-// between the checks.
+// poll waits until an activity has incremented a counter from one number to another, and returns the times between the
+// checks as waits.
 func poll(t *testing.T, from, to int, p perdure.PollPolicy, opts ...perdure.ActivityCallOption) (
 	state int, waits []time.Duration, err error,
 ) {
 	t.Helper()
 	var last time.Time
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		last, waits = time.Time{}, nil // each replay tells them anew
+		last, waits = time.Time{}, nil // each replay collects the waits again
 		state, err = perdure.WaitForCondition(ctx, from, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			if !last.IsZero() {
 				waits = append(waits, ctx.Now().Sub(last))
@@ -92,7 +92,7 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 	}
 }
 
-// An error of the check is nobody's but the caller's: it is not tried again, and the state of before is not lost.
+// WaitForCondition returns an error of the check without a retry, together with the state before the check.
 func TestAnErrorOfTheCheckEndsTheWait(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -146,8 +146,8 @@ func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
 	}
 }
 
-// The jitter of a wait is the same in each replay, within the part that is left to it, and another in another
-// execution.
+// Jitter shortens a wait by at most the configured fraction. Replays of an execution have the same jitter, and other
+// executions have another.
 func TestThePollsJitter(t *testing.T) {
 	t.Parallel()
 	waits := func(execution string, jitter float64) []time.Duration {

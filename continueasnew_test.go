@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// continueWith is the error to return for continuing with that input.
+// continueWith returns the error of ContinueAsNew with the given input.
 func continueWith(ctx *perdure.OrchestrationContext, n int) error {
 	_, err := perdure.ContinueAsNew[int](ctx, n)
 	return err
 }
 
-// continuing makes an orchestration that continues once, by the error that how returns, and then says what input it
-// has.
+// continuing starts an orchestration whose first execution returns the error of how. A later execution returns its
+// input.
 func continuing(tb testing.TB, how func(*perdure.OrchestrationContext) error) *world {
 	tb.Helper()
 	return orchestrate(tb, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -53,7 +53,7 @@ func TestEventsThatNobodyObservedGoOn(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if n == 1 {
-			perdure.WaitForExternalEvent[string](ctx, "e") // takes the first, and nobody looks at it
+			perdure.WaitForExternalEvent[string](ctx, "e") // receives the first event, which the code does not observe
 			if _, err := take(ctx, "go", 1); err != nil {
 				return "", err
 			}
@@ -61,7 +61,7 @@ func TestEventsThatNobodyObservedGoOn(t *testing.T) {
 		}
 		return take(ctx, "e", 4)
 	})
-	// the last comes too late for the first execution
+	// the first execution ends before the last event arrives
 	w.turn(raise("e", "1", `"a"`), raise("e", "2", `"b"`), raise("go", "3", `"now"`), raise("e", "4", `"c"`))
 	w.turn(raise("e", "2", `"again"`), raise("e", "4", `"again"`), raise("e", "5", `"d"`))
 	if got := w.replayed().output(); got != `"a b c d"` {
@@ -212,7 +212,7 @@ func TestDeferredCallsRunBeforeContinuing(t *testing.T) {
 	}
 }
 
-// The error can only get there through memory; still an execution must not obey another's.
+// The error of another execution can only get here through shared memory. An execution must not continue because of it.
 func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
 	t.Parallel()
 	var kept error

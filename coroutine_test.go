@@ -111,7 +111,7 @@ func TestCancelledCoroutineSettlesAndGoesOn(t *testing.T) {
 
 func TestCoroutinesUnwindOneAfterAnother(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // the bubble fails the test when a coroutine is left
+	synctest.Test(t, func(t *testing.T) { // the bubble fails the test if a coroutine remains
 		var order []string
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			for _, name := range []string{"a", "b"} {

@@ -18,8 +18,8 @@ type wrapping struct{ error }
 
 func (w *wrapping) Unwrap() error { return w.error }
 
-// fails registers an activity and an orchestration that calls it, and returns what the orchestration makes of its
-// error.
+// failsWith runs an orchestration whose activity returns err, and returns the text that tell makes of the error of the
+// call.
 func failsWith(t *testing.T, err error, tell func(error) string, opts ...perdure.ActivityCallOption) string {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -99,8 +99,7 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 	}
 }
 
-// What an error is to others is not changed by its details: its text, its type, whether it is tried again, and what it
-// wraps.
+// Details change neither the text nor the type of an error, nor its retries, nor the errors that it wraps.
 func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 	t.Parallel()
 	inner := &wrapping{errors.New("plain")}
@@ -131,7 +130,7 @@ func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 	}
 }
 
-// Details go up through children, as those of a cause, and those of who fails for it come before them.
+// A failure that passes through children keeps the details of its cause. Details that a parent adds take precedence.
 func TestDetailsGoUpThroughChildren(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -163,7 +162,7 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 	}
 }
 
-// A failure that has no room for details is still whole JSON, and says what it has lost.
+// A failure whose details do not fit is still valid JSON and records the omission.
 func TestTheCutOfAFailureSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{

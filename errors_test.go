@@ -42,7 +42,7 @@ type final struct{ yes bool }
 func (e final) Error() string      { return "final" }
 func (e final) NonRetryable() bool { return e.yes }
 
-// failing runs an activity that returns err.
+// failing returns the failure of an activity that returns err.
 func failing(t *testing.T, err error) history.Failure {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -160,7 +160,7 @@ func TestCausesAreBounded(t *testing.T) {
 	}
 }
 
-// Each orchestration that a failure passes through adds to it.
+// Each orchestration that a failure passes through adds a cause to the chain.
 func TestCausesOfAFailureThatIsPassedOnAreBounded(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{Type: "bottom"}
@@ -200,7 +200,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// What no retry policy tries again counts wherever it stands among errors that are joined: by its mark, or by its name.
+// One non-retryable error among joined errors prevents a retry, at any position: by its mark or by its type.
 func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
@@ -237,7 +237,8 @@ func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 	}
 }
 
-// A joined name travels with the failure of an activity, through the orchestration that joins it with others.
+// The types of joined errors are part of the failure of an activity, and of the failure of an orchestration that
+// returns it.
 func TestJoinedNamesTravelOn(t *testing.T) {
 	t.Parallel()
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
@@ -264,7 +265,8 @@ func TestNonRetryableOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-// awaiting hands back the error that an orchestration sees when its activity failed so.
+// awaiting returns the error of an activity with the given failure, and the failure of the orchestration that returns
+// this error.
 func awaiting(t *testing.T, f *history.Failure) (end history.Failure, seen error) {
 	t.Helper()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -380,7 +382,7 @@ func TestReasonStringsAreStable(t *testing.T) {
 	reasonsWritten(t)
 }
 
-// reasonsWritten holds what turns write to the strings themselves.
+// reasonsWritten compares the reasons in the history of real turns with their strings.
 func reasonsWritten(t *testing.T) {
 	t.Helper()
 	slow := func(ctx *perdure.OrchestrationContext) *perdure.Future[int] {

@@ -15,7 +15,7 @@ func raise(name, id, data string) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: name, EventID: id, Data: history.Payload(data)}
 }
 
-// take awaits n events of one name.
+// take waits for n events with the same name.
 func take(ctx *perdure.OrchestrationContext, name string, n int) (string, error) {
 	var got []string
 	for range n {
@@ -72,7 +72,7 @@ func TestFuturesTakeEventsInTheOrderInWhichTheyWereMade(t *testing.T) {
 	}
 }
 
-// The event came while the code was elsewhere, and lost its race.
+// The wait receives its event while the code waits for something else, and is then cancelled.
 func TestEventThatLosesARaceGoesBackToTheHead(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(
@@ -236,6 +236,6 @@ func ExampleWaitForExternalEvent() {
 		by, err := approved.Await(ctx)
 		return "approved by " + by, err
 	})
-	fmt.Println(example(r, "expense", 100)) // nobody raises the event
+	fmt.Println(example(r, "expense", 100)) // no event is raised
 	// Output: "expired"
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the package exports is for authors of orchestrations and activities. A new name is written into
-// testdata/exported.txt by hand, once it is clear that an author uses it: what dispatchers need is in internal/registry
-// and internal/activityctx.
+// The package exports names for orchestrations and activities only. Dispatchers use internal/registry and
+// internal/activityctx. Before you add a name to testdata/exported.txt, check that user code needs it.
 func TestThePackageExportsWhatAuthorsUse(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -46,7 +45,7 @@ func TestThePackageExportsWhatAuthorsUse(t *testing.T) {
 	}
 }
 
-// exported are the exported names of a declaration; methods as Type.Method.
+// exported returns the exported names of a declaration. A method is returned as Type.Method.
 func exported(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:

@@ -36,7 +36,7 @@ var variable = func(_ context.Context, n int) (int, error) { return n, nil }
 
 func func1(_ context.Context, n int) (int, error) { return n, nil }
 
-// closure is not inlined, which would make another literal in each place.
+// closure is not inlined, because each inlined call would have its own function literal.
 //
 //go:noinline
 func closure(k int) func(context.Context, int) (int, error) {
@@ -162,7 +162,7 @@ func TestFunctionValueThatNamesNothingIsRefused(t *testing.T) {
 	}
 }
 
-// A value receiver through a nil pointer cannot even name the method: Go dereferences it.
+// Go dereferences the nil pointer to form the method value, before CallActivity is called.
 func TestValueReceiverOfNilPointerFailsTheOrchestration(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -206,7 +206,7 @@ func echo[T any](_ *perdure.OrchestrationContext, v T) (T, error) { return v, ni
 
 func again(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
 
-// body is not inlined either.
+// body is not inlined, for the same reason as closure.
 //
 //go:noinline
 func body(k int) func(*perdure.OrchestrationContext, int) (int, error) {

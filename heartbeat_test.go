@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// heart keeps what it is told.
+// heart records heartbeats.
 type heart struct {
 	last  json.RawMessage
 	beats []string
@@ -65,7 +65,7 @@ func TestHeartbeatDetailsAreThoseThatWereLeft(t *testing.T) {
 		ok  bool
 	}{`{"Row":7}`: {7, true}, ``: {0, false}, `{"Row":"seven"}`: {0, false}, `[`: {0, false}} {
 		ctx := activityctx.WithHeartbeats(t.Context(), &heart{last: json.RawMessage(left)})
-		perdure.Heartbeat(ctx, progress{8}) // is for the next one
+		perdure.Heartbeat(ctx, progress{8}) // for the next attempt
 		if p, ok := perdure.HeartbeatDetails[progress](ctx); p.Row != want.row || ok != want.ok {
 			t.Errorf("of %q: %+v, %v", left, p, ok)
 		}
@@ -94,7 +94,7 @@ func TestLimitsOfAnActivityAreRecordedInMilliseconds(t *testing.T) {
 	}
 }
 
-// Limits may change while an instance runs, as that of start-to-close may: what was recorded stays.
+// The code of a running instance may change the timeouts. The recorded timeouts stay in effect.
 func TestLimitsAreNotComparedOnReplay(t *testing.T) {
 	t.Parallel()
 	limit := time.Minute
@@ -119,7 +119,7 @@ func importRows(ctx context.Context, rows int) (int, error) {
 	return rows - last.Row, ctx.Err()
 }
 
-// An activity with heartbeats is a plain function to its test, and can be begun anywhere.
+// A test can call an activity with heartbeats as a plain function, and can choose the details at which it starts.
 func TestAnActivityWithHeartbeatsIsAPlainFunction(t *testing.T) {
 	t.Parallel()
 	if n, err := importRows(t.Context(), 10); n != 10 || err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// nap sleeps so many seconds; a negative number fails after as many.
+// nap sleeps for a number of seconds. It fails afterwards if the number is negative.
 func nap(ctx *perdure.OrchestrationContext, seconds int) (int, error) {
 	if err := perdure.Sleep(ctx, time.Duration(max(seconds, -seconds))*time.Second); err != nil {
 		return 0, err
@@ -23,7 +23,7 @@ func nap(ctx *perdure.OrchestrationContext, seconds int) (int, error) {
 	return seconds, nil
 }
 
-// mapped is an orchestration that says what became of the naps.
+// mapped returns an orchestration that describes the results of a Map over the naps.
 func mapped(naps []int, opts ...perdure.MapOption) func(*perdure.OrchestrationContext, int) (string, error) {
 	return func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		began := ctx.Now()
@@ -114,7 +114,7 @@ func TestMapEndsAsItsPolicySays(t *testing.T) {
 	}
 }
 
-// An item that has to put something back does so before Map returns, and items that have not begun do not begin.
+// Map returns after the compensations of its running items. Items that have not started never start.
 func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -139,7 +139,7 @@ func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
 	}
 }
 
-// What an item asks for and does not wait for is given up with it: activities too.
+// An activity that an item schedules and does not await is cancelled when the item ends.
 func TestWhatAnItemLeavesIsCancelledWithIt(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -172,7 +172,8 @@ func TestAMapOfTenThousandItemsReplays(t *testing.T) {
 	}
 }
 
-// An item that fails and compensates leaves the others alone: by itself a Map runs all items to their ends.
+// The compensation of a failed item does not cancel the calls of other items. By default, Map runs all items to their
+// ends.
 func TestAnItemThatCompensatesCancelsNoCallOfAnotherItem(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {

@@ -72,7 +72,7 @@ func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
 	}
 }
 
-// What is on its way is not called back: nothing of a cancel is recorded.
+// A sent event cannot be recalled, so its cancellation is not recorded.
 func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -96,7 +96,7 @@ func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 		perdure.RaiseEvent(ctx, "other", "d", 4)
 		return 1, perdure.Sleep(ctx, time.Hour)
 	})
-	// The answer is recorded, as an outcome of what is cancelled always is.
+	// The delivery is recorded, like every outcome of a cancelled call.
 	answers := []history.Event{
 		{Kind: history.ExternalEventDelivered, SourceEventID: 3},
 		{Kind: history.ExternalEventDelivered, SourceEventID: 4},
@@ -203,7 +203,7 @@ func TestADelayedSubOrchestration(t *testing.T) {
 	}
 }
 
-// A later version of the code may delay what it starts by another time.
+// A later version of the code may use another delay.
 func TestAnotherDelayIsNoOtherDecision(t *testing.T) {
 	t.Parallel()
 	delay := time.Hour

@@ -88,7 +88,7 @@ func TestEmptyVersionIsTheHighest(t *testing.T) {
 		{[]string{"10", "9", "010.1"}, "010.1"},
 		{[]string{"1.a", "1.b"}, "1.b"},
 		{[]string{"18446744073709551617", "18446744073709551616"}, "18446744073709551617"},
-		{[]string{"0.1"}, "0.1"}, // above those without a version
+		{[]string{"0.1"}, "0.1"}, // higher than no version
 	} {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", nothing)

@@ -138,7 +138,7 @@ func TestNextRetry(t *testing.T) {
 	}
 }
 
-// 10,000 activities whose backend fails them in one moment do not come back in one.
+// The retries of 10,000 activities that fail at the same time are spread evenly over the range of the jitter.
 func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 	t.Parallel()
 	const calls, interval, bins = 10_000, time.Minute, 12
@@ -181,8 +181,8 @@ func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
 	}
 }
 
-// The jitter of what runs must not change with a release: a redelivered outcome would then ask for another time than
-// the first.
+// A release must not change the jitter of running instances. Otherwise a redelivered outcome would request a different
+// retry time.
 func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{InitialIntervalMs: 100_000, BackoffCoefficient: 2, Jitter: 0.2}
@@ -193,14 +193,14 @@ func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
 			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
 		}
 	}
-	for _, forged := range []float64{7, math.Inf(1)} { // is all of the interval
+	for _, forged := range []float64{7, math.Inf(1)} { // counts as 1
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
 			failedWith("E"))
 		if delay != time.Millisecond {
 			t.Errorf("jitter %v: %v", forged, delay)
 		}
 	}
-	for _, forged := range []float64{-1, math.NaN()} { // is none
+	for _, forged := range []float64{-1, math.NaN()} { // counts as 0
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
 			1, failedWith("E"))
 		if delay != time.Second {

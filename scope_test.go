@@ -12,13 +12,13 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// forever is a wait that nothing but a cancel ends.
+// forever waits until it is cancelled.
 func forever(ctx *perdure.OrchestrationContext) error {
 	_, err := perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 	return err
 }
 
-// lines are the events from one on, with what they are about.
+// lines returns the events from the given one on, with the IDs of their tasks.
 func (w *world) lines(from int) string {
 	w.t.Helper()
 	var b strings.Builder
@@ -125,7 +125,7 @@ func TestScopesNest(t *testing.T) {
 		apart := perdure.WithoutCancel(inner)
 		underApart, _ := perdure.WithCancel(apart)
 		var fs []perdure.Awaitable
-		for _, c := range []*perdure.OrchestrationContext{ctx, outer, inner, sibling, apart, underApart} { // 3 to 8
+		for _, c := range []*perdure.OrchestrationContext{ctx, outer, inner, sibling, apart, underApart} { // #3 to #8
 			fs = append(fs, perdure.CallActivity(c, inc, 1))
 		}
 		stopInner()
@@ -189,7 +189,7 @@ func TestTimeoutThatIsNotNeededIsCancelled(t *testing.T) {
 	}
 }
 
-// A timeout that comes after its scope was left, or twice, is nothing.
+// A timeout that fires after its scope has ended, or a second time, has no effect.
 func TestTimeoutThatFiresLateIsDropped(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -245,7 +245,7 @@ func TestSelectInAScope(t *testing.T) {
 		if i != -1 || !errors.Is(err, context.DeadlineExceeded) || outside.IsDone() || !inside.IsDone() {
 			return "", fmt.Errorf("%d, %w", i, err)
 		}
-		// what was left alone can lose
+		// the future outside of the scope can still lose a select
 		return fmt.Sprint(perdure.Select(ctx, outside, perdure.CallActivity(ctx, inc, 1))), nil
 	})
 	if got := w.run().replayed().output(); got != `"1 \u003cnil\u003e"` {
@@ -277,7 +277,7 @@ func TestWhenAllEndsWithItsScope(t *testing.T) {
 	}
 }
 
-// The task of one scope, awaited through another.
+// The code awaits a task of one scope with the context of another scope.
 func TestWaitThroughAnotherScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -317,7 +317,7 @@ func TestEventsOfACancelledScopeGoBack(t *testing.T) {
 			return nil, errors.New("no cancel")
 		}
 		ctx = perdure.WithoutCancel(ctx)
-		next := perdure.WaitForExternalEvent[int](ctx, "e") // stands behind those that the cancel has put back
+		next := perdure.WaitForExternalEvent[int](ctx, "e") // receives its event after the returned ones
 		stop()
 		got := []int{first}
 		for _, f := range []*perdure.Future[int]{next, perdure.WaitForExternalEvent[int](ctx, "e")} {
@@ -376,7 +376,7 @@ func TestCompensationAfterACancel(t *testing.T) {
 	}
 }
 
-// How an instance ends that was cancelled.
+// The error that a cancelled instance returns decides whether it is cancelled, failed or completed.
 func TestEndOfACancelledInstance(t *testing.T) {
 	t.Parallel()
 	other := errors.New("other")
@@ -450,7 +450,7 @@ func TestEndOfACancelledInstance(t *testing.T) {
 	}
 }
 
-// The error of a scope of one's own is an error like any other.
+// Only the cancellation of the instance ends it as cancelled. The timeout of another scope fails it.
 func TestTimeoutThatIsReturnedFailsTheInstance(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -462,7 +462,7 @@ func TestTimeoutThatIsReturnedFailsTheInstance(t *testing.T) {
 	}
 }
 
-// A cancel that comes with the message after the one on which an execution continues is the next execution's.
+// The message before the cancellation continues the instance as new, so the next execution receives the cancellation.
 func TestCancelIsNotLostInContinueAsNew(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -492,8 +492,8 @@ func TestContinueAsNewThroughAScopeIsTheSameOrder(t *testing.T) {
 	}
 }
 
-// The end of a scope reaches all under it, and wakes who waits through them in the order of their starts: a replay must
-// find the same.
+// The end of a scope ends all scopes inside it and wakes the waiting coroutines in the order of their starts. A replay
+// has the same order.
 func TestEndOfAScopeWakesInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -546,7 +546,7 @@ func TestCancelOfTheInstanceLeavesShieldedWaits(t *testing.T) {
 	}
 }
 
-// Events that come back are handed out in the order in which they arrived, whoever had them.
+// Events that return to the buffer are received in the order of their arrival, whichever wait held them.
 func TestEventsThatComeBackKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
@@ -569,7 +569,7 @@ func TestEventsThatComeBackKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// What a cancel of the instance puts back is there for the compensation, and for nobody else.
+// The cancellation of the instance returns a received event to the buffer. The cleanup can wait for the event.
 func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -589,8 +589,8 @@ func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
 	}
 }
 
-// The scope of a WhenAll is over while one of its futures is pending: the code was told of none, so an event that has
-// come for another future stays for who waits next, wherever it stands among them.
+// The scope of a WhenAll ends while one future is pending. WhenAll has reported no result, so a received event of
+// another future goes to the next wait. The position of the future does not matter.
 func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
@@ -617,7 +617,7 @@ func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
 	}
 }
 
-// Once WhenAll has told, an event is consumed, whatever becomes of the scope.
+// After WhenAll has returned, its events stay consumed when the scope ends.
 func TestAnEventOfAWhenAllThatIsOverIsConsumed(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {

@@ -28,7 +28,7 @@ func TestSideEffectHappensOnce(t *testing.T) {
 	}
 }
 
-// What the first run sees must be what a replay sees: what JSON makes of the value.
+// The first run returns the same value as a replay, so the value is encoded and decoded.
 func TestSideEffectIsWhatJSONMakesOfIt(t *testing.T) {
 	t.Parallel()
 	var saw []int
@@ -164,7 +164,7 @@ func TestCustomStatusThatDoesNotFit(t *testing.T) {
 		}},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			ctx.SetCustomStatus(strings.Repeat("x", perdure.MaxCustomStatusBytes-2)) // just fits
+			ctx.SetCustomStatus(strings.Repeat("x", perdure.MaxCustomStatusBytes-2)) // exactly at the limit
 			ctx.SetCustomStatus(tt.status)
 			return 1, nil
 		})
@@ -178,7 +178,7 @@ func TestCustomStatusThatDoesNotFit(t *testing.T) {
 func ExampleSideEffect() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "greet", func(ctx *perdure.OrchestrationContext, name string) (string, error) {
-		greeting := perdure.SideEffect(ctx, func() string { return "Hello" }) // say, from the environment
+		greeting := perdure.SideEffect(ctx, func() string { return "Hello" }) // for example from the environment
 		ctx.SetCustomStatus("greeting " + name)
 		return greeting + ", " + name, nil
 	})

@@ -27,7 +27,7 @@ func TestDetachedOrchestrationGoesOnByItself(t *testing.T) {
 	if !reflect.DeepEqual(w.history[2], want) {
 		t.Errorf("%+v", w.history[2])
 	}
-	// That it could not be started is in the history, and nobody is told.
+	// A failed start is recorded in the history. The code does not see it.
 	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 4, Error: failedWith(history.TypeAlreadyExists)})
 	if got := w.run().replayed().output(); got != `"order-17:01JEXECUTION:3 mine"` {
 		t.Error(got)
@@ -76,8 +76,7 @@ func TestInstanceIDOfASubOrchestration(t *testing.T) {
 	}
 }
 
-// nothingScheduled checks that a call came to an error alone, with and without somebody who waits, and returns its
-// text.
+// nothingScheduled checks that a call only returned an error, and returns the text of the error.
 func nothingScheduled(t *testing.T, call func(*perdure.OrchestrationContext) error) string {
 	t.Helper()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, call(ctx) })
@@ -114,7 +113,7 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 			t.Errorf("%s, want %s", waits, want)
 		}
 		if len(opts) > 1 {
-			continue // what is detached takes no retry
+			continue // a detached orchestration does not support WithRetry
 		}
 		if got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			id, err := perdure.StartOrchestration(ctx, "pack", 7, opts...)

@@ -18,13 +18,13 @@ type parcel struct {
 	Weight   int
 }
 
-// pack says which instance did it.
+// pack returns the ID of its instance.
 func pack(ctx *perdure.OrchestrationContext, n int) (parcel, error) {
 	n, err := perdure.CallActivity(ctx, inc, n).Await(ctx)
 	return parcel{ctx.InstanceID(), n}, err
 }
 
-// decline fails as it is told.
+// decline fails in the given way.
 func decline(ctx *perdure.OrchestrationContext, how string) (int, error) {
 	switch how {
 	case "cause":
@@ -51,7 +51,7 @@ func third(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return ctx.InstanceID(), nil
 }
 
-// parent registers fn as "o", beside the orchestrations and activities above, and starts it.
+// parent starts fn as "o", with the activities and orchestrations of this file registered.
 func parent[Out any](tb testing.TB, fn func(*perdure.OrchestrationContext, int) (Out, error)) *world {
 	tb.Helper()
 	r := perdure.NewRegistry()
@@ -104,7 +104,7 @@ func TestFanOutOfSubOrchestrations(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "nap", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return n, perdure.Sleep(ctx, time.Duration(100-n)*time.Second) // the last is done first
+		return n, perdure.Sleep(ctx, time.Duration(100-n)*time.Second) // the last one completes first
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		var fs []*perdure.Future[int]
@@ -193,7 +193,7 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 	}
 }
 
-// Two orchestrations and an activity deep.
+// The timeout is in an activity of a grandchild.
 func TestEnginesOwnErrorsAreFoundInASubOrchestrationError(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -267,7 +267,7 @@ func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
 		MaxAttempts: 3, InitialInterval: time.Minute, BackoffCoefficient: 1,
 	})
 	var waits [2][2]time.Duration
-	for again := range waits { // a turn whose commit was lost is run again
+	for again := range waits { // a turn with a lost commit runs again
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "third", third)
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -382,7 +382,7 @@ func TestVersionOfASubOrchestration(t *testing.T) {
 	}
 }
 
-// One option serves calls of all kinds, and registration.
+// One option value applies to activities, sub-orchestrations and registrations.
 func TestOptionsOfSeveralKinds(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2})

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// timers are the names of the timers of a history.
+// timers returns the names of the timers in a history.
 func timers(events []history.Event) (names []string) {
 	for i := range events {
 		if e := &events[i]; e.Kind == history.TimerCreated {
@@ -23,7 +23,7 @@ func timers(events []history.Event) (names []string) {
 	return names
 }
 
-// waits is an orchestration with a timer of each kind, and of that name; empty: they have none.
+// waits returns an orchestration with a timer of each kind. The timers have the given name, or none if it is empty.
 func waits(name string) func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 	var opts []perdure.TimerOption
 	if name != "" {
@@ -56,8 +56,8 @@ func TestATimerHasItsNameInHistory(t *testing.T) {
 	}
 }
 
-// A name is for people: code of today that names its timers otherwise, or not at all, goes on with a history of
-// yesterday, whose names stay. Code without names is all that a build of before there were any could have.
+// A name is only displayed. Code that changes, adds or removes the names of timers can continue an existing history,
+// whose recorded names stay. Code without names is like a build that does not support names.
 func TestAReplayDoesNotCompareTheNamesOfTimers(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"", "payment window"} {
@@ -83,7 +83,8 @@ func TestAReplayDoesNotCompareTheNamesOfTimers(t *testing.T) {
 	}
 }
 
-// Nothing that a replay of any release compares tells whether a timer has a name: not its event's name, above all.
+// No release compares the field with the name of a timer during replay. In particular, the name is not in the field
+// Name of the event.
 func TestANameIsWhereNoReleaseComparesIt(t *testing.T) {
 	t.Parallel()
 	with, without := orchestrate(t, waits("payment window")).run(), orchestrate(t, waits("")).run()

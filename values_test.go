@@ -23,10 +23,10 @@ func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		all, err := perdure.AwaitAll(ctx, fs) // two of which are known already
+		all, err := perdure.AwaitAll(ctx, fs) // two of them are done
 		return append(all, again...), err
 	})
-	for i := range 3 { // the last comes first
+	for i := range 3 { // the last activity completes first
 		w.turn(history.Event{
 			Kind: history.ActivityCompleted, SourceEventID: int64(5 - i), Result: history.Payload(fmt.Sprint(3 - i)),
 		})
@@ -108,7 +108,7 @@ func TestFirstEndsWithItsScope(t *testing.T) {
 	}
 }
 
-// An event that has come for a future which did not win is for whoever waits for it next.
+// If a future that did not win has received an event, the next wait receives that event.
 func TestFirstLosesNoExternalEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -158,7 +158,7 @@ func TestValuesFailsWhereAnExternalEventDoesNotDecode(t *testing.T) {
 	}
 }
 
-// The code has learned of an event that First fails with: it does not come again.
+// FirstSuccess has returned the error of the event to the code, so no later wait receives the event.
 func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -181,7 +181,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing
 	}
 }
 
-// The same within one execution: the end of the scope puts back what the code knows.
+// The end of the scope does not return an event whose error the code has seen.
 func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -205,7 +205,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
 	}
 }
 
-// The code has learned of an event that First passes over because it does not decode: it is that future's alone.
+// FirstSuccess skips an event that does not decode. The event stays with its future.
 func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -225,7 +225,7 @@ func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
 	}
 }
 
-// First gives up its losers in the time of a turn, as the end of a scope does.
+// FirstSuccess cancels all other futures within the time of a turn, like the end of a scope.
 func TestFirstOfManyExternalEventsOfOneNameGivesThemUpInItsTurn(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -237,7 +237,7 @@ func TestFirstOfManyExternalEventsOfOneNameGivesThemUpInItsTurn(t *testing.T) {
 		return perdure.FirstSuccess(ctx, fs)
 	})
 	w := newWorld(t, r)
-	w.options.TurnLimit = 30 * time.Second // it took minutes
+	w.options.TurnLimit = 30 * time.Second // a search for each wait would take minutes
 	w.start("o", 1)
 	if err := w.tryTurn(outcome(3, "1")); err != nil {
 		t.Errorf("%.200s", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// A change without a name that history can hold fails where it is asked for, in the first test that comes there.
+// An invalid name of a change panics at the call, so the first test that reaches the call finds it.
 func TestAChangeNeedsAName(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{"", strings.Repeat("x", 257), "\xff"} {

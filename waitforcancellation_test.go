@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// awaited starts an orchestration, whose activities nobody runs: the test says what becomes of them.
+// awaited starts an orchestration whose activities do not run. The test supplies their outcomes.
 func awaited(t *testing.T, fn func(*perdure.OrchestrationContext) (string, error)) *world {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -23,7 +23,7 @@ func charge(ctx *perdure.OrchestrationContext) *perdure.Future[string] {
 	return perdure.CallActivityByName[string](ctx, "charge", 1, perdure.WaitForCancellation())
 }
 
-// ended tells how a call ended whose end was waited for.
+// ended describes the error of a call that was cancelled with WaitForCancellation.
 func ended(err error) string {
 	c, ok := errors.AsType[*perdure.CancelledError](err)
 	if !ok {
@@ -79,13 +79,14 @@ func TestACancelledCallSettlesWhenItHasEnded(t *testing.T) {
 	}
 }
 
-// Whatever cancels it, it is waited for: through a scope that lives, and not through one that is over.
+// A wait in a running scope continues until the call has ended, whatever the reason of the cancellation. A wait in an
+// ended scope returns at once.
 func TestWaysToBeCancelledAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		body  func(ctx *perdure.OrchestrationContext) (string, error)
 		input history.Event
-		first string // what the waits through the scope get, before the end is heard
+		first string // the custom status before the call has ended
 	}{
 		`timeout "" returned`: {func(ctx *perdure.OrchestrationContext) (string, error) {
 			scope, cancel := perdure.WithTimeout(ctx, time.Second)
@@ -151,7 +152,7 @@ func TestWaysToBeCancelledAndWaitedFor(t *testing.T) {
 	}
 }
 
-// The cancel of the instance, with what was waited for: the code that returns that is Cancelled, and not Failed.
+// An instance that is cancelled and returns the errors of its calls ends as Cancelled, not as Failed.
 func TestAnInstanceWhoseCallsEndedIsCancelled(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
@@ -171,7 +172,7 @@ func TestAnInstanceWhoseCallsEndedIsCancelled(t *testing.T) {
 	}
 }
 
-// A sub-orchestration is waited for until it is over, and between two of its attempts it is.
+// The call settles when the sub-orchestration has ended. Between two attempts, it settles at once.
 func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	failed := history.Event{
@@ -239,8 +240,8 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Compensate waits for the calls of its scope, and of those under it, that asked for it; what is outstanding beside a
-// failure, or a panic, is cancelled first.
+// After an error or a panic, Compensate cancels the pending calls with WaitForCancellation in its scope and in the
+// scopes inside it, and waits until they have ended.
 func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]func() error{
@@ -255,7 +256,7 @@ func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
 			charge(ctx)                                           // 3
 			charge(under)                                         // 4
-			charge(beside)                                        // 5, of another scope
+			charge(beside)                                        // 5, in another scope
 			perdure.CallActivityByName[string](ctx, "unheard", 1) // 6
 			f := charge(ctx)                                      // 7
 			_ = perdure.Sleep(ctx, time.Second)                   // 8
@@ -291,8 +292,7 @@ func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 	}
 }
 
-// What a coroutine asks for while it is compensated is waited for, too: it went on, since it was told that its call is
-// cancelled.
+// Compensate also waits for a call that a coroutine schedules after the cancellation of its previous call.
 func TestCompensateWaitsForWhatComesToBeAskedForMeanwhile(t *testing.T) {
 	t.Parallel()
 	undone := false
@@ -318,7 +318,7 @@ func TestCompensateWaitsForWhatComesToBeAskedForMeanwhile(t *testing.T) {
 	}
 }
 
-// In the context that no cancel reaches, which all share, a Compensate cancels nothing of anybody's.
+// The context without cancellation is shared by the whole execution, so Compensate cancels no calls in it.
 func TestCompensateInAContextWithoutCancelCancelsNothing(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
@@ -338,7 +338,7 @@ func TestCompensateInAContextWithoutCancelCancelsNothing(t *testing.T) {
 	}
 }
 
-// The option is history's: code that drops it, or adds it, goes on as it began.
+// The history records the option. Code that adds or removes the option does not change a call that is already recorded.
 func TestWhetherACallIsWaitedForIsRecorded(t *testing.T) {
 	t.Parallel()
 	body := func(opts ...perdure.ActivityCallOption) *perdure.Registry {
@@ -371,7 +371,7 @@ func TestWhetherACallIsWaitedForIsRecorded(t *testing.T) {
 	}
 }
 
-// How something ended travels with the error, wherever that goes.
+// The outcome of a cancelled call is part of the error, and of the failure that the error becomes.
 func TestHowACallEndedTravels(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -397,7 +397,7 @@ func TestHowACallEndedTravels(t *testing.T) {
 	}
 }
 
-// Nothing waits when the orchestration ends: what is cancelled already is not cancelled again.
+// The end of an orchestration waits for no call, and does not cancel a cancelled call again.
 func TestAnEndDoesNotCancelAgain(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {

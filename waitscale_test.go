@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Ten thousand coroutines of one instance each do something that is to be undone, and are cancelled at once: in scopes
-// of their own, and all in the one of the instance, where each waits for the ends of all. A turn that took longer than
-// its ten seconds would block the instance.
+// Ten thousand coroutines of an instance are cancelled at once and compensate. They have scopes of their own, or share
+// the scope of the instance, where each coroutine waits for the ends of all calls. A turn of more than ten seconds
+// would block the instance.
 func TestTenThousandCoroutinesCompensateAtOnce(t *testing.T) {
 	t.Parallel()
 	const n, batch = 10_000, 1000

@@ -17,25 +17,25 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is what surrounds one instance: it runs its activities and timers in memory, in the order of their ids.
+// world runs one instance with its activities and timers in memory, in the order of their IDs.
 type world struct {
 	t        testing.TB
 	registry *perdure.Registry
-	version  string // empty is the highest
+	version  string // empty means the highest
 	options  replay.Options
 	code     replay.Orchestration
 	instance *replay.Instance
 	history  []history.Event
 	now      time.Time
-	due      []history.Event // outcomes that are on their way; FireAt says when
+	due      []history.Event // pending outcomes; FireAt is the time of their arrival
 	took     map[string]time.Duration
-	detached map[string]history.Event // how the orchestrations that nobody waits for ended, by instance id
+	detached map[string]history.Event // the ends of detached orchestrations by instance ID
 }
 
-// codeOf is what dispatchers see of a registry.
+// codeOf returns a registry with the methods for dispatchers.
 func codeOf(r *perdure.Registry) *registry.Registry { return (*registry.Registry)(r) }
 
-// exampleTB stands for a test in examples, which have none.
+// exampleTB replaces the testing.TB that examples do not have.
 type exampleTB struct{ testing.TB }
 
 func (exampleTB) Helper()                   {}
@@ -54,7 +54,7 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	tb.Helper()
 	return &world{
 		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
-		// The limit is for machines that do much else, with the race detector.
+		// The limit suffices on a busy machine with the race detector.
 		options: replay.Options{
 			InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test",
 			TurnLimit: 2 * time.Minute,
@@ -96,7 +96,7 @@ func (w *world) open() *replay.Instance {
 	return x
 }
 
-// turn gives the instance inputs, each in a message of its own, and starts what it decides.
+// turn applies inputs, each in a message of its own, and starts the scheduled tasks.
 func (w *world) turn(inputs ...history.Event) *world {
 	w.t.Helper()
 	if err := w.tryTurn(inputs...); err != nil {
@@ -119,7 +119,7 @@ func (w *world) tryTurn(inputs ...history.Event) error {
 	}
 	w.history = append(w.history, out.Events...)
 	came := w.history[len(w.history)-len(out.Events):]
-	clear(lent) // the instance refers to none of these any more
+	clear(lent) // the instance must not refer to these events after the turn
 	clear(out.Events)
 	for i := range came {
 		w.dispatch(&came[i])
@@ -130,7 +130,7 @@ func (w *world) tryTurn(inputs ...history.Event) error {
 	return nil
 }
 
-// next starts the execution after one that continued as new, and gives it what that one was too early for.
+// next starts the next execution of an instance that continued as new, with the inputs that were not applied.
 func (w *world) next(c *replay.Continuation, rest []history.Event) {
 	w.t.Helper()
 	w.replayed()
@@ -211,7 +211,7 @@ func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) h
 	}
 }
 
-// run goes on until the instance has ended or nothing more can happen.
+// run runs turns until the instance has ended or has no pending outcomes.
 func (w *world) run() *world {
 	w.t.Helper()
 	for len(w.due) > 0 && !w.instance.Ended() {
@@ -220,7 +220,7 @@ func (w *world) run() *world {
 	return w
 }
 
-// step goes on to the next thing that happens, and runs the turn that takes it.
+// step advances the time to the next outcome and runs the turn that applies it.
 func (w *world) step() {
 	w.t.Helper()
 	first := slices.MinFunc(w.due, func(a, b history.Event) int { return a.FireAt.Compare(*b.FireAt) })
@@ -230,7 +230,7 @@ func (w *world) step() {
 	w.turn(first)
 }
 
-// end is the last event, which must be the end of the execution.
+// end returns the last event and requires that it ends the execution.
 func (w *world) end() history.Event {
 	w.t.Helper()
 	last := w.history[len(w.history)-1]
@@ -240,7 +240,7 @@ func (w *world) end() history.Event {
 	return last
 }
 
-// output is what the orchestration returned, as JSON.
+// output returns the result of the orchestration as JSON.
 func (w *world) output() string {
 	w.t.Helper()
 	last := w.end()
@@ -250,7 +250,7 @@ func (w *world) output() string {
 	return string(last.Output)
 }
 
-// failure is what the orchestration failed with.
+// failure returns the failure of the orchestration.
 func (w *world) failure() history.Failure {
 	w.t.Helper()
 	last := w.end()
@@ -260,7 +260,7 @@ func (w *world) failure() history.Failure {
 	return *last.Error
 }
 
-// cancelled is why the orchestration ended cancelled.
+// cancelled returns the reason and message of a cancelled orchestration.
 func (w *world) cancelled() string {
 	w.t.Helper()
 	last := w.end()
@@ -270,14 +270,14 @@ func (w *world) cancelled() string {
 	return last.Reason + ": " + last.Message
 }
 
-// cancel is somebody's request to cancel the instance.
+// cancel returns the request of a client to cancel the instance.
 func cancel(message string) history.Event {
 	return history.Event{
 		Kind: history.CancelRequested, Reason: "requested", Message: message, RequestedBy: history.RequestedByClient,
 	}
 }
 
-// replayed checks that the history replays, as a cold function would read it.
+// replayed checks that a cold instance can replay the history.
 func (w *world) replayed() *world {
 	w.t.Helper()
 	b, err := history.Encode(w.history)

@@ -176,7 +176,7 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
 		t.Errorf("%d bytes of %d", len(data), len(doc))
 	}
-	roundTrip(t, c, []byte(`"short"`)) // which zstd leaves as it is
+	roundTrip(t, c, []byte(`"short"`)) // zstd does not compress it
 	both := codec.Chain("both", codec.Zstd(), codec.Zstd())
 	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
 		t.Errorf("%v, %v", data, err)

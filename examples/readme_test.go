@@ -80,7 +80,7 @@ func (shop) Registry() *perdure.Registry {
 
 var app shop
 
-// The block of the README that ignores errors to stay short.
+// The README ignores the errors of this code to stay short.
 //
 //nolint:ineffassign,staticcheck,wastedassign // a page has no room for each error
 func TestReadme_orderIsNotPacked_refundsTheCard(t *testing.T) {
@@ -101,7 +101,7 @@ func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		stub  error // what the charge fails with
+		stub  error // the error of the charge
 		act   func(*testing.T, *perduretest.Env) error
 		ends  client.RuntimeStatus
 		calls []string

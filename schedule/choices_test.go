@@ -38,7 +38,7 @@ func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 	}
 }
 
-// The next run waits until the cancelled one has cleaned up. Of several times in between, the last one counts.
+// The next run waits until the cancelled one has cleaned up. If several times are due in between, the last one counts.
 func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -51,7 +51,7 @@ func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	h.put(schedule.Schedule{
 		ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel,
 	})
-	h.Advance(21 * time.Minute) // the first is cancelled at 00:10, and ends at 00:22
+	h.Advance(21 * time.Minute) // the first run is cancelled at 00:10 and ends at 00:22
 	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
@@ -129,12 +129,12 @@ func TestReplace_appliesToLaterTimesOnly(t *testing.T) {
 	}
 }
 
-// More times are due during a run than may wait.
+// More times are due during a run than the queue holds.
 func TestOverlap_longRun_queueIsLimited(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]struct{ queued, skipped, missed int64 }{
 		schedule.OverlapSkip:  {0, 1440, 0},
-		schedule.OverlapQueue: {schedule.MaxQueuedRuns - 1, 0, 440}, // and one that runs
+		schedule.OverlapQueue: {schedule.MaxQueuedRuns - 1, 0, 440}, // plus the running one
 	} {
 		h := newHub(t)
 		s := every5(24*time.Hour, overlap, "")

@@ -119,7 +119,7 @@ func TestRunNow_afterMissedTimes_catchesUpAfterRun(t *testing.T) {
 		h.byHand()
 		h.Advance(time.Minute)
 		h.put(every5(time.Second, overlap, ""))
-		h.Advance(13 * time.Minute) // 00:20 to 00:30 came while it runs
+		h.Advance(13 * time.Minute) // 00:20 to 00:30 are due during the run
 		h.resume()
 		h.Advance(14 * time.Minute)
 		h.want(want, map[schedule.OverlapPolicy]string{schedule.OverlapCancel: "00:18"}[overlap])
@@ -196,7 +196,7 @@ func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(6*time.Minute, schedule.OverlapQueue, ""))
-	h.Advance(11*time.Minute + 30*time.Second) // 00:10 waits, and has begun
+	h.Advance(11*time.Minute + 30*time.Second) // the run of 00:10 waits
 	h.pause()
 	for range 40 {
 		h.byHand()
@@ -251,7 +251,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 	h.byHand()
 	h.Advance(time.Minute)
 	h.want("00:05", "")
-	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil { // it is
+	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil { // it is already paused
 		t.Error(err)
 	}
 	h.resume()
@@ -344,8 +344,8 @@ func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	h.Advance(10 * time.Minute)
 	h.put(
 		every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll),
-	) // by now 00:10 and 00:15 are missed, and kept
-	for range 3 { // the second waits while the first is cancelled, and is left out for the third
+	) // 00:10 and 00:15 are missed and will be caught up
+	for range 3 { // the second run waits for the end of the first, and the third replaces it
 		h.byHand()
 		h.Advance(time.Millisecond)
 	}

@@ -240,7 +240,7 @@ func TestRunNow_startsRun(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
 	h.Advance(5*time.Minute + 10*time.Second)
-	for range 2 { // both wait for the running one
+	for range 2 { // both runs wait for the running one
 		if _, err := h.Client().Schedules().Trigger(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}

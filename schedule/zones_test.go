@@ -19,7 +19,7 @@ var oddZones = []string{
 	"Europe/Volgograd", "Antarctica/Casey", "Asia/Kathmandu",
 }
 
-// expressions and equivalent functions.
+// expressions has cron expressions and equivalent functions.
 var expressions = map[string]func(wall time.Time) bool{
 	"*/30 * * * *":      func(w time.Time) bool { return w.Minute()%30 == 0 },
 	"7 */2 * * *":       func(w time.Time) bool { return w.Minute() == 7 && w.Hour()%2 == 0 },

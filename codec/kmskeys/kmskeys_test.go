@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/codec/kmskeys"
 )
 
-// paper is a KMS that notes what it has wrapped.
+// paper is a fake KMS that records the keys it has generated.
 type paper struct {
 	made  int
 	keys  map[string][]byte
@@ -55,7 +55,7 @@ func newPaper() *paper {
 	return &paper{keys: map[string][]byte{}, about: map[string]map[string]string{}}
 }
 
-// What one process encrypts another decrypts, with one call each.
+// A process can decrypt the payloads of another one. Each process calls KMS once.
 func TestAnEnvelopeOfKMS(t *testing.T) {
 	t.Parallel()
 	service := newPaper()
@@ -75,7 +75,7 @@ func TestAnEnvelopeOfKMS(t *testing.T) {
 	}
 }
 
-// What will never open says so; what may be put right is tried again.
+// An error is non-retryable only if a retry can never succeed.
 func TestWhatKMSRefuses(t *testing.T) {
 	t.Parallel()
 	service := newPaper()

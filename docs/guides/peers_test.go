@@ -18,8 +18,8 @@ var classes = []string{"one call", "lines", "manual", "not supported", "n/a"}
 
 var scenarioTable = regexp.MustCompile(`(?s)<!-- scenarios: ([^\n]*) -->\n(.*?)<!-- end -->`)
 
-// The counts of bench/suites.md are the sums of its tables: `go test ./docs/guides -run Peers` prints them where they
-// differ.
+// The counts in bench/suites.md are the sums of its tables. `go test ./docs/guides -run PeerSuites` prints the correct
+// counts if they differ.
 func TestTheCountsOfPeersAddUp(t *testing.T) {
 	t.Parallel()
 	page := peers(t)
@@ -41,7 +41,7 @@ func TestTheCountsOfPeersAddUp(t *testing.T) {
 func countScenarios(t *testing.T, table string) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
-	for row := range strings.Lines(strings.SplitN(table, "\n", 3)[2]) { // behind the head
+	for row := range strings.Lines(strings.SplitN(table, "\n", 3)[2]) { // without the header rows
 		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
 		if len(cells) < 3 {
 			t.Fatalf("too few cells: %s", row)
@@ -66,8 +66,7 @@ func countLine(name string, counts map[string]int) string {
 
 var qualified = regexp.MustCompile(`\b(perdure|client|codec|httpapi|lambdahandler|perduretest|schedule)\.([A-Z]\w*)`)
 
-// What pages say to call is there: functions, types and errors of the packages, and methods of a Client. The change log
-// speaks of what was.
+// Pages name only functions, types, errors and methods of Client that exist. The changelog may name removed ones.
 func TestWhatPagesNameIsThere(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}
@@ -90,7 +89,7 @@ func TestWhatPagesNameIsThere(t *testing.T) {
 	}
 }
 
-// declared calls found with the exported names of a package, and with those of the methods of its type Client.
+// declared calls found for each exported name of a package and for each exported method of its type Client.
 func declared(t *testing.T, folder string, found func(string)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

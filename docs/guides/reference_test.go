@@ -23,7 +23,7 @@ var (
 	variableName = regexp.MustCompile("`(PERDURE_[A-Z_]+)`")
 )
 
-// notConfiguration are variables of tests and examples, with their purpose.
+// notConfiguration has the variables of tests and examples, with their purpose.
 var notConfiguration = map[string]string{
 	"PERDURE_API":                    "the URL of the API in an example",
 	"PERDURE_TEST_FAULT":             "a fault in a test application",
@@ -41,7 +41,7 @@ func readPage(t *testing.T, path string) string {
 	return string(page)
 }
 
-// TestEventReference_kinds_areThoseOfTheHistory compares the page's kinds with package history.
+// The page lists the kinds of package history.
 func TestEventReference_kinds_areThoseOfTheHistory(t *testing.T) {
 	t.Parallel()
 	var got, want []string
@@ -58,7 +58,7 @@ func TestEventReference_kinds_areThoseOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestConfigurationReference_variables_areThoseOfTheCode compares the page's variables with the strings of the code.
+// The page lists the variables that the strings of the code name.
 func TestConfigurationReference_variables_areThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{}
@@ -85,7 +85,8 @@ func TestConfigurationReference_variables_areThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// variablesOfTheCode returns the string constants of all Go files but tests that name variables, with a place of each.
+// variablesOfTheCode returns the string constants that name variables, each with one place in the code. It ignores
+// tests.
 func variablesOfTheCode(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

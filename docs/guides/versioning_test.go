@@ -204,7 +204,7 @@ func TestVersion_changeRolledBack_instancesContinueWithTheirVersions(t *testing.
 	}
 	wantBlocked(t, env, "changed")
 
-	env.Advance(time.Minute) // so that this build reports last
+	env.Advance(time.Minute) // so that this build is the last one to report
 	env.Deploy(registryOf(parcelV2))
 	startParcel(t, env, "new")
 	for _, id := range []string{"old", "new"} {

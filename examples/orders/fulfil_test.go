@@ -34,7 +34,7 @@ func TestFulfilOrder_outcomes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change      func(*orders.Order)
 		packedAfter time.Duration
-		status      string // of the fulfilment, or "failed"
+		status      string // status of the fulfilment, or "failed"
 		asked       string
 		statuses    []string
 	}{

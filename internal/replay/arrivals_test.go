@@ -16,7 +16,7 @@ func inline(c *replay.Context, name string) *replay.Task {
 	})
 }
 
-// arrived are outcomes of activities that ran inline, behind a history.
+// arrived returns the outcomes of inline activities, numbered after the history.
 func arrived(log []history.Event, ids ...int64) []history.Event {
 	var events []history.Event
 	for n, id := range ids {
@@ -27,7 +27,7 @@ func arrived(log []history.Event, ids ...int64) []history.Event {
 	return events
 }
 
-// session runs turns as a session does, and keeps the history.
+// session runs the turns of an instance and keeps its history.
 type session struct {
 	tb  testing.TB
 	x   *replay.Instance
@@ -39,7 +39,8 @@ func newSession(tb testing.TB, o replay.Orchestration) *session {
 	return &session{tb: tb, x: instance(tb, o), log: []history.Event{started}}
 }
 
-// turn takes a turn, of most of what waits at the most, and then the outcomes of inline activities arrive.
+// turn runs a turn that applies at most the given number of parked inputs. The outcomes of inline activities arrive
+// afterwards.
 func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	s.tb.Helper()
 	out, err := s.x.Turn(replay.Turn{
@@ -57,7 +58,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	}
 }
 
-// replays has the history replayed cold, whole and cut behind each event.
+// replays replays the whole history cold, and also in two parts, split after each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
 	if _, err := history.Concat(s.log); err != nil {
@@ -75,7 +76,7 @@ func (s *session) replays(o replay.Orchestration) {
 			err = x.Replay(s.log[n+1:])
 		}
 		x.Close()
-		// cut between a turn and what it decided
+		// the split is between a turn and its decisions
 		if err != nil && !strings.Contains(err.Error(), "nothing more: it ends here") {
 			s.tb.Fatalf("replayed in cuts behind #%d: %v", n+1, err)
 		}

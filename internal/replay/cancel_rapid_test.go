@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// program is a body made of drawn instructions. It does the same each time it runs.
+// program is a body made of random instructions. It does the same in each run.
 type program []instruction
 
 type instruction struct{ op, scope, task int }
@@ -31,7 +31,7 @@ func drawProgram(t *rapid.T) program {
 type machine struct {
 	root   *replay.Context
 	scopes []*replay.Context
-	ends   []bool // whether the scope has a cancel of its own
+	ends   []bool // whether the scope can be ended
 	tasks  []*replay.Task
 }
 
@@ -106,7 +106,7 @@ func (m *machine) await(c *replay.Context, in instruction) {
 	}
 }
 
-// drawInput draws an input that may come next, whether it applies or not.
+// drawInput draws the next input, which need not apply to an open task.
 func drawInput(t *rapid.T, log []history.Event) history.Event {
 	id := rapid.Int64Range(2, int64(len(log))).Draw(t, "id")
 	switch rapid.IntRange(0, 11).Draw(t, "input") {
@@ -129,7 +129,7 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 	}
 }
 
-// In whatever order code cancels tasks, a cold instance makes the same decisions, each task settles once, and no task
+// If code cancels tasks in any order, a cold instance makes the same decisions, each task settles once, and no task
 // stays open.
 func TestCancel_anyOrder_replaysAndSettlesAll(t *testing.T) {
 	t.Parallel()

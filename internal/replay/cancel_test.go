@@ -18,7 +18,7 @@ func cancelRequested(reason, message string) history.Event {
 	}
 }
 
-// unwinds is a body that ends cancelled where fn returns true, else completed.
+// unwinds returns a body that ends as cancelled if fn returns a cancellation, and as completed otherwise.
 func unwinds(fn func(*replay.Context) *replay.Cancellation) replay.Orchestration {
 	return replay.Orchestration{
 		Name: "o", Version: "1",
@@ -31,7 +31,7 @@ func unwinds(fn func(*replay.Context) *replay.Cancellation) replay.Orchestration
 	}
 }
 
-// sources shows an event with the tasks that it is about.
+// sources describes an event with the IDs of its tasks.
 func sources(ev history.Event) string {
 	s := ev.String()
 	if len(ev.SourceEventIDs) > 0 {
@@ -79,8 +79,8 @@ func reload(tb testing.TB, o replay.Orchestration, log []history.Event) *replay.
 	return x
 }
 
-// mixed schedules, as #3 to #9, two activities, a timer, an activity, two children and a timer, and waits for the
-// first.
+// mixed schedules two activities, a timer, an activity, two children and a timer as #3 to #9, and waits for the first
+// one.
 func mixed(c *replay.Context) *replay.Cancellation {
 	first := activity(c, "a")
 	activity(c, "b")
@@ -197,8 +197,7 @@ func TestEnd_scopeWithActivity_requestsItsCancel(t *testing.T) {
 	reload(t, code, log)
 }
 
-// An activity with WaitForCancellation stays open after its cancel. The cancel is requested once, however often the
-// code asks for it.
+// An activity with WaitForCancellation stays open after its cancellation. Repeated cancellations record one request.
 func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -252,7 +251,7 @@ func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 	late := turn(t, x, done(3), failedChild(4))
 	wantKinds(t, late, "TurnStarted #10", "ActivityCompleted #11 of #3", "SubOrchestrationFailed #12 of #4")
 	log = append(log, late...)
-	wantKinds(t, turn(t, x, done(3), fired(4))) // once
+	wantKinds(t, turn(t, x, done(3), fired(4))) // a repeated outcome is not applied
 	y := reload(t, code, log)
 	wantKinds(t, turn(t, y, done(9)), "TurnStarted #13", "ActivityCompleted #14 of #9",
 		"OrchestrationCancelled #15 (requested)")
@@ -307,7 +306,7 @@ func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 	})
 }
 
-// The cancellations of the engine must match the history too.
+// The cancellations of the engine must also match the history.
 func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
@@ -439,7 +438,7 @@ func TestEnd_outstandingTasks_areCancelled(t *testing.T) {
 				fmt.Sprintf("SubOrchestrationCancelRequested #19 of #10 (%s) by engine k", reason),
 				fmt.Sprintf("%s #20", kind),
 			}
-			if kind == history.OrchestrationTerminated { // nothing was done before
+			if kind == history.OrchestrationTerminated { // #3 has no outcome yet
 				first, want = 4, []string{
 					fmt.Sprintf("ActivityCancelRequested #16 (%s) [{3 4} {11 11}] by engine", reason),
 					fmt.Sprintf("TimerCancelled #17 (%s) [{7 7} {12 12}]", reason),

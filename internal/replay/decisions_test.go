@@ -164,7 +164,7 @@ func failedChild(id int64) history.Event {
 	return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: id, Error: &history.Failure{Type: "E"}}
 }
 
-// The decisions of the engine must match the history too.
+// The decisions of the engine must also match the history.
 func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// gives is an orchestration that passes inputs to an activity, to a child and to a detached orchestration.
+// gives returns an orchestration that passes inputs to an activity, to a child and to a detached orchestration.
 func gives(inputs ...string) replay.Orchestration {
 	return body(func(c *replay.Context) {
 		t := c.ScheduleActivity(replay.ActivityCall{Name: "a", Queue: "default", Input: json.RawMessage(inputs[0])})
@@ -78,7 +78,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	if d := x.Differences(); d.Count != 2 || d.First != want {
 		t.Errorf("%+v", d)
 	}
-	// What it decides itself from then on must match.
+	// The code must still match the history in later decisions.
 	log = append(log, turn(t, x, done(3))...)
 	if _, err = replayedBy(t, "c", gives("7", "2", "8"), log); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// large is a document that is large enough to be referred to.
+// large returns a document that is large enough to be stored as a reference.
 func large(n int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`"%d%s"`, n, bytes.Repeat([]byte("x"), 4<<10)))
 }
@@ -24,7 +24,7 @@ func raisedEvent(n int) history.Event {
 	}
 }
 
-// store holds the documents of a test, and notes which were fetched.
+// store holds the documents of a test and records which ones are fetched.
 type store struct {
 	docs  map[string]json.RawMessage
 	asked []string
@@ -41,7 +41,7 @@ func (s *store) fetch(r history.Reference) (json.RawMessage, error) {
 	return s.docs[r.Ref], nil
 }
 
-// takes is a body that waits for n events and notes how the document of the last one begins; then it waits for a timer.
+// takes returns a body that waits for n events, records the beginning of the last document, and then waits for a timer.
 func takes(n int, last *string) replay.Orchestration {
 	return body(func(c *replay.Context) {
 		for range n {

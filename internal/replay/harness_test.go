@@ -21,7 +21,7 @@ var started = history.Event{
 
 var completed = replay.Ending{Kind: history.OrchestrationCompleted, Output: json.RawMessage(`"done"`)}
 
-// body is an orchestration that completes once fn returns.
+// body returns an orchestration that completes when fn returns.
 func body(fn func(*replay.Context)) replay.Orchestration {
 	return replay.Orchestration{
 		Name: "o", Version: "1",
@@ -36,7 +36,7 @@ func activity(c *replay.Context, name string) *replay.Task {
 	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1")})
 }
 
-// instance returns one before its first turn.
+// instance returns an instance before its first turn.
 func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
 	tb.Helper()
 	x := replay.New(o, options)
@@ -47,7 +47,8 @@ func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
 	return x
 }
 
-// turn applies one message. What the turn has lain in is spoiled behind it: an instance refers to none of it.
+// turn applies one message. It then overwrites the input and output events, because the instance must not refer to
+// them.
 func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.Event {
 	tb.Helper()
 	inputs = slices.Clone(inputs)
@@ -64,7 +65,7 @@ func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.
 	return events
 }
 
-// spoiled is events with something else in the place of each.
+// spoiled overwrites events and returns them.
 func spoiled(events []history.Event) []history.Event {
 	other := history.Event{
 		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"},
@@ -101,7 +102,7 @@ func fired(id int64) history.Event {
 	return history.Event{Kind: history.TimerFired, SourceEventID: id}
 }
 
-// kinds shows events without what replay does not compare.
+// kinds describes events without the fields that replay does not compare.
 func kinds(events []history.Event) []string {
 	var names []string
 	for i := range events {

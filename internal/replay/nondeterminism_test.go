@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// race is the code of the histories below: the first of two activities wins, under a timer.
+// race is the code of the following histories: the first of two activities wins, and a timer limits the wait.
 func race(c *replay.Context) {
 	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour, "")}
 	c.AwaitAny(tasks)

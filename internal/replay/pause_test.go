@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// then numbers events that follow in a history.
+// then appends events to a history and numbers them.
 func then(log []history.Event, events ...history.Event) []history.Event {
 	log = slices.Clip(log)
 	for _, e := range events {
@@ -66,8 +66,8 @@ func TestReplayPassesOverAPause(t *testing.T) {
 	}
 }
 
-// An instance is terminated while it is paused, or blocked after a pause, or before its code started. Its code does not
-// run for this end.
+// An instance is terminated while it is paused, while it is blocked after a pause, or before its code started. The code
+// does not run.
 func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -111,7 +111,7 @@ func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 	}
 }
 
-// Code that decides more than the history records before a pause differs from it.
+// Code that makes more decisions than the history records before a pause does not match the history.
 func TestReplay_differenceBeforeAPause_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := then(record(t, body(func(c *replay.Context) { c.Await(activity(c, "a")) })), suspended("1"))

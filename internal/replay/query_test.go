@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
-// counted waits for activities, one after the other. A query returns how many are done.
+// counted waits for activities one after the other. A query returns the number of completed activities.
 func counted() replay.Orchestration {
 	return body(func(c *replay.Context) {
 		done := 0
@@ -29,7 +29,7 @@ func counted() replay.Orchestration {
 	})
 }
 
-// queried is an instance that was replayed for a query.
+// queried returns an instance that was replayed for a query.
 func queried(t *testing.T, events []history.Event) *replay.Instance {
 	t.Helper()
 	x := replay.New(counted(), options)
@@ -49,7 +49,7 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	} {
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == until })
 		if until == history.ActivityCompleted {
-			i++ // and what it led to
+			i++ // and the decision that follows it
 		}
 		answer, err := queried(t, events[:i+1]).Query("done", nil)
 		if err != nil || string(answer.Output) != string(rune('0'+want)) {

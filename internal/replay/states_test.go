@@ -35,7 +35,7 @@ func TestLifecycle_started_releasesInput(t *testing.T) {
 	}
 }
 
-// parked is an event that parks external events, and an outcome of the execution's own.
+// parked returns an event with parked inputs: external events, and an outcome that belongs to the execution.
 func parked() *history.Event {
 	return &history.Event{ID: 4, Kind: history.InputsParked, Inputs: []history.Event{
 		{Kind: history.ExternalEventRaised, Name: "a"},

@@ -57,7 +57,7 @@ func TestBytes_suspendedInstance_matchesHeap(t *testing.T) {
 	}
 }
 
-// nest suspends a body at an ordinary depth of calls.
+// nest suspends a body at a typical depth of calls.
 //
 //go:noinline
 func nest(c *Context, depth int) int {
@@ -70,7 +70,7 @@ func nest(c *Context, depth int) int {
 	return int(pad[depth])
 }
 
-// footprint returns what heap and stacks take, in bytes.
+// footprint returns the bytes in use by heap and stacks.
 func footprint() int {
 	runtime.GC()
 	var m runtime.MemStats

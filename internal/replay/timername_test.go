@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// nap is code with a timer that may have a name.
+// nap returns code with a timer, which has a name unless it is empty.
 func nap(name string) replay.Orchestration {
 	return body(func(c *replay.Context) { c.Await(c.CreateTimer(time.Hour, name)) })
 }

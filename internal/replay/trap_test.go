@@ -251,7 +251,7 @@ func TestGo_coroutine_mayAwait(t *testing.T) {
 		if last := log[len(log)-1]; last.Kind != history.OrchestrationCompleted {
 			t.Error(last.String())
 		}
-		x := instance(t, code) // and is unwound from within
+		x := instance(t, code) // suspended inside the iterator, where Close unwinds it
 		turn(t, x)
 		if !x.Close() {
 			t.Error("not closed")

@@ -143,8 +143,8 @@ func TestTurn_time_neverDecreases(t *testing.T) {
 		return out.Events
 	}
 	at(time.Minute)
-	at(0, done(3))                        // a function whose clock is behind
-	events := at(2*time.Minute, fired(6)) // an hour early
+	at(0, done(3))                        // from a function with a slow clock
+	events := at(2*time.Minute, fired(6)) // an hour too early
 	want := []time.Duration{time.Minute, time.Minute, time.Hour + time.Minute}
 	for i := range want {
 		if saw[i] != want[i] {

@@ -158,7 +158,7 @@ func TestReplay_suspendedInstance_releasesHistory(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// The test compares allocations, which need no clock, to find a replay that is not linear.
+// A replay that is not linear makes more allocations for each event. Comparing allocations needs no clock.
 func TestReplay_longHistory_isLinear(t *testing.T) {
 	code := func(n int) replay.Orchestration {
 		return body(func(c *replay.Context) {
@@ -182,7 +182,7 @@ func TestReplay_longHistory_isLinear(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	cost(10) // allocations that are made once
+	cost(10) // makes the allocations that happen only once
 	if small, large := cost(1_000), cost(10_000); large > 11*small {
 		t.Errorf("10,000 activities: %.0f bytes, 1,000: %.0f", large, small)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// unversioned is code as it was; versioned has a change in the middle, between "a" and "b".
+// unversioned is the original code. versioned has a change between "a" and "b".
 func unversioned(c *replay.Context) {
 	c.Await(activity(c, "a"))
 	c.Await(activity(c, "b"))
 }
 
-// versioned is the same with a change to version most; each version from least on has its activity. got is what it went
-// by, in each call.
+// versioned has a change with the versions least to most, and an activity for each version. It appends the version of
+// each call to got.
 func versioned(least, most int, got *[]int) func(*replay.Context) {
 	return func(c *replay.Context) {
 		c.Await(activity(c, "a"))
@@ -35,7 +35,7 @@ func versioned(least, most int, got *[]int) func(*replay.Context) {
 	}
 }
 
-// marks are the versions of changes that are recorded.
+// marks returns the events that record versions.
 func marks(events []history.Event) []history.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool {
 		return e.Kind != history.VersionMarked
@@ -64,8 +64,8 @@ func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	}
 }
 
-// A history without the change uses the code before the change, in every replay, whichever part is replayed and
-// wherever the code continues.
+// A history without the change uses the code before the change in every replay, also if only a part is replayed, and
+// after any wait.
 func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
@@ -87,7 +87,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	var got []int
 	x := replay.New(body(versioned(replay.DefaultVersion, 1, &got)), options)
 	t.Cleanup(func() { x.Close() })
-	if err := x.Replay(log[:6]); err != nil { // up to where it waits for "b"
+	if err := x.Replay(log[:6]); err != nil { // until it waits for "b"
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(6)); len(marks(events)) > 0 || !x.Ended() {

@@ -14,8 +14,7 @@ func raisedNow(id string) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: "a", EventID: id, Data: history.Payload("1")}
 }
 
-// waitEnds runs turns, a message each, warm or with each turn on an instance that was replayed, and returns how waits
-// have ended in each.
+// waitEnds runs a turn for each message, on a warm instance or on a new one for each turn, and returns the ended waits.
 func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]history.Event) (ends []string) {
 	t.Helper()
 	asked := options

@@ -91,7 +91,7 @@ func (s *saga) run(n int, c, end *replay.Context, all *[]*replay.Task) {
 	}
 }
 
-// observe has a decision depend on how a task ended.
+// observe schedules an activity whose name describes the end of a task.
 func observe(c *replay.Context, t *replay.Task) {
 	how := fmt.Sprint("observe ", t.IsDone(), t.IsCancelled(), t.EndedWith() != nil)
 	if f := t.Failure(); f != nil {
@@ -100,7 +100,7 @@ func observe(c *replay.Context, t *replay.Task) {
 	activity(c, how)
 }
 
-// drawEnd draws an outcome of any task, or another input.
+// drawEnd draws an outcome of a task or another input.
 func drawEnd(t *rapid.T, log []history.Event) history.Event {
 	var open []int
 	for i := range log {
@@ -169,8 +169,8 @@ func text(events []history.Event) string {
 	return string(b)
 }
 
-// In whatever order code waits, cancels and ends, an instance that is replayed before any turn makes the same decisions
-// in it, and the whole history can be replayed.
+// If code waits, cancels and ends scopes in any order, an instance that is replayed before any turn makes the same
+// decisions in that turn. The whole history can be replayed.
 func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// width is how many tasks are open side by side: the capacity of a slice that was grown by appending, so that the next
-// addition finds it full.
+// width returns the number of tasks that are open at a time. It is the capacity of a slice that was grown by appending,
+// so that the next append finds the slice full.
 func width(least int) int {
 	var l []*replay.Task
 	for len(l) < least || len(l) < cap(l) {
@@ -53,7 +53,7 @@ func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 		log = append(log, turn(t, x, ends...)...)
 	}
 	patient := options
-	// enough for the race detector on a busy machine; looking through all takes longer even without it
+	// enough for the race detector on a busy machine; a search of all tasks takes longer even without it
 	patient.TurnLimit = 20 * time.Second
 	y := replay.New(o, patient)
 	defer y.Close()

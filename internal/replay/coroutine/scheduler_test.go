@@ -69,7 +69,7 @@ func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkSwitch is one resumption of a coroutine and its next park.
+// BenchmarkSwitch resumes a coroutine until it parks again.
 func BenchmarkSwitch(b *testing.B) {
 	var s Scheduler[[6]uintptr]
 	s.Init(&Options{})

@@ -7,12 +7,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// availableResult is a result that the code has not taken.
+// availableResult is a result that the code has not read.
 type availableResult struct{}
 
 func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
 
-// Code that reads each of 100,000 results when it arrives, in any order, leaves nothing to search for the next one.
+// If code reads each of 100,000 results when it arrives, in any order, no search is needed for the next result.
 func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 	t.Parallel()
 	var p prefetch
@@ -27,7 +27,7 @@ func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 	}
 }
 
-// In whatever order results have arrived, the results after the one that is read are fetched next, more each time.
+// After a read, the next results are fetched, more each time. Results may arrive in any order.
 func TestPrefetch_nextResults_areFetchedInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 1000

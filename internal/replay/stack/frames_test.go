@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
-// A profile pads its columns with tabs: the name of a user's function is mostly shorter than those of the engine below
-// it.
+// A profile pads its columns with tabs, because the names of user functions are mostly shorter than the names of the
+// engine below them.
 func TestWhere_profileWithTabs_findsUserCode(t *testing.T) {
 	t.Parallel()
 	const profile = "1 @ 0x1 0x2 0x3\n# labels: {\"perdure_execution\":\"01J\"}\n" +

@@ -25,7 +25,7 @@ type syntax struct {
 
 var syntaxes = []syntax{{"crontab", cron.ParseCrontab, 0}, {"EventBridge", cron.ParseEventBridge, 1}}
 
-// clause is a field of a generated expression: its text, and what the documentation says that it matches.
+// clause is a field of a generated expression: its text, and its matching times according to the documentation.
 type clause struct {
 	text       string
 	matches    func(time.Time) bool
@@ -34,7 +34,7 @@ type clause struct {
 
 var everything = clause{text: "*", matches: func(time.Time) bool { return true }}
 
-// numeric generates a field of numbers from low to high, whose value at a time is of.
+// numeric generates a field of numbers from low to high. of returns the value of the field at a time.
 func numeric(r *rand.Rand, low, high int, names []string, of func(time.Time) int) clause {
 	if r.IntN(3) == 0 {
 		return everything
