@@ -62,7 +62,7 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 	}
 }
 
-// A poll that reads outdated data does not skip decisions: the next poll reads from the last decision on.
+// A poll that reads outdated data does not skip decisions: the next poll starts at the last decision that was read.
 func TestALookThatLagsPassesOverNothing(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -76,7 +76,7 @@ func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 }
 
 // An activity whose processes are killed is not poison as long as each process leaves a heartbeat with progress.
-// Without progress it is poison after the usual number of deaths.
+// Without progress, the activity is poison after the usual number of deaths.
 func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 	t.Parallel()
 	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
@@ -140,7 +140,7 @@ func (h *hub) invoke(
 	}
 }
 
-// For an hour calls hang, and the functions are killed at their deadlines. Healthy code does not become poison.
+// Calls hang for an hour, and the functions are killed at their deadlines. Healthy code does not become poison.
 func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 	t.Parallel()
 	services := map[string]func(simaws.Call) bool{

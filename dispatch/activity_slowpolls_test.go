@@ -56,8 +56,8 @@ var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 	},
 }
 
-// Eventually consistent polls that hang or are throttled do not delay the strongly consistent poll of each second. This
-// also applies to intervals that do not divide a second.
+// Eventually consistent polls that hang or are throttled do not delay the strongly consistent poll of each second. The
+// interval need not divide a second.
 func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	for name, wait := range slowCalls {
@@ -96,8 +96,8 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// With a short interval, an eventually consistent poll may still take as long as an ordinary call. The strongly
-// consistent poll is late by at most that time.
+// With a short interval, an eventually consistent poll may still take as long as an ordinary call. A slow poll delays
+// the strongly consistent poll by at most the time of one call.
 func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -130,8 +130,8 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 	})
 }
 
-// The worker abandons a strongly consistent poll after a second. The next poll has more time, because otherwise no poll
-// succeeds if each call takes that long.
+// The worker abandons a strongly consistent poll after a second. The next poll has more time, because no poll would
+// succeed if each call took longer than a second.
 func TestALookThatMissesNothingAndHangs(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

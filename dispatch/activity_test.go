@@ -649,7 +649,6 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 	})
 }
 
-// The batches of one process share their polls.
 func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -278,7 +278,7 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 }
 
 // A process dies, or a call fails or its response is lost, at any call. No attempt starts twice, and the retry policy
-// leads to the same end. This also holds if the orchestration waits for the end of the activity.
+// leads to the same end. The orchestration waits for the end of the activity.
 func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){

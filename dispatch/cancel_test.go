@@ -77,7 +77,7 @@ func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
 	})
 }
 
-// A batch contains an event without an instance, the cancel, its start, and another start.
+// A batch contains an event without an instance, a cancel, the cancelled start, and another start.
 func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -93,7 +93,7 @@ func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
 	})
 }
 
-// A cancel refers to one start. It does not end another instance with the same ID.
+// A cancel refers to one start, and does not end another instance with the same ID.
 func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -314,7 +314,8 @@ func TestCancelTimer_hasNoSchedule_deletesNone(t *testing.T) {
 	})
 }
 
-// A timer has fired, and its message is in flight when a turn that cancels the timer commits. The message is dropped.
+// A timer has fired, and its message is in flight when a turn that cancels the timer commits. The next turn drops the
+// message.
 func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -153,7 +153,7 @@ func noise(ctx *perdure.OrchestrationContext, n int) string {
 	return b.String()
 }
 
-// An ID was purged and started again. A turn of the old execution writes its status afterwards. It must not overwrite
+// An ID was purged and started again. A turn of the old execution writes its status afterwards, and must not overwrite
 // the status of the new execution.
 func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
 	t.Parallel()

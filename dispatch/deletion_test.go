@@ -283,7 +283,8 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 	})
 }
 
-// SQS redelivers the start of an instance during its deletion. The deletion's end determines the response.
+// SQS redelivers the start of an instance during its deletion. The parent receives at most the end that the deletion
+// has written, and never a refusal because the ID is in use.
 func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {

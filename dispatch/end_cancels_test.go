@@ -105,7 +105,8 @@ func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 	})
 }
 
-// A turn decides more than a commit can hold, alone or with a wake after its trigger. The open tasks are cancelled.
+// The decisions of a turn exceed a commit, alone or with a wake after the trigger. The orchestration fails, and its
+// open tasks are cancelled.
 func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
 	for name, behind := range map[string][]provider.Message{

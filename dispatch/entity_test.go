@@ -117,8 +117,8 @@ func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Waiting operations of a key run in sequence, also across executions of the entity. None is lost, and none runs
-// concurrently.
+// Waiting operations of a key run in sequence, also across executions of the entity. No operation is lost, and no two
+// run concurrently.
 func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -232,8 +232,8 @@ func TestR31_callAfterAPurge_startsAnEntity(t *testing.T) {
 	})
 }
 
-// A copy of a call arrives after the purge of the entity. It does not start a new entity. A call that was sent after
-// the purge does.
+// A copy of a call that arrives after the purge of the entity starts no entity. A call that was sent after the purge
+// starts one.
 func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -854,8 +854,8 @@ func TestR29_key_costsADelete(t *testing.T) {
 	}
 }
 
-// The worker leases waiting records together with the record that holds the key. It takes no lease if all activities
-// are short.
+// The worker leases waiting records together with the record that holds the key. If all activities are short, the
+// worker takes no lease.
 func TestR29ShortHoldersTakeNoLease(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {

@@ -125,7 +125,8 @@ func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 	})
 }
 
-// The process dies at each call, also between that commit and the send. The redispatch sends the activity.
+// An inline activity exceeds its time during a commit. The process dies at each call, also between the commit and the
+// send to the queue. The redispatch sends the activity.
 func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {

@@ -133,7 +133,7 @@ func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 	})
 }
 
-// An inline activity that crashes every process fails as poison, as any activity does.
+// An inline activity that crashes every process fails as poison, like any other activity.
 func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
@@ -768,8 +768,8 @@ func commitsSegment(c simaws.Call) bool {
 }
 
 // A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the
-// number of its next attempt. The interval is that of the policy: the start time of an attempt is rounded up to
-// milliseconds.
+// number of its next attempt. The limit applies to the interval of the policy, although the start time of an attempt is
+// rounded up to milliseconds.
 func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -816,7 +816,7 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	}
 }
 
-// An error, a panic, ErrPending or Goexit fails an inline activity as any other activity.
+// An error, a panic, ErrPending or Goexit fails an inline activity like any other activity.
 func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -879,7 +879,7 @@ func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 	}
 }
 
-// An activity that is not registered in the orchestrator's build runs in its worker.
+// An activity that is not registered in the orchestrator's build is sent to its queue.
 func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}

@@ -143,8 +143,8 @@ func TestI7_activityHasTwoOutcomes_secondIsDropped(t *testing.T) {
 	}
 }
 
-// I7: an activity receives a cancel request and an outcome, in either order, in one turn or two. The first settles the
-// activity.
+// I7: an activity receives a cancel request and an outcome, in either order, in one turn or two. The first message
+// settles the activity.
 func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 	t.Parallel()
 	for _, cancelFirst := range []bool{true, false} {

@@ -69,7 +69,8 @@ func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
 	})
 }
 
-// A recent receiver reads refusals once, although each batch is a turn, and each event may be another execution.
+// A recent receiver reads refusals once, although each batch is a separate turn, and each event may start another
+// execution.
 func TestR24AReceiverLooksOnce(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {

@@ -194,8 +194,8 @@ func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 	}
 }
 
-// Interleaving: a process finds no receiver, and is frozen before it records that. Meanwhile the receiver starts. It
-// receives the event.
+// Interleaving: a process finds no receiver, and freezes before it records the refusal. The receiver starts in between,
+// and receives the event.
 func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -367,7 +367,7 @@ func TestR24_receiverIsBlocked_eventIsDelivered(t *testing.T) {
 	})
 }
 
-// A termination of a blocked instance follows the event in one batch. No code runs any more.
+// A termination of a blocked instance follows the event in one batch. No code runs, and the event is refused.
 func TestR24AnEventBeforeTheEndOfABlockedInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {

@@ -65,8 +65,8 @@ func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *
 	})
 }
 
-// TestR28ManyLargeResultsAreFetchedSideBySide checks that code that awaits results one after the other waits for a few
-// batches of S3 calls, not for each call.
+// TestR28_manyLargeResults_areFetchedConcurrently checks that code that awaits results one after the other waits for a
+// few batches of S3 calls, not for each call.
 func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -91,7 +91,7 @@ func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
 	wantSideBySide(t, r, "takes many", &concurrentCalls{operation: "GetObject"}, many)
 }
 
-// TestR28ManyLargeInputsAreStoredSideBySide checks that a turn with many large inputs waits for a few batches of S3
+// TestR28_manyLargeInputs_areStoredConcurrently checks that a turn with many large inputs waits for a few batches of S3
 // calls, not for each call.
 func TestR28ManyLargeInputsAreStoredSideBySide(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 // noBucket is a backend without a payload store.
 type noBucket struct{ client.Backend }
 
-// TestR28ARestartWithoutTheBucketIsRefused checks that a client with neither bucket nor codec starts no instance that
+// TestR28_restartWithoutBucket_isRejected checks that a client with neither bucket nor codec starts no instance that
 // refers to another instance's payload.
 func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
 	t.Parallel()
@@ -188,8 +188,8 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 	})
 }
 
-// TestR28AResultThatIsGoneSaysSo checks that the error for an output that is missing in the bucket contains the key,
-// and does not blame a codec.
+// TestR28_resultIsMissing_errorNamesTheKey checks that the error for an output that is missing in the bucket contains
+// the key, and does not blame a codec.
 func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	r := registry()

@@ -88,9 +88,9 @@ func lastCut(past []history.Event) int64 {
 	return 0
 }
 
-// TestR28ARestartFromAnEventOwnsItsPayloads checks that all payloads that a restart copies or sends again belong to the
-// new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs no
-// codec.
+// TestR28_restartFromAnEvent_ownsItsPayloads checks that all payloads that a restart copies or sends again belong to
+// the new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs
+// no codec.
 func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 	t.Parallel()
 	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "encoded": {&turning{id: "turned"}}} {
@@ -138,8 +138,8 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 	}
 }
 
-// TestR28ARestartThatDiesLeavesOrphans checks a process that dies between the copies and the start. A sweep deletes the
-// copies. A repeated restart is complete, and a third one leaves no further payload.
+// TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that dies between the copies and the start.
+// A sweep deletes the copies. A repeated restart is complete, and a third one leaves no further payload.
 func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	t.Parallel()
 	dies := false
@@ -181,8 +181,8 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	})
 }
 
-// TestR28ARestartOfWhatIsGoneIsRefused checks a purge that deletes payloads while a restart copies them. The restart
-// fails with the key, and starts nothing.
+// TestR28_payloadIsDeletedDuringARestart_restartFails checks a purge that deletes payloads while a restart copies them.
+// The restart fails with the key, and starts nothing.
 func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
@@ -242,9 +242,9 @@ func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 	})
 }
 
-// TestR28LargeInputsOfExclusiveKeys checks work items in the FIFO queue, which refer to their input. The worker reads
-// the input of a repeated, resent or redriven item. While the bucket is unavailable, the activities of the key are
-// released, and later each runs once.
+// TestR28_exclusiveActivitiesWithLargeInputs_runOnce checks work items in the FIFO queue, which refer to their input.
+// The worker reads the input of a repeated, resent or redriven item. While the bucket is unavailable, the activities of
+// the key are released, and later each runs once.
 func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
@@ -322,8 +322,8 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 	}
 }
 
-// TestR28ARestartOwnsWhatWasCarriedOver checks that carried-over events of an earlier execution, in the bucket or
-// encoded in its history, belong to the new instance.
+// TestR28_restartWithCarriedOverEvents_ownsTheirPayloads checks that carried-over events of an earlier execution, in
+// the bucket or encoded in its history, belong to the new instance.
 func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -363,8 +363,8 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 	}
 }
 
-// TestR28ARestartFetchesWhatWasCarriedOverSealed checks that a restart fetches encoded events that earlier executions
-// carried over by reference, and does not decode them. The code of the new instance decodes them.
+// TestR28_restartWithEncodedCarriedOverEvents_doesNotDecodeThem checks that a restart fetches encoded events that
+// earlier executions carried over by reference, and does not decode them. The code of the new instance decodes them.
 func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
 	t.Parallel()
 	const many = 40

@@ -152,8 +152,8 @@ func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
 // keys returns the keys of the hub's payloads of executions ("x/") or messages ("m/").
 func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.PayloadBucket, "test/"+of) }
 
-// TestR28LargePayloadsLieInTheBucket checks that payloads are transferred in all ways, that no message or item contains
-// one, and that a purge leaves only the copies of messages.
+// TestR28_largePayloads_areStoredInTheBucket checks that payloads are transferred in all ways, that no message or item
+// contains one, and that a purge leaves only the copies of messages.
 func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{
@@ -323,8 +323,9 @@ func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 	})
 }
 
-// TestR28AMissingObjectSaysWhich checks an object that is missing or altered. The instance is blocked, and its
-// diagnosis names the key, the instance and the execution. After the object is restored, the instance continues.
+// TestR28_objectIsMissingOrAltered_diagnosisNamesIt checks an object that is missing or altered. The instance is
+// blocked, and its diagnosis names the key, the instance and the execution. After the object is restored, the instance
+// continues.
 func TestR28AMissingObjectSaysWhich(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
@@ -440,8 +441,8 @@ func slowDown() error {
 	}
 }
 
-// TestR28AnHourOfThrottlingLosesNothing checks that throttling by S3 blocks, fails or loses nothing, and that all
-// instances complete afterwards.
+// TestR28_bucketThrottlesForHours_losesNothing checks that throttling by S3 blocks, fails or loses nothing, and that
+// all instances complete afterwards.
 func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -479,8 +480,8 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	})
 }
 
-// TestR28LostCommitsAndRepeatedOnes checks that an object is written before its reference. If the commit is lost or
-// repeated, no payload is missing, and a purge and a sweep delete the remaining payloads.
+// TestR28_commitIsLostOrRepeated_losesNoPayload checks that an object is written before its reference. If the commit is
+// lost or repeated, no payload is missing, and a purge and a sweep delete the remaining payloads.
 func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(next func() error) error{
@@ -534,7 +535,8 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 	}
 }
 
-// TestR28EveryMessageTwice checks that repeated messages find their payloads, even if the first copy was processed.
+// TestR28_everyMessageTwice_findsItsPayload checks that repeated messages find their payloads, even if the first copy
+// was processed.
 func TestR28EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	r := registry()

@@ -56,8 +56,9 @@ func slowBucket(d time.Duration) simaws.Interceptor {
 // turnFailed is in the log record of a turn that is retried.
 const turnFailed = "event=" + logevent.TurnFailed
 
-// TestR28WhatAnInvocationHasReadIsThereForTheNext checks 40 reads of 6 s, of which up to sixteen are concurrent. They
-// exceed the 28 s of an invocation. The process caches the payloads, and its next invocation reads the rest.
+// TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest checks 40 reads of 6 s, of which up to sixteen are
+// concurrent. All reads together exceed the 28 s of an invocation. The process caches the payloads, and its next
+// invocation reads the rest.
 func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 	t.Parallel()
 	const results, size = 40, 300 << 10
@@ -82,9 +83,9 @@ func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 	})
 }
 
-// TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne checks payloads that are too large for the cache and for
-// one invocation. Each failed turn logs its progress and the needed setting. Other instances are unaffected. The turn
-// succeeds once invocations are longer, and nothing is lost, blocked or poison.
+// TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation checks payloads that are too large for the cache
+// and for one invocation. Each failed turn logs its progress and the needed setting. Other instances are unaffected.
+// The turn succeeds once invocations are longer, and nothing is lost, blocked or poison.
 func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 	t.Parallel()
 	const results, size = 6, 9 << 20

@@ -136,9 +136,9 @@ func (h *hub) first(ctx context.Context) provider.Instance {
 	return must(h.Provider.ReadInstance(ctx, "i-1"))
 }
 
-// TestR28AnAnswerOutlivesItsExecution checks that large inputs and results of updates are in the bucket. A result has
-// its own copy: it can be read after its execution is erased, and is stored again after the copy has expired. Inputs
-// that were received before the start or carried over belong to the execution.
+// TestR28_updateResult_outlivesItsExecution checks that large inputs and results of updates are in the bucket. A result
+// has its own copy, which can be read after the execution is erased. An expired copy is stored again. Inputs that were
+// received before the start or carried over belong to the execution.
 func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{

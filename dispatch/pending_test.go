@@ -835,9 +835,9 @@ func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 	})
 }
 
-// For half an hour the pending state of an activity cannot be written. An activity with WaitForCancellation is released
-// to its queue: a copy must not report the end while a caller holds the token. Any other activity becomes pending
-// regardless.
+// The pending state of an activity cannot be written for half an hour. An activity with WaitForCancellation is released
+// to its queue, because a copy must not report the end while a caller holds the token. Any other activity becomes
+// pending.
 func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {

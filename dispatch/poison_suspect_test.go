@@ -65,9 +65,9 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	return h.receive("sim://default")
 }
 
-// Interleaving: a suspect waits for a minute until the others of its batch are done, while its lease would expire after
-// half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it waits, SQS
-// redelivers the suspect within half a minute.
+// Interleaving: a suspect waits for a minute until the other records of its batch are done, while its lease would
+// expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it
+// waits, SQS redelivers the suspect within half a minute.
 func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 	t.Parallel()
 	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
@@ -199,7 +199,8 @@ func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 	return items
 }
 
-// The same if the work item is resent because calls failed before its crash markers were read.
+// The work item of a suspect is resent because calls failed before its crash markers were read. The markers still
+// count, and the work item is detected as poison.
 func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
@@ -220,8 +221,8 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 	})
 }
 
-// Crash markers of a record still count after the sweeper recovers the record from the dead letters. Poison is detected
-// regardless.
+// Crash markers of a record still count after the sweeper recovers the record from the dead letters. The record is
+// detected as poison.
 func TestR13MarksOutliveTheirRecord(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}

@@ -230,7 +230,8 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 	}
 }
 
-// The same holds for instances that a retention deletes.
+// A retention deletes every kind of instance. Every message, work item and timer is delivered again, and again weeks
+// later. Only expiring items remain.
 func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
 	t.Parallel()
 	var p trafficLog

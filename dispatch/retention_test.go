@@ -231,7 +231,8 @@ func TestR21PastExecutionsOutliveMessages(t *testing.T) {
 	})
 }
 
-// An execution remains while a later execution refers to one of its events, and so do all executions after it.
+// An execution remains while a later execution refers to one of its events. All executions after the referenced one
+// remain too.
 func TestR21WhatIsReferredToStays(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -363,7 +364,7 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 }
 
 // Interleaving: an instance continued as new in a release that did not record the first execution. The sweeper searches
-// it once, and dies during the search.
+// for the first execution once, and dies during the search.
 func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {

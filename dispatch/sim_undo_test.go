@@ -296,7 +296,8 @@ func (h *hub) called(in provider.Instance) (n int) {
 	return n
 }
 
-// TestNoUndoStartsBeforeTheEndOfWhatItUndoes runs up to 10,000 orders.
+// TestUndo_tenThousandSimulatedOrders_startsAfterTheActivityEnds runs up to 10,000 orders with faults that a seed
+// decides.
 func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

@@ -49,8 +49,8 @@ func (h *hub) wantWoken(want int, when string) {
 	}
 }
 
-// The timer of a delayed start may be lost, for instance as a dead letter. The sweeper does not wake the instance
-// before it is due, and finds it then, however long ago it was started.
+// The timer of a delayed start may be lost, for instance as a dead letter. The sweeper wakes the instance when it is
+// due and not before, however long ago it was started.
 func TestR11ADelayedStartWhoseTimerIsLostBeginsWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

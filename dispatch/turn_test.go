@@ -153,7 +153,7 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 }
 
 // Interleaving: the process dies after a commit and before it sends anything. The segment contains the outputs. Without
-// the redispatch they would never be sent (mutant no_redispatch).
+// the redispatch, the outputs would never be sent (mutant no_redispatch).
 func TestR4ARedeliveredMessageIsDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
@@ -165,8 +165,8 @@ func TestR4ARedeliveredMessageIsDispatchedAgain(t *testing.T) {
 	})
 }
 
-// Interleaving: the trigger is redelivered after all its outputs are settled. Sending them again would run activities
-// twice.
+// Interleaving: the trigger is redelivered after all its outputs are settled. A second send of the outputs would run
+// activities twice.
 func TestR4WhatIsSettledIsNotDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -299,7 +299,8 @@ func TestR5AMessageFromAheadIsReadFirst(t *testing.T) {
 }
 
 // Interleaving: the commit fails after the coroutine has continued, and SQS redelivers the message together with
-// another. If the coroutine was kept, it would count the first message as settled, and commit a turn without it.
+// another. If the session kept the coroutine, the coroutine would count the first message as settled, and the session
+// would commit a turn without that message.
 func TestR6ACoroutineWhoseCommitIsNotConfirmedIsDiscarded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

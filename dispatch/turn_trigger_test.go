@@ -177,8 +177,8 @@ func crashAndObserve(n int64, after bool, seen func(number, executions int64)) s
 	}
 }
 
-// The same with unobserved letters that all these executions carry over by reference. One more letter arrives after a
-// hundred executions of one invocation.
+// Unobserved events are carried over by reference through more executions than one invocation allows. One more event
+// arrives after a hundred executions of the invocation. The process dies at each call in between, and no event is lost.
 func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution

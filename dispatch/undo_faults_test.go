@@ -177,9 +177,9 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	}
 }
 
-// For minutes a polling process cannot renew its message leases, or its run leases either. The activity is stopped. If
-// it ignores that, another delivery starts while it still runs. Then no worker reports that the activity has returned,
-// regardless of the other delivery.
+// A polling process cannot renew its message leases for minutes, or neither these nor its run leases. The activity is
+// stopped. If its code ignores the stop, another delivery starts while the first still runs. Then no worker reports
+// that the activity has returned.
 func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
@@ -229,7 +229,7 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 }
 
 // The first delivery ignores the end of its invocation or its timeout, and the outcome cannot be stored. Another
-// delivery observes its cancel. The first still runs, so no worker reports that the activity has returned.
+// delivery observes the cancel. The first delivery still runs, so no worker reports that the activity has returned.
 func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ invocation, limit time.Duration }{
@@ -351,8 +351,9 @@ func (f *family) registry(way string) *perdure.Registry {
 	return r
 }
 
-// The child's own undo exceeds any commit, or its code differs from its history. The child fails while ends are
-// awaited, and its undo does not start. Its cancelled parent receives the end, and is undone.
+// The child's own undo exceeds any commit, or the child's code differs from its history. The child fails while it
+// awaits the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child,
+// and is undone.
 func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 	t.Parallel()
 	for way, want := range map[string]string{

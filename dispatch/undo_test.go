@@ -281,7 +281,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 	return seen
 }
 
-// A worker abandons an activity that ignores its cancel after the grace period. Then the undo starts.
+// A worker abandons an activity that ignores its cancel after the grace period. The undo starts afterwards.
 func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
@@ -709,7 +709,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 }
 
 // Interleaving: an activity is called and cancelled in one turn, and the process dies at any call. The repeated turn
-// causes the end.
+// ends the activity.
 func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); ; n++ {
@@ -777,7 +777,7 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.checkRest()
 }
 
-// A process dies before or after each call while a saga, or one with a child, is cancelled. Each deed is undone after
+// A process dies before or after each call while a saga, or one with a child, is cancelled. Each step is undone after
 // its end, and nothing remains.
 func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 	t.Parallel()

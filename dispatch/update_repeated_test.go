@@ -49,7 +49,8 @@ func TestR27_callRepeatedBeforeProcessing_runsOnce(t *testing.T) {
 	})
 }
 
-// The same while the entity is paused: both calls are parked, and later executions carry them over.
+// A call is repeated while the entity is paused. Both calls are parked, and later executions carry them over. The
+// operation runs once.
 func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	joins := func(executionID string) provider.Message {

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the metrics into docs/reference/m
 
 const page = "../../../docs/reference/metrics.md"
 
-// docs/reference/metrics.md lists the metrics that there are, as the code has them.
+// docs/reference/metrics.md lists the metrics that the code defines.
 func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 	t.Parallel()
 	want := tableOf(intake.Definitions())
@@ -59,7 +59,7 @@ func tableOf(all []intake.Definition) string {
 	return b.String()
 }
 
-// Every name of a metric in the code is defined, once.
+// Each constant of a metric name has one definition.
 func TestEveryMetricIsDefined(t *testing.T) {
 	t.Parallel()
 	f, err := parser.ParseFile(token.NewFileSet(), "metrics.go", nil, parser.SkipObjectResolution)
