@@ -19,7 +19,7 @@ import (
 )
 
 // The programs in testdata/wrong have the findings of their want comments, and no others. Programs in right have none.
-// Programs in missed are wrong, but the documentation of their rules says that the linter misses them.
+// Programs in missed are wrong, but have no findings. The documentation of the rules lists these cases.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0

@@ -18,7 +18,7 @@ const (
 	end   = "<!-- End of the rules -->\n"
 )
 
-// The rules in docs/reference/linter.md are generated.
+// With -update, the test writes the rules into docs/reference/linter.md.
 func TestDocsDescribeEveryRule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
@@ -56,7 +56,7 @@ func describe() string {
 	return b.String()
 }
 
-// Each rule has programs in the corpus, and documents what it misses.
+// Each rule has programs in the corpus, and documents its limits.
 func TestEveryRuleIsInTheCorpus(t *testing.T) {
 	t.Parallel()
 	var corpus strings.Builder

@@ -21,8 +21,7 @@ type (
 	jwtOf        = events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription
 )
 
-// A caller that may invoke the function directly can send any event. An identity counts only if the gateway verifies
-// it.
+// A caller that may invoke the function directly can send any event. Only identities that the gateway verifies count.
 func TestCaller_isVerifiedByGateway(t *testing.T) {
 	t.Parallel()
 	byIAM := iamOf{UserARN: operator("kim")}
@@ -72,7 +71,7 @@ func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 	}
 }
 
-// requesterOf starts an instance and returns who did, as the instance says.
+// requesterOf starts an instance, and returns the recorded requester of the start.
 func requesterOf(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	p := fakeprovider.New(time.Now, "hello")

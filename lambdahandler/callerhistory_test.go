@@ -52,7 +52,7 @@ func operate(t *testing.T) operations {
 	return operations{open(t, hub.Provider), hub}
 }
 
-// as makes a call for a caller, and lets the hub process it.
+// as sends a request of a caller, and runs the hub until the hub has processed the request.
 func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	o.t.Helper()
 	o.caller = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
@@ -71,7 +71,7 @@ func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	return a
 }
 
-// goOn lets the hub do the pending work, including redeliveries within moments.
+// goOn runs the functions of the hub until no work is pending, including redeliveries within seconds.
 func (o operations) goOn() {
 	for range 3 {
 		for o.hub.Cloud.Step() {
@@ -80,7 +80,7 @@ func (o operations) goOn() {
 	}
 }
 
-// wantBy checks who apiRequest for the events of a kind, and that the log has it.
+// wantBy checks the requester of the only event of a kind, in the history and in the log.
 func (o operations) wantBy(instance string, kind history.Kind, operation, by string) {
 	o.t.Helper()
 	a := o.byHTTP(&apiRequest{method: get, target: "/v1/instances/" + instance + "/history"})
@@ -133,7 +133,7 @@ func (o operations) instance(id string) (in httpapi.Instance) {
 	return in
 }
 
-// purgedBy returns who purged an instance, from its tombstone.
+// purgedBy returns the requester of a purge, from the tombstone of the instance.
 func (o operations) purgedBy(id string) string {
 	o.t.Helper()
 	key := map[string]types.AttributeValue{
@@ -153,7 +153,7 @@ func (o operations) purgedBy(id string) string {
 }
 
 // For each gateway, the IAM name of the caller is in history and in the log of the API for each start, event, cancel,
-// termination and purge. Data of the request never replaces it.
+// termination and purge. Data of the request never replaces the name.
 func TestCaller_isInHistoryAndLog(t *testing.T) {
 	t.Parallel()
 	for _, gateway := range []string{byAPI, byFunctionURL} {
@@ -263,7 +263,7 @@ func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 	})
 }
 
-// A gateway can report any name. No name is taken for the engine, and long names are truncated.
+// A gateway can report any name. Names that the engine uses are recorded as client, and long names are truncated.
 func TestCaller_anyName_isNotTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Only the worker of a queue with Client has the URL of the timers queue, which delayed starts need.
+// Delayed starts require the URL of the timers queue. Only the worker of a queue with Client has this URL.
 func TestNewClient_workerWithoutClientPermission_isAnError(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{

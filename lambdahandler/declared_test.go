@@ -48,7 +48,7 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 		t.Errorf("%s, %s", night, hour)
 	}
 
-	// another process of the same deployment puts nothing, and one of the next deployment puts the changes
+	// Another process of the same deployment puts nothing. A process of the next deployment puts the changes.
 	turns := func() (n int) {
 		t.Helper()
 		events, err := client.Collect(env.Client().History(t.Context(), schedule.InstanceID("nightly")))
@@ -128,7 +128,7 @@ func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	}
 }
 
-// veiled is a codec that leaves a mark in stored data.
+// veiled is a codec that marks stored data.
 type veiled struct{}
 
 func (veiled) ID() string { return "veiled" }

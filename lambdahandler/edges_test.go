@@ -53,8 +53,8 @@ func (t *throttled) config() aws.Config {
 	}
 }
 
-// Retries of the SDK used to multiply with those of the provider and with the sixteen shards of a list: 288 calls in a
-// minute. Now each request makes at most twenty calls and is answered within five seconds.
+// Without a limit, retries of the SDK multiply with retries of the provider and with the sixteen shards of a list. Each
+// request makes at most twenty calls, and the response arrives within five seconds.
 func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
@@ -205,7 +205,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				}
 				pages, cursor = pages+1, page.NextCursor
 				if gateway == byHTTP && len(a.Body) < lambdaLimit && cursor != "" {
-					break // its first page is as large as a Lambda's
+					break // the limit of pages is the same over HTTP
 				}
 			}
 			t.Logf("by %s: %d instances in %d pages", gateway, len(seen), pages)
@@ -259,7 +259,7 @@ func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 					go func() {
 						defer close(sent)
 						_, err := io.WriteString(c, begun)
-						for ; drip && err == nil; time.Sleep(time.Second) { // a byte a second: each read succeeds
+						for ; drip && err == nil; time.Sleep(time.Second) { // each read succeeds
 							_, err = io.WriteString(c, "x")
 						}
 					}()
@@ -275,7 +275,7 @@ func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// The read timeout ends with the body. A wait continues for the requested time, however the request arrived.
+// The read timeout applies until the end of the body. A wait then continues for the requested time.
 func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
@@ -372,8 +372,8 @@ func TestServeHTTP_slowBodyInTime_isAccepted(t *testing.T) {
 	})
 }
 
-// An ID that a gateway decodes is the same instance for all gateways, or a 400 that names the other form. It is never
-// another instance.
+// An ID that a gateway decodes selects the same instance through all gateways, or is rejected with a 400 that contains
+// the base64url form. The ID never selects another instance.
 func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -395,7 +395,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 		}
 		for _, sent := range []string{"a%2Fb", "a%3Fb", "a%23b", "a%25b", "a%2fb", "%2e%2e"} {
 			gateways := []string{byHTTP, byFunctionURL}
-			if strings.HasSuffix(strings.ToLower(sent), "2fb") { // of other ids nothing is left in the path
+			if strings.HasSuffix(strings.ToLower(sent), "2fb") { // an HTTP API loses the other IDs
 				gateways = append(gateways, byAPI)
 			}
 			for _, gateway := range gateways {
@@ -407,7 +407,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 				}
 			}
 		}
-		// An HTTP API decodes the path, which then shows no question mark; its route's parameter does.
+		// An HTTP API decodes the path, and truncates the path at a question mark. The path parameter is complete.
 		for _, proxy := range []string{"instances/a%3Fb", "instances/a?b"} {
 			e := d.event(byAPI, &apiRequest{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
 			if e.RawPath != "/v1/instances/a" {
@@ -428,7 +428,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
 					a := d.by(gateway, &apiRequest{method: method, target: target})
 					if a.Code == http.StatusMethodNotAllowed && gateway != byAPI {
-						continue // the path is a call's there
+						continue // the path is a route with other methods
 					}
 					if a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), form) {
 						t.Errorf("%s %s by %s: %d %s", method, target, gateway, a.Code, a.Body)
@@ -439,7 +439,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 	})
 }
 
-// Gateways pass two keys as one with a comma.
+// Gateways join two keys with a comma.
 func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,8 +28,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// gateways sends requests to an API in three ways: as plain HTTP over connections in memory, as outside Lambda, and as
-// the events of an HTTP API and of a function URL.
+// gateways sends requests to an API in three ways: plain HTTP over connections in memory, events of an HTTP API, and
+// events of a function URL.
 type gateways struct {
 	t        *testing.T
 	document *apicheck.Document
@@ -70,7 +70,7 @@ func (r *apiRequest) String() string {
 	return fmt.Sprintf("%s %.120s %.80q %.80q", r.method, r.target, r.header, r.body)
 }
 
-// headers returns the header of r. A body without a content type gets that of JSON.
+// headers returns the header of r. The default content type of a body is JSON.
 func (r *apiRequest) headers() []string {
 	if r.body == "" || len(r.header) > 0 && r.header[0] == "Content-Type" {
 		return r.header
@@ -81,7 +81,7 @@ func (r *apiRequest) headers() []string {
 // memoryListener accepts connections in memory.
 type memoryListener struct {
 	conns chan net.Conn
-	ended context.Context //nolint:containedctx // a listener has no other
+	ended context.Context //nolint:containedctx // net.Listener takes no context
 }
 
 func (l memoryListener) Accept() (net.Conn, error) {
@@ -95,7 +95,7 @@ func (l memoryListener) Accept() (net.Conn, error) {
 func (l memoryListener) Close() error   { return nil }
 func (l memoryListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// open starts an API of a provider, in a bubble, until the test ends.
+// open serves the API of a provider in a synctest bubble until the test ends.
 func open(t *testing.T, p provider.Provider) *gateways {
 	t.Helper()
 	d := &gateways{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
@@ -151,7 +151,7 @@ func (d *gateways) byHTTP(r *apiRequest) apiResponse {
 	}
 	c := d.dial()
 	began := time.Now()
-	go func() { _, _ = io.WriteString(c, text) }() // the server may close the connection before the end
+	go func() { _, _ = io.WriteString(c, text) }() // the server may close the connection before it has read the text
 	in := bufio.NewReader(c)
 	a, err := http.ReadResponse(in, &http.Request{Method: r.method})
 	if err == nil && a.StatusCode == http.StatusContinue {
@@ -170,7 +170,7 @@ func (d *gateways) byHTTP(r *apiRequest) apiResponse {
 	return d.response(byHTTP, r.method, a.StatusCode, a.Header, body, took)
 }
 
-// event returns a request as a gateway passes it. An HTTP API decodes the path and truncates it at a question mark.
+// event returns the event of a gateway for a request. An HTTP API decodes the path and truncates it at a question mark.
 func (d *gateways) event(gateway string, r *apiRequest) events.APIGatewayV2HTTPRequest {
 	path, query, _ := strings.Cut(r.target, "?")
 	domain := "x.lambda-url.eu-central-1.on.aws"
@@ -189,7 +189,7 @@ func (d *gateways) event(gateway string, r *apiRequest) events.APIGatewayV2HTTPR
 			Authorizer: d.caller,
 		},
 	}
-	if !utf8.ValidString(r.body) { // as gateways do with a body that is not text
+	if !utf8.ValidString(r.body) { // gateways encode binary bodies
 		e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte(r.body)), true
 	}
 	for header := r.headers(); len(header) > 0; header = header[2:] {
@@ -203,7 +203,7 @@ func (d *gateways) event(gateway string, r *apiRequest) events.APIGatewayV2HTTPR
 	return e
 }
 
-// byLambda sends a request as an event, encoded as JSON by the runtime.
+// byLambda invokes the function with the event of a request, encoded as JSON like in the Lambda runtime.
 func (d *gateways) byLambda(gateway string, r *apiRequest) apiResponse {
 	d.t.Helper()
 	text, err := json.Marshal(d.event(gateway, r))

@@ -58,7 +58,7 @@ func TestSQSHandler_records(t *testing.T) {
 	}
 }
 
-// Some readers reject "batchItemFailures": null, and others take it for the failure of all records.
+// Some readers reject "batchItemFailures": null, and others interpret null as the failure of all records.
 func TestR19_noFailures_areAnEmptyList(t *testing.T) {
 	t.Parallel()
 	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
@@ -118,7 +118,7 @@ func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 	}
 }
 
-// The API has dead-letter queues if its environment names them. They are not required.
+// The variable of the dead-letter queues is optional for the API.
 func TestEnvironment_apiDeadLetters(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
@@ -231,7 +231,7 @@ func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 	}
 }
 
-// A variable names the function for queries. Without it there is none, which is not an error.
+// PERDURE_ORCHESTRATOR is the function for queries. The variable is optional.
 func TestEnvironment_apiOrchestrator(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
@@ -273,7 +273,7 @@ func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	}
 }
 
-// answering is a record handler that also answers queries of one instance.
+// answering is a record handler that also responds to queries of one instance.
 type answering struct{ recorded }
 
 func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {

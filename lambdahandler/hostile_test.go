@@ -30,7 +30,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 
 func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// paths has the paths of the API, for an instance that waits.
+// paths contains the paths of the API with the ID of a running instance, and invalid paths.
 var paths = []string{
 	startHello, "/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history",
 	waiting + "/cancellations", waiting + "/events/e", waiting + "/cancel",
@@ -40,7 +40,7 @@ var paths = []string{
 	"/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
 }
 
-// pathsWithBody has the paths of calls that read a body.
+// pathsWithBody contains the paths of operations with a request body.
 var pathsWithBody = []string{
 	startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate",
 	waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew",
@@ -54,7 +54,7 @@ func methodRequests() (all []apiRequest) {
 			"FROB", "get", "PROPFIND",
 		} {
 			if method == remove && path == waiting || method == post && strings.HasPrefix(path, waiting+"/") {
-				path = strings.Replace(path, "waiting", "nobody", 1) // the others need it
+				path = strings.Replace(path, "waiting", "nobody", 1) // the other requests require the instance
 			}
 			all = append(all, apiRequest{method: method, target: path})
 		}
@@ -62,7 +62,7 @@ func methodRequests() (all []apiRequest) {
 	return all
 }
 
-// bodies has invalid and unusual bodies.
+// bodies returns invalid and unusual bodies.
 func bodies() []string {
 	deep := func(open, shut string, n int) string { return strings.Repeat(open, n) + strings.Repeat(shut, n) }
 	list := []string{
@@ -139,7 +139,7 @@ func startRequests() (all []apiRequest) {
 	return all
 }
 
-// ids has invalid and unusual IDs in paths.
+// ids returns invalid and unusual IDs in paths.
 func ids() []string {
 	return []string{
 		"~", "~~", "~a*", "~YQ==", "~YR", "~YQ%3D%3D", "~YQ%0A", inPath(""), inPath("\x00"), inPath("\xff\xfe"),
@@ -182,7 +182,7 @@ func cursors() []string {
 		"\x00", "\n", "\r", "\x7f", "\u0085", "\xff", " ", "+1", "-1", "0", "01", "1", "5", "x", x(20_000), "null",
 		"=", "===", "e30", "e30=", "e30\n", "W10", "MQ", "01KA0000000000000000000000",
 	}
-	// These belong to the lists below, so that only the place is wrong.
+	// These cursors have the query of a list below, so only the position is invalid.
 	for _, query := range []string{digestOf(""), digestOf("Blocked")} {
 		for _, place := range []string{
 			`"\u0000"`, `"\n"`, `"\u0085"`, `""`, `" "`, `"0"`, `"0000-00-00T00:00:00.000Z"`, `"~"`, `"~~"`, `"9999"`,
@@ -205,7 +205,7 @@ func cursorRequests() (all []apiRequest) {
 			"/v1/instances?", "/v1/instances?status=Blocked&", waiting + "/executions?", waiting + "/cancellations?",
 		} {
 			if len(c) > 60 && strings.Contains(target, waiting) {
-				continue // no cursor of these is in base64
+				continue // these lists have no base64 cursors
 			}
 			all = append(all, apiRequest{method: get, target: target + "cursor=" + url.QueryEscape(c)})
 		}
@@ -310,7 +310,7 @@ func headerRequests() (all []apiRequest) {
 	return all
 }
 
-// filterRequests returns bulk operations that must not start.
+// filterRequests returns requests for bulk operations that must not start.
 func filterRequests() (all []apiRequest) {
 	for _, body := range []string{
 		`{}`, `{"operation":"purge"}`, `{"operation":"drop","all":true}`, `{"operation":1}`,
@@ -383,8 +383,8 @@ func leaseRequests() (all []apiRequest) {
 	return all
 }
 
-// rawRequests returns requests that only HTTP has: versions, chunks, and almost invalid requests. Package net/http
-// itself answers invalid ones.
+// rawRequests returns requests that are possible only over HTTP: versions, chunks, and almost invalid requests. Package
+// net/http itself rejects invalid requests.
 func rawRequests() (all []apiRequest) {
 	for _, raw := range []string{
 		"GET /v1/instances HTTP/1.0\r\n\r\n", "GET /v1/instances HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -437,7 +437,7 @@ func rawRequests() (all []apiRequest) {
 	return all
 }
 
-// repeatedRequests returns requests that are repeated, or are for an ended instance.
+// repeatedRequests returns repeated requests, and requests for an ended instance.
 func repeatedRequests() (all []apiRequest) {
 	for range 2 {
 		all = append(all,
@@ -468,8 +468,8 @@ func repeatedRequests() (all []apiRequest) {
 	return all
 }
 
-// No request is answered with a 5xx or after more than ten seconds, by any gateway. The OpenAPI document describes
-// every response, and a rejection is a problem with a code. A function URL responds like HTTP.
+// Through each gateway, every response arrives within ten seconds, and no status is a 5xx. The OpenAPI document
+// describes every response, and a rejection is a problem with a code. A function URL responds like HTTP.
 func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -524,7 +524,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 		if requests < 795 {
 			t.Errorf("%d requests, want at least 795", requests)
 		}
-		settle(hub) // deal with what was started and sent
+		settle(hub) // process the started instances and the sent messages
 		if a := d.byHTTP(&apiRequest{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
 			t.Errorf("afterwards: %d: %s", a.Code, a.Body)
 		}
@@ -534,7 +534,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 	})
 }
 
-// settle lets the functions of the hub do all pending work, including redeliveries.
+// settle runs the functions of the hub until no work is pending, including redeliveries.
 func settle(hub *simhub.Hub) {
 	for range 3 {
 		for hub.Cloud.Step() {
@@ -552,7 +552,7 @@ func digestOf(status string) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// judge checks the rules that all answers must keep.
+// judge checks the rules for all responses to a request.
 func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 	d.t.Helper()
 	for i := range answers {

@@ -19,7 +19,7 @@ func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	) {
 		calls = append(calls, c)
 		ctx, stop := context.WithCancel(ctx)
-		stop() // there is no table to call
+		stop() // the table does not exist
 		_ = next(ctx)
 	}}
 	f, err := NewAPI(

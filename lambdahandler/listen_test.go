@@ -21,7 +21,7 @@ const (
 	ok, forbidden, misdirected = http.StatusOK, http.StatusForbidden, http.StatusMisdirectedRequest
 )
 
-// listening returns an API without instances as a listener at an address serves it.
+// listening returns the handler that a listener at an address serves. The API behind the handler is empty.
 func listening(t *testing.T, at string, page bool, env map[string]string) http.Handler {
 	t.Helper()
 	e := &environment{getenv: func(name string) string { return env[name] }}
@@ -145,7 +145,7 @@ func TestListener_elsewhereWithoutAllowedHosts_doesNotStart(t *testing.T) {
 		}
 		f, err := NewAPI(t.Context(), WithEnvironment(env))
 		if err == nil {
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // for a listener that starts
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // ends a listener that starts
 			err = f.Serve(ctx)
 			stop()
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// Records that the code of an activity logs have its IDs once. Other records are unchanged.
+// Log records of activity code contain each ID of the activity once. Other records are unchanged.
 func TestLog_activityCode_addsIDs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -2,5 +2,5 @@
 
 package lambdahandler
 
-// manyOr is the size of a test of scale: the full one; the race detector's build has the smaller.
+// manyOr returns the larger of two sizes of a test. The build with the race detector has the smaller size.
 func manyOr(_, many int) int { return many }

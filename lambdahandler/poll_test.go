@@ -81,7 +81,7 @@ func TestActivityNames(t *testing.T) {
 	}
 }
 
-// A polling renewer fires timers, and its sweeper wakes instances without a turn. It needs no EventBridge rule.
+// A polling renewer fires timers and sweeps instances without an EventBridge rule.
 func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestServeHTTP_stop_finishesRunningRequests(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		stop()
-		for accepted := true; accepted; { // until no more requests are
+		for accepted := true; accepted; { // until the listener is closed
 			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 			if accepted = err == nil; accepted {
 				c.Close()

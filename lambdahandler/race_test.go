@@ -2,5 +2,5 @@
 
 package lambdahandler
 
-// manyOr is the size of a test of scale: a small one with the race detector, which makes it ten times slower.
+// manyOr returns the smaller of two sizes of a test, because the race detector makes the test ten times slower.
 func manyOr(few, _ int) int { return few }

@@ -30,7 +30,7 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 	return newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
 }
 
-// An event that matches two kinds is rejected, so that a request cannot fire a timer, or the other way round.
+// An event that matches two kinds is rejected. Otherwise an API request could fire a timer.
 func TestRenewer_distinguishesEvents(t *testing.T) {
 	t.Parallel()
 	const (
@@ -46,7 +46,7 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 	for name, c := range map[string]struct{ event, answer, err string }{
 		"records": {
 			`{` + records + `}`, `{"batchItemFailures":[]}`, "",
-		}, // unreadable: it goes to the dead letters
+		}, // an unreadable record moves to the dead-letter queue
 		"tick":   {`{` + tick + `}`, `{"woken":0}`, ""},
 		"leases": {`{` + renewing + `}`, noToken, ""},
 		"leases of no time": {
@@ -167,7 +167,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			}
 			return string(b)
 		}
-		for n := range 60 { // 45 minutes: three times as long as the queue locks it
+		for n := range 60 { // 45 minutes, three times the visibility timeout
 			until := time.Now().UTC().Add(time.Minute).Format(time.RFC3339Nano)
 			got := byGateway()
 			if n%2 == 1 {
@@ -192,7 +192,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 				t.Errorf("after the race: %s", got)
 			}
 		}
-		time.Sleep(2 * time.Minute) // the lock is over: another consumer has it
+		time.Sleep(2 * time.Minute) // the lock has expired, and another consumer receives the message
 		if others := received(t, hub, queue); len(others) != 1 {
 			t.Fatalf("%d messages", len(others))
 		}

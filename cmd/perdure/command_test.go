@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 
-// tool is the command line over a hub in memory.
+// tool runs commands on a hub in memory.
 type tool struct {
 	*fakeprovider.Provider
 
@@ -38,13 +38,13 @@ type tool struct {
 	openedHub string
 	openError error
 	adminHub  *hubadmin.Admin
-	client    *client.Client // of another hub; nil: of Provider
-	admin     *admin.Client  // of another hub; nil: of Provider
-	attended  bool           // by a person
+	client    *client.Client // default: a client of Provider
+	admin     *admin.Client  // default: a client of Provider
+	attended  bool           // the terminal is interactive
 	sleep     func(ctx context.Context, d time.Duration) error
-	stderr    io.Writer // nil: err
+	stderr    io.Writer // default: err
 	ticker    func(every time.Duration) (ticks <-chan time.Time, stop func())
-	now       func() time.Time // nil: began
+	now       func() time.Time // default: began
 }
 
 func setup(t *testing.T) *tool {
@@ -57,7 +57,7 @@ func setup(t *testing.T) *tool {
 	}
 }
 
-// run returns the exit code, and stores what was printed in out and err.
+// run runs a command, stores its output in out and err, and returns its exit code.
 func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
@@ -213,7 +213,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Output into a closed pipe is an error.
 func TestPrintErrorsFail(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {

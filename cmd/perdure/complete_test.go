@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Every verb has examples of its use, whose flags exist.
+// Each command has an example, and the commands and flags of the examples exist.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	env := &cli.Env{Getenv: func(string) string { return "" }}

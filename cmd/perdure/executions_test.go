@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// thrice returns an instance in its third execution, and the history of its second execution as a reader receives it.
+// thrice returns a tool with the instance poller, which is in its third execution.
 func thrice(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
@@ -139,7 +139,7 @@ func rounds(wait func(*perdure.OrchestrationContext) error, last int) *perdure.R
 	return r
 }
 
-// report is a test that may fail without failing this one.
+// report records a failure, and does not fail the test.
 type report struct {
 	testing.TB
 

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-// flagName is the name of a flag at the beginning of a line of usage texts.
+// flagName matches the name of a flag at the beginning of a usage line.
 var flagName = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-z-]+)`)
 
 func TestRootHelp_allCommands_fitOneScreen(t *testing.T) {
@@ -25,7 +25,7 @@ func TestRootHelp_allCommands_fitOneScreen(t *testing.T) {
 			t.Errorf("%v: %d lines", args, n)
 		}
 		for line := range strings.Lines(help) {
-			if utf8.RuneCountInString(line) > 101 { // with its line feed
+			if utf8.RuneCountInString(line) > 101 { // including the line feed
 				t.Errorf("%v: longer than 100 columns: %s", args, line)
 			}
 		}

@@ -86,7 +86,6 @@ func TestAnInlineActivityIsMarked(t *testing.T) {
 	}
 }
 
-// A version of a change is shown with the change.
 func TestHistoryOfAChange(t *testing.T) {
 	t.Parallel()
 	h := order(t)
@@ -150,7 +149,7 @@ func TestHistoryDocument(t *testing.T) {
 	}
 }
 
-// The command shows the name of a timer when it is created, fires, and is pending.
+// history shows the name of a timer that is created or fires. status shows the name of a pending timer.
 func TestATimerIsShownByItsName(t *testing.T) {
 	t.Parallel()
 	h := order(t)
@@ -180,7 +179,7 @@ func TestATimerIsShownByItsName(t *testing.T) {
 	}
 }
 
-// The detail of parked inputs begins with their names and senders, and that of a child with its instance ID.
+// The detail of parked inputs begins with their names and senders. The detail of a child begins with its instance ID.
 func TestHistory_parkedInputsAndChildren_nameTheirInstances(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// exported is the file that export prints of instance a.
+// exported exports the instance a, and returns the exported text and a file with the text.
 func (h *tool) exported() (file, text string) {
 	h.t.Helper()
 	text = h.mustRun("export", "a")

@@ -50,7 +50,7 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 	h.wantError(cli.CodeError, "already has a go.mod", "init", dir, "--replace", "../..")
 }
 
-// init changes nothing in a directory with files. Otherwise a second attempt would find a go.mod.
+// If init wrote some of its files before the error, the next attempt would find a go.mod and fail.
 func TestInitWritesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

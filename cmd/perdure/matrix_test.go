@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// matrixFeatures and matrixInterfaces are the rows and columns of the matrix: each feature is tested through each
-// interface, or the cell has the reason why it is empty. The test fails until a new row or column has all its cells.
+// matrixFeatures and matrixInterfaces are the rows and columns of the matrix. Each cell tests a feature through an
+// interface, or contains the reason why the cell is empty. The test fails until a new row or column has all its cells.
 var (
 	matrixFeatures = []string{
 		"codec", "large payloads", "exclusive keys", "inline", "restart", "pause", "updates", "tokens", "schedules",
@@ -14,16 +14,16 @@ var (
 	}
 )
 
-// cell is a feature through an interface.
+// cell is the position of a check in the matrix: a feature and an interface.
 type cell struct{ feature, via string }
 
-// check tests a cell, or has the reason why the cell is empty.
+// check tests a cell, or contains the reason why the cell is empty.
 type check struct {
 	run    func(t *testing.T)
 	reason string
 }
 
-// no is an empty cell.
+// no returns an empty cell with its reason.
 func no(reason string) check { return check{reason: reason} }
 
 func TestMatrix_everyCell_worksOrHasAReason(t *testing.T) {

@@ -110,7 +110,7 @@ func lints(function, rule string) check {
 	}}
 }
 
-// countingCodec counts what it encodes.
+// countingCodec counts the encoded documents.
 type countingCodec struct {
 	turned
 
@@ -224,7 +224,7 @@ func largeCells() map[cell]check {
 			}
 		}),
 		{"large payloads", "export and import"}: started(largeScenario, func(w *world) {
-			// An import does not read the bucket, so that the instance is unread.
+			// An import does not read the bucket, so the instance counts as unread.
 			w.wantImportedAs(firstID, map[string]int{"matrix": cli.CodeError}, `"ref":"object:`)
 		}),
 		{"large payloads", "linter"}: no("the size of a payload is known only at run time"),
@@ -438,7 +438,7 @@ func tokenCells() map[cell]check {
 			wantCompleted(w)
 		}),
 		{"tokens", "ui"}: started(tokenScenario, func(w *world) {
-			// The web UI does not know the token.
+			// The web UI does not receive the token.
 			w.shows("instances/"+firstID+"?limit=200", `"handedOverAt":"`, "if (p.handedOverAt) return")
 		}),
 		{"tokens", "kit"}: inTestKit(tokenScenario, func(d *driver, _ string) {

@@ -24,9 +24,9 @@ type activityState struct {
 	hold atomic.Bool
 
 	mu            sync.Mutex
-	token         string   // of the last activity that returned ErrPending
-	inputs        []string // of all runs of the activity
-	running, most int      // runs at the same time
+	token         string   // token of the last activity that returned ErrPending
+	inputs        []string // inputs of all runs of the activity
+	running, most int      // concurrent runs, and their maximum
 }
 
 // begin records a run. The returned function records its end.
@@ -55,7 +55,7 @@ func (s *activityState) runs(input string) (n int) {
 	return n
 }
 
-// step is the activity of all scenarios. Its input selects what it does.
+// step is the activity of all scenarios. The input selects the behavior of the activity.
 func (s *activityState) step(ctx context.Context, input string) (string, error) {
 	if s.hold.Load() {
 		<-ctx.Done()
@@ -184,7 +184,7 @@ func (c *orchestrations) gifts(ctx *perdure.OrchestrationContext, in string) (st
 	return waitForGo(ctx, "gift: "+result, err)
 }
 
-// cancelled waits for the event when it has been cancelled.
+// cancelled waits for the event after its cancellation.
 func (c *orchestrations) cancelled(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	result, err := c.step(ctx, in)
 	cleanup := perdure.WithoutCancel(ctx)
@@ -215,7 +215,7 @@ func (c *orchestrations) declined(ctx *perdure.OrchestrationContext, in string) 
 	return waitForGo(ctx, result, err)
 }
 
-// trip fails when the event arrives. It waits in its compensation for the event again.
+// trip fails when the event arrives. The compensation of trip waits for another event.
 func (c *orchestrations) trip(ctx *perdure.OrchestrationContext, in string) (out string, err error) {
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, err := c.step(ctx, "undo "+in)

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// scenario uses one feature. begin ends when the instance waits for its event or for the feature. finish continues it
-// to its end, and checks that the feature has had its effect.
+// scenario uses one feature. begin runs the instance until the instance waits for its event or for the feature. finish
+// runs the instance to its end, and checks the effect of the feature.
 type scenario struct {
 	instance string // default: firstID
 	codecs   []perdure.Codec
@@ -106,7 +106,7 @@ var pauseScenario = &scenario{
 	},
 }
 
-// sendUpdate sends the update. Its repetition waits for the same handler.
+// sendUpdate sends the update. A repeated call waits for the same handler.
 func sendUpdate(d *driver) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Second)
 	defer cancel()
@@ -116,7 +116,7 @@ func sendUpdate(d *driver) (json.RawMessage, error) {
 var updateScenario = &scenario{
 	begin: func(d *driver) {
 		d.start(firstID, "parcel", "Old St")
-		_, _ = sendUpdate(d) // its activity may be lost
+		_, _ = sendUpdate(d) // the activity of the update may be lost
 	},
 	finish: func(d *driver) {
 		if got, err := sendUpdate(d); err != nil || string(got) != `"did Main St"` {
@@ -202,7 +202,7 @@ var versionScenario = &scenario{
 	},
 }
 
-// refill calls the entity. Its repetition waits for the same operation.
+// refill calls the entity. A repeated call waits for the same operation.
 func refill(d *driver) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Second)
 	defer cancel()

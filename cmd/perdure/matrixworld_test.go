@@ -42,7 +42,7 @@ type driver struct {
 	t     *testing.T
 	sdk   *client.Client
 	state *activityState
-	pass  func(d time.Duration) // lets the hub run
+	pass  func(d time.Duration) // runs the hub for d
 }
 
 func (d *driver) start(id, name, input string, opts ...client.StartOption) {
@@ -113,7 +113,7 @@ func (d *driver) pendingTask(id string) client.PendingItem {
 	return p.Items[0]
 }
 
-// has fails the test unless a text contains all the others.
+// has fails the test unless text contains all strings.
 func (d *driver) has(text string, all ...string) {
 	d.t.Helper()
 	for _, want := range all {
@@ -261,8 +261,8 @@ var uiDocument = sync.OnceValue(func() string {
 	return rec.Body.String()
 })
 
-// shows fails the test unless the code of the web UI has a piece, and the response to the request that it makes has the
-// data that the piece shows.
+// shows fails the test unless the code of the web UI contains each piece, and the response to request contains data.
+// The pieces send the request or show its data.
 func (w *world) shows(request, data string, code ...string) {
 	w.t.Helper()
 	for _, piece := range code {
@@ -273,7 +273,8 @@ func (w *world) shows(request, data string, code ...string) {
 	w.has(w.get(request), data)
 }
 
-// wantVerified replays the open instances. With the same code all must continue. Changed code must block this instance.
+// wantVerified replays the open instances. With the same code, all instances must continue. Changed code must block the
+// instance id.
 func (w *world) wantVerified(id string, open int) {
 	w.t.Helper()
 	if exit, v := w.cli.verified("matrix"); exit != 0 || v.Replayed != open || len(v.Findings) != 0 {
@@ -287,7 +288,7 @@ func (w *world) wantVerified(id string, open int) {
 	}
 }
 
-// wantNoRestart fails the test unless a restart is refused with an error that has the fix.
+// wantNoRestart fails the test unless a restart is rejected with an error that contains the fix.
 func (w *world) wantNoRestart(id, fix string) {
 	w.t.Helper()
 	restarted, err := w.sdk.Restart(w.t.Context(), id)
@@ -304,13 +305,14 @@ func (w *world) export(id string, data ...string) (document string) {
 	return document
 }
 
-// wantImported exports an instance, and replays it without the hub. Changed code does not match.
+// wantImported exports an instance, and replays the document without the hub. Changed code must not match.
 func (w *world) wantImported(id string, data ...string) {
 	w.t.Helper()
 	w.wantImportedAs(id, map[string]int{"matrix": 0, "matrix, changed": cli.CodeFailed}, data...)
 }
 
-// wantImportedAs exports an instance, and replays it with builds. exits are the required exit codes by build.
+// wantImportedAs exports an instance, and replays the document with each build. exits contains the required exit codes
+// by build.
 func (w *world) wantImportedAs(id string, exits map[string]int, data ...string) {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "history.json")
@@ -323,8 +325,8 @@ func (w *world) wantImportedAs(id string, exits map[string]int, data ...string) 
 	}
 }
 
-// withTestKit runs a scenario in the test kit. While the instance uses the feature, f gets its exported history. The
-// history is replayed then and at the end, which must fail with changed code.
+// withTestKit runs a scenario in the test kit, and calls f with the exported history while the instance uses the
+// feature. The history is replayed before f and at the end. The replay must fail with changed code.
 func withTestKit(s *scenario, f func(d *driver, document string)) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -342,13 +344,13 @@ func withTestKit(s *scenario, f func(d *driver, document string)) func(t *testin
 		s.replay(t, document)
 		f(d, document)
 		s.finish(d)
-		if h.run(t.Context(), "export", s.id()) == 0 { // else its retention has ended
+		if h.run(t.Context(), "export", s.id()) == 0 { // otherwise its retention has ended
 			s.replay(t, h.out.String())
 		}
 	}
 }
 
-// replay replays an exported history, which must fail with changed code.
+// replay replays an exported history. The replay must fail with changed code.
 func (s *scenario) replay(t *testing.T, document string) {
 	t.Helper()
 	replay := func(tb testing.TB, changed bool) {
@@ -364,7 +366,7 @@ func (s *scenario) replay(t *testing.T, document string) {
 	}
 }
 
-// lintFindings are the findings of the linter in testdata/matrix, by function.
+// lintFindings returns the findings of the linter in testdata/matrix, by function.
 var lintFindings = sync.OnceValues(func() (map[string]string, error) {
 	config := &packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule}
 	pkgs, err := packages.Load(config, "./testdata/matrix")

@@ -107,7 +107,7 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 			out := h.mustRun("status", "order-7")
 			h.wantGolden("status-" + name + ".golden")
 			for line := range strings.Lines(out) {
-				if utf8.RuneCountInString(line) > term.ScreenWidth+1 { // with its line feed
+				if utf8.RuneCountInString(line) > term.ScreenWidth+1 { // including the line feed
 					t.Errorf("longer than %d columns: %s", term.ScreenWidth, line)
 				}
 			}
@@ -115,7 +115,7 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 	}
 }
 
-// A command that is printed selects the same hub as the command that prints it.
+// A printed command must select the hub of the command that prints it.
 func TestStatus_otherHub_nextCommandSelectsIt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

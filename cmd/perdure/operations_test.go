@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/api"
 )
 
-// noOperation has the commands that are not operations of a hub's data, with the reason.
+// noOperation contains the commands that do not operate on a hub's data, with the reason.
 var noOperation = map[string]string{
 	"completion": "shell", "help": "shell", "version": "this program", "ui": "serves the web UI",
 	"worker": "runs a worker", "dev": "runs an application", "init": "writes source code", "vet": "checks source code",
@@ -15,7 +15,6 @@ var noOperation = map[string]string{
 	"doctor": "checks the AWS resources of a hub",
 }
 
-// TestOperations_commands_areThoseOfTheTable compares the table of operations with the commands.
 func TestOperations_commands_areThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	stated := map[string]bool{}

@@ -52,7 +52,7 @@ func (c *clock) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// slow is a hub whose lists and history reads take time.
+// slow calls lists before each list of instances, and reads before each read of a history.
 type slow struct {
 	*fakeprovider.Provider
 	lists, reads func()
@@ -101,7 +101,6 @@ func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	}
 }
 
-// The progress lines mention a service that throttles.
 func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)

@@ -20,7 +20,6 @@ var called = []*regexp.Regexp{
 
 var flagOf = regexp.MustCompile(`(?:^|[ [])--([a-z][a-z-]*)`)
 
-// Each command and flag in the documentation exists.
 func TestPagesCallWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for path, page := range pages(t) {

@@ -239,7 +239,8 @@ func resumeDiesWaiting(ctx context.Context, h *tool) error {
 	return err
 }
 
-// The same for a resume whose process dies while Lambda enables the mappings.
+// The process of a resume dies while Lambda enables the mappings. Lambda enables all mappings. A mapping that an
+// operator disables later stays disabled.
 func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -249,7 +250,7 @@ func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *tes
 			h.t.Fatal("Resume succeeded; want an error")
 		}
 		for i := range m.all {
-			m.all[i].State = aws.String(asBefore[i]) // Lambda has still enabled all mappings
+			m.all[i].State = aws.String(asBefore[i]) // Lambda has enabled all mappings
 		}
 		staysDisabled(h, m)
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Interleaving: a resume records when a mapping was disabled, and dies before Lambda receives its update. Then a
-// deployment moves the mapping to an alias. This change does not mean that an operator disabled the mapping.
+// A resume records when a mapping was disabled, and dies before Lambda receives its update. Then a deployment moves the
+// mapping to an alias. This change does not mean that an operator disabled the mapping.
 func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
@@ -34,7 +34,7 @@ func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 				h.mustRun("pause", "--yes")
 				m.dies = m.sent + 2
 				h.wantError(cli.CodeError, "repeat perdure resume", "resume")
-				m.set(aws.String("orchestrator"), "Disabled") // as Lambda shows a change
+				m.set(aws.String("orchestrator"), "Disabled") // Lambda reports the change
 				deploys(m.find(aws.String("orchestrator")))
 				h.mustRun("resume")
 				if got := m.states(); !slices.Equal(got, asBefore) {
@@ -58,7 +58,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 		m := deployed(h, hub)
 		h.adminHub.Sleep = func(ctx context.Context, d time.Duration) error {
 			if worker := m.find(aws.String("worker")); *worker.State == "Disabling" {
-				m.set(worker.UUID, "Enabled") // as the template has it
+				m.set(worker.UUID, "Enabled") // the state in the template
 				m.looks["worker"] = 0
 			}
 			return waitFor(ctx, d)

@@ -35,7 +35,7 @@ func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
-			for after, died := 0, true; died && ran; after += 1 + after/4 { // most deaths that matter come soon after
+			for after, died := 0, true; died && ran; after += 1 + after/4 { // most relevant deaths follow soon
 				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused),
 					func(t *testing.T) {
 						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -47,7 +47,7 @@ func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 							dying := whole
 							step := func() error {
 								if calls++; calls == at {
-									_, _ = whole.Resume(ctx, false) // it may say that the pause is at work
+									_, _ = whole.Resume(ctx, false) // may report the running pause
 								}
 								if calls > at+after {
 									return errDead

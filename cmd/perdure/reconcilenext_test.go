@@ -64,7 +64,7 @@ func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 	return ids
 }
 
-// The printed command has the --lookback and the --hub of the interrupted one. Otherwise it would omit starts.
+// Without the --lookback and the --hub of the interrupted run, the continued run would omit starts.
 func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {

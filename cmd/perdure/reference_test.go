@@ -19,7 +19,7 @@ const referencePage = "../../docs/reference/cli.md"
 // exitCodes is the list of exit codes in the help of a command.
 var exitCodes = regexp.MustCompile(`(?s)Exit codes:\n((?:  [0-9]  [^\n]+\n?(?:     [^\n]+\n?)*)+)`)
 
-// TestReference_commands_areCurrent compares the page with the commands. With -update, it writes them into the page.
+// With -update, the test writes the commands into the page.
 func TestReference_commands_areCurrent(t *testing.T) {
 	t.Parallel()
 	want := commandReference(rootOf())
@@ -111,7 +111,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command, common map[string]stri
 	}
 }
 
-// writeFlags writes the flags of a command. It only names the common ones.
+// writeFlags writes the flags of a command. The common flags are listed by name only.
 func writeFlags(b *strings.Builder, flags []*pflag.Flag, common map[string]string) {
 	var own, shared []string
 	for _, f := range flags {

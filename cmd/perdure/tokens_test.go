@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holds returns the token c1.t of a pending activity of the instance "order-7".
+// holds returns a tool whose hub has issued the token c1.t to a pending activity of the instance order-7.
 func holds(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)

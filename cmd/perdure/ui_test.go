@@ -34,7 +34,7 @@ func TestUISignsNothingInTheClear(t *testing.T) {
 	}
 }
 
-// uiOf runs the command until the test ends, and returns the printed address.
+// uiOf runs the command until stop is called, and returns the printed address.
 func uiOf(t *testing.T, h *tool, args ...string) (address string, stop func()) {
 	t.Helper()
 	out, in := io.Pipe()

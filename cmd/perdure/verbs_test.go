@@ -451,7 +451,7 @@ func TestWaitTimeout(t *testing.T) {
 	})
 }
 
-// wait --started ends with the first turn, or with an end before it.
+// wait --started ends with the first turn, or when the instance ends before its first turn.
 func TestWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

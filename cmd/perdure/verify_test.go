@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// codeVariable makes this test binary an orchestrator with the given code.
+// codeVariable is the environment variable that makes this test binary an orchestrator with the given code.
 const codeVariable = "TEST_ORCHESTRATOR_CODE"
 
 func TestMain(m *testing.M) {
@@ -120,7 +120,7 @@ func fulfilling(h *tool, id string, more ...history.Event) {
 	}, more...)...)
 }
 
-// verified runs verify against code, with --json, and returns its exit code and what it printed.
+// verified runs verify --json with the given code, and returns the exit code and the printed result.
 func (h *tool) verified(code string, more ...string) (exit int, v verification.Result) {
 	h.t.Helper()
 	exit = h.run(h.t.Context(), append([]string{"verify", "--binary", orchestratorOf(h.t, code), "--json"}, more...)...)
@@ -264,7 +264,6 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	}
 }
 
-// A file that is not an orchestrator binary is an error.
 func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

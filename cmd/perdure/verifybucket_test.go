@@ -60,14 +60,14 @@ func (*storing) SweepPayloads(context.Context, string) (next string, deleted int
 	return "", 0, nil
 }
 
-// bucket counts its reads.
+// bucket is a payload store that records its reads.
 type bucket struct {
 	provider.PayloadStore
 
 	mu      sync.Mutex
 	objects map[string][]byte
 	reads   []string
-	fails   func(reads int) error // nil: no read fails
+	fails   func(reads int) error // default: no read fails
 }
 
 func (b *bucket) PutPayload(_ context.Context, key string, data []byte) error {
@@ -109,7 +109,7 @@ func (b *bucket) put(executionID string, length int, encoded bool) history.Paylo
 	return s.Payload()
 }
 
-// scanning is a hub with an instance whose code read texts from the bucket, and made decisions by their lengths.
+// scanning returns a hub with an instance whose code read texts from the bucket, and made decisions by their lengths.
 func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 	t.Helper()
 	h, b := setup(t), &bucket{objects: map[string][]byte{}}
@@ -208,8 +208,8 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	h.unread("this program has no payload store", "takes")
 }
 
-// If a bucket throttles for longer than the SDK retries, the command retries until --timeout. No instance counts as
-// unread for it.
+// If a bucket throttles for longer than the SDK retries, the command retries until --timeout. Throttling does not make
+// an instance unread.
 func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503 SlowDown")}
@@ -245,7 +245,7 @@ func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
 	}
 }
 
-// asksOn is a binary that requests an object without a reference in a history, and then one object in an endless loop.
+// asksOn runs a binary that requests an object without a reference in a history, and then one object in a loop.
 func asksOn() {
 	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
@@ -306,7 +306,7 @@ func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := codeToVerify("takes, encoded")
-		var scanned, read atomic.Int64 // functions run side by side
+		var scanned, read atomic.Int64 // functions run concurrently
 		perdure.AddActivity(r, "scan", func(context.Context, any) (string, error) {
 			return strings.Repeat(strconv.FormatInt(scanned.Add(1), 10), 300<<10), nil
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// notes is the number of notes of a relay. It is larger than the number of inline events in a history.
+// notes is the number of notes of a relay, and exceeds the number of carried events that a history stores inline.
 const notes = 50
 
 // relay waits in its first execution for an event. Its next execution receives the text and the notes that were sent to
@@ -59,7 +59,7 @@ func (r *readsOf) intercept(_ context.Context, c simaws.Call, next func() error)
 	return next()
 }
 
-// relaying is a hub with a relay whose second execution has received the events of the first.
+// relaying returns a hub with a relay whose second execution has received the events of the first.
 func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	t.Helper()
 	r, reads := codeToVerify("same"), &readsOf{}
@@ -111,7 +111,7 @@ func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 		if len(stored) != 1 || strings.Contains(stored[0], s.ExecutionID) || referred == 0 {
 			t.Fatalf("stored are %v, %d are referred to", stored, referred)
 		}
-		reads.keys, h.client = nil, client.New(hub.Provider) // which has stored nothing itself
+		reads.keys, h.client = nil, client.New(hub.Provider) // a client that has stored no payloads
 		h.goesOn()
 		if !slices.ContainsFunc(reads.keys, func(key string) bool { return strings.HasSuffix(key, stored[0]) }) {
 			t.Errorf("read %v, not %s", reads.keys, stored[0])
@@ -146,7 +146,7 @@ func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 		if stored, _ := carried(t, h, "b"); len(stored) != 1 {
 			t.Fatalf("stored are %v", stored)
 		}
-		h.client = client.New(hub.Provider) // which has stored nothing itself
+		h.client = client.New(hub.Provider) // a client that has stored no payloads
 		h.goesOn()
 	})
 }

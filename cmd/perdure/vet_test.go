@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// vettool is the real command: the go command runs it for each package.
+// vettool builds the command. The go command runs the binary for each package.
 func vettool(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "perdure")
@@ -52,7 +52,7 @@ func TestVet(t *testing.T) {
 		t.Errorf("--disable nope: exit %d: %s", code, out)
 	}
 
-	// Nothing is found in our own examples and scenarios.
+	// The examples and scenarios of this repository have no findings.
 	if out, code := run("vet", "./examples/...", "./tests/scenarios/..."); code != 0 || out != "" {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -63,7 +63,6 @@ func TestVet(t *testing.T) {
 	t.Logf("the examples, with a warm cache: %v", time.Since(began).Round(time.Millisecond))
 }
 
-// Without a go command the error says that one is needed.
 func TestVetNeedsTheGoCommand(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	setup(t).wantError(cli.CodeError, "run the go command", "vet")

@@ -50,7 +50,6 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// watch prints each event when it is committed.
 func TestWatchPrintsAsItComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

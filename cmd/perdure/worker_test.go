@@ -63,7 +63,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
 
-// The program gets this environment, the names of the hub and the queue, and no settings of another hub.
+// The program gets the environment of the tool, the names of its hub and queue, and no settings of another hub.
 func TestAWorkerGetsItsEnvironment(t *testing.T) {
 	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
 		complaints != "a complaint without an end" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each fault matches the code. `make planted` runs their tests, which takes minutes.
+// The test only compares the mutants with the code. `make planted` runs the tests of the mutants, and takes minutes.
 func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 	t.Parallel()
 	faults, err := read("../..")
@@ -21,7 +21,7 @@ func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 	}
 }
 
-// run reports faults that a test finds, faults that no test finds, and faults whose text does not exist.
+// run reports mutants that a test finds, mutants that no test finds, and mutants whose text does not exist.
 func TestAFaultIsFoundOrToldOf(t *testing.T) {
 	t.Parallel()
 	const code = "package dispatch\n\nfunc one() int { return 1 }\n"

@@ -209,8 +209,8 @@ func TestScopes_contain_lastMatchDecides(t *testing.T) {
 	}
 }
 
-// The repository's rules on a small tree: Vale reports findings by their place in the sources, and only a clean scope
-// fails.
+// The test checks a small tree with the rules of the repository. Findings have their position in the sources, and only
+// findings in a clean scope are an error.
 func TestRun_onlyCleanScopesFail(t *testing.T) {
 	t.Parallel()
 	here, err := filepath.Abs("..")

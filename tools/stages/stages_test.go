@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// recorder is a start function whose stages run until the test ends them.
+// recorder has a start function whose stages take one second.
 type recorder struct {
 	mu      sync.Mutex
 	started []string
@@ -51,7 +51,7 @@ func TestRun_stagesThatFit_runSideBySide(t *testing.T) {
 		if err := r.run(t.Context(), []stage{of("a", 1.5), of("b", 1.5), of("c", 0.5), of("d", 4)}); err != nil {
 			t.Error(err)
 		}
-		// a and c, then b, then d, which needs more cores than there are and so runs alone.
+		// a and c run first, then b, then d. d needs more cores than the machine has, so d runs alone.
 		if took := time.Since(began); rec.most != 2 || took != 3*time.Second {
 			t.Errorf("%d stages ran at a time, for %v", rec.most, took)
 		}

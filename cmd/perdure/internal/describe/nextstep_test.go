@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The CLI and the web UI give the same advice.
+// The CLI and the web UI suggest the same steps.
 func TestBlockedSteps_equalWebUI(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../ui/page/80-instance.js")

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/scan"
 )
 
-// A sample has a share of each version and all instances of small versions. It is the same each time.
+// A sample has a share of each version and all instances of small versions. Repeated draws are equal.
 func TestVerifyTakesAShareOfEachVersion(t *testing.T) {
 	t.Parallel()
 	drawnOf := func(most int) (ids []string, by map[scan.Version]int) {
