@@ -100,7 +100,7 @@ func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *l
 		h.disturb(each)
 		h.trouble(true)
 		h.ServeFor(h.ctx, time.Duration(h.below(int64(within))))
-		h.cutIn.Store(1 + h.below(200)) // at 0 there would be no backup
+		h.cutIn.Store(1 + h.below(200)) // with 0, intercept would make no backup
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if h.cutIn.Swap(-1) > 0 { // the hub made too few calls
 			h.backup = h.Cloud.Table.Backup()

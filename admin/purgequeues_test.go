@@ -120,8 +120,8 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 	})
 }
 
-// SQS rejects a purge of a queue within a minute of the previous purge, and deletes no message.
-// PurgeQueues repeats the purge until SQS accepts the purge.
+// SQS rejects a purge of a queue within a minute of the previous purge. PurgeQueues repeats the purge until SQS accepts
+// the purge.
 func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {

@@ -76,7 +76,6 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 	}
 }
 
-// The test reconciles a table that was cut at one of many moments.
 func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*cuts) {

@@ -91,7 +91,8 @@ func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
 	})
 }
 
-// The same with new queues: sequence numbers of messages in the old queues do not identify messages in the new ones.
+// As in the test above, the status update was lost, but the hub has new queues. The sequence number of a message in an
+// old queue does not identify a message in a new queue.
 func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {

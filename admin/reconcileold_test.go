@@ -87,8 +87,8 @@ func TestAChildIsCancelledWhoseParentEndedLongAgo(t *testing.T) {
 	})
 }
 
-// A reconciliation skips and counts a detached start from three weeks ago. With a lookback of 28 days it sends the
-// start.
+// A reconciliation skips and counts a detached start from three weeks ago. With a lookback of 28 days, the
+// reconciliation sends the start.
 func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {

@@ -209,7 +209,7 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 	})
 }
 
-// The same 40 days later, when the tombstone has expired. The child does not run again in any of these cases:
+// A child was purged 40 days ago, and its tombstone has expired. The child does not run again in any of these cases:
 //   - two operators reconcile concurrently while the hub runs, and each operator sends the messages
 //   - the queues are emptied again, and the outcome is lost a second time
 func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 					for range c.operators {
 						all.Go(func() {
 							so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
-							// the parent may have ended before the second operator reads it
+							// the parent may have ended before the second operator reads the parent
 							if err != nil || so.LostChildren != 1 && c.operators == 1 {
 								t.Errorf("%+v, %v", so, err)
 							}
@@ -341,7 +341,6 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-// A reconciliation reads a parent once for all its children, not once for each child.
 func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
@@ -368,7 +367,6 @@ func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 	})
 }
 
-// The item of a parent is corrupt. A reconciliation of the child still succeeds.
 func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {

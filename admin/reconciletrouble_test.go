@@ -121,8 +121,8 @@ func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 	}
 }
 
-// failSends throttles half of all calls for an hour if chance is set. Otherwise it throttles work items whose activity
-// ID is greater than behind, for half an hour. sent counts the sent work items of each activity.
+// failSends throttles half of all calls for an hour if chance is set. Otherwise failSends throttles work items whose
+// activity ID is greater than behind, for half an hour. sent counts the sent work items of each activity.
 func (h *lost) failSends(chance bool, behind int64) (sent map[int64]int) {
 	var mu sync.Mutex
 	sent = map[int64]int{}

@@ -54,7 +54,6 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// Reconcile retries a list call that receives no response.
 func TestAListThatHangsIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestOperations_grants_areThoseOfTheConstruct compares the table with the calls that the grants of the construct
-// permit. It reads their source, because the construct is a module of its own.
+// permit. The test reads the source of the grants, because the construct is a separate module.
 func TestOperations_grants_areThoseOfTheConstruct(t *testing.T) {
 	t.Parallel()
 	grants := readGrants(t)

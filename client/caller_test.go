@@ -65,7 +65,7 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 	everywhere := func(got []string, want, cancel string) {
 		t.Helper()
 		for i, by := range got {
-			if i == 2 { // a cancel always records one
+			if i == 2 { // a cancel always records a requester
 				if by != cancel {
 					t.Errorf("cancelled by %q, want %q", by, cancel)
 				}
@@ -94,7 +94,7 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Reads need no identity, because they record none.
+// A read does not request the identity of the caller, because a read records no requester.
 func TestAReadAsksNobodyWhoCalls(t *testing.T) {
 	t.Parallel()
 	_, fake := setup(t)

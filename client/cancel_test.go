@@ -95,7 +95,7 @@ func TestCancelActivity(t *testing.T) {
 	for name, tt := range map[string]struct {
 		then []history.Event
 		id   int64
-		want error // nil: it is sent
+		want error // nil: the message is sent
 	}{
 		"pending or running":       {nil, 3, nil},
 		"of an instance that ends": {[]history.Event{cancelRequested}, 3, nil},
@@ -149,7 +149,7 @@ func TestCancelActivity(t *testing.T) {
 	}
 }
 
-// The message names the current execution and applies to it alone.
+// The message names the current execution and applies only to that execution.
 func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
 	t.Parallel()
 	c, p := continued(t)
@@ -174,7 +174,8 @@ func (p continuing) ReadInstance(ctx context.Context, instanceID string) (provid
 	return p.Provider.ReadInstance(ctx, instanceID)
 }
 
-// Event 2 of the execution that was read is a different activity from event 2 of the next one.
+// The instance continues as new after the client reads the execution. Event 2 of the next execution is a different
+// activity.
 func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// at returns a time in milliseconds.
+// at returns the event e with a time in milliseconds.
 func at(ms int, e history.Event) history.Event {
 	e.Time = instant(ms)
 	return e
@@ -87,7 +87,7 @@ func TestCancellations(t *testing.T) {
 		provider.ActivityRecord{
 			ActivityID: 3, SeenAt: instant(31), EndedAt: instant(35), CancelOutcome: provider.OutcomeStopped,
 		},
-		// which says nothing of its end
+		// this record does not report the end of the activity
 		provider.ActivityRecord{ActivityID: 4, Details: []byte(`{}`), LastHeartbeatAt: instant(12)},
 		provider.ActivityRecord{
 			ActivityID: 5, SeenAt: instant(31), EndedAt: instant(35), CancelOutcome: provider.OutcomeStopped,
@@ -147,7 +147,8 @@ func TestCancellations(t *testing.T) {
 	}
 }
 
-// The parent's history lacks the end of a child that ended later, so that it is read from the child's instance.
+// The history of a parent lacks the end of a child that ended later. The client reads this end from the instance of the
+// child.
 func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -188,7 +189,6 @@ func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	}
 }
 
-// Each execution has its own cancellations.
 func TestCancellationsOfAPastExecution(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

@@ -70,7 +70,7 @@ func TestCallEntityChecksItsNames(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") would be ("a", "b@c")
+	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") and ("a", "b@c") would have the same ID
 		_, called := c.CallEntity(t.Context(), entity, "k", "add", 1)
 		_, asked := c.EntityState(t.Context(), entity, "k")
 		for _, err := range []error{called, asked} {
@@ -171,8 +171,8 @@ func TestStartOrUpdateRefuses(t *testing.T) {
 	}
 }
 
-// The update is for the incarnation that the start found, which is not read again. A later incarnation does not receive
-// it.
+// The update is for the incarnation that the start found. The client does not read the instance again, and a later
+// incarnation does not receive the update.
 func TestStartOrUpdateIsForOneLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

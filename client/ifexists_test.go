@@ -14,17 +14,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ending is a hub whose terminated instances end at the second read. It records the calls, and can fail one of them or
-// run a function before it.
+// ending is a hub whose terminated instances end at the second read. ending records the calls, can fail one call, and
+// can run a function before a call.
 type ending struct {
 	*fakeprovider.Provider
 
 	calls []string
 	told  []provider.Message
 	fail  int  // the number of the call that fails, from 1
-	done  bool // what fails was done
+	done  bool // the failing call takes effect
 	do    map[string]func()
-	due   string // the start of the life that is to end
+	due   string // the start ID of the incarnation that ends at the next read
 }
 
 var errGone = &provider.Error{Op: "test", Retryable: true, Err: errors.New("the connection is gone")}
@@ -169,7 +169,7 @@ func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
 	}
 	h.calls = nil
 	start("two")
-	h.wantCalls(t, "start") // where the id is free it costs nothing
+	h.wantCalls(t, "start") // if the ID is free, the option makes no additional call
 }
 
 func TestReplaceEndsWhatHasTheID(t *testing.T) {
@@ -197,11 +197,11 @@ func TestReplaceEndsWhatHasTheID(t *testing.T) {
 	if _, err := c.Start(t.Context(), "hello", 0, one, client.IfExists(client.Replace)); err != nil {
 		t.Fatal(err)
 	}
-	h.wantCalls(t, "start", "delete", "start") // nobody is told to end what is over
+	h.wantCalls(t, "start", "delete", "start") // an ended instance receives no terminate message
 	h.wantOne(t, "hello")
 }
 
-// If any call of a start fails, before or after it takes effect, a repeated start results in one instance of this
+// If any call of a start fails, before or after the call takes effect, a repeated start results in one instance of this
 // start.
 func TestReplaceIsRepeated(t *testing.T) {
 	t.Parallel()
@@ -232,7 +232,8 @@ func TestReplaceIsRepeated(t *testing.T) {
 	}
 }
 
-// A late repetition of a start with a key does not affect its own instance, nor an instance that has replaced it.
+// A late repetition of a start with a key affects neither the instance of this start nor an instance that replaced the
+// first one.
 func TestALateRepetitionReplacesNothing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
@@ -262,7 +263,8 @@ func TestALateRepetitionReplacesNothing(t *testing.T) {
 	}
 }
 
-// Another start is faster, at each possible moment. The later start replaces its instance and ends nothing else.
+// Another start is faster, at each possible moment. The later start replaces the instance of the faster start, and ends
+// no other instance.
 func TestTwoReplaceOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
@@ -296,7 +298,7 @@ func TestTheIDIsFreedMeanwhile(t *testing.T) {
 	h.wantCalls(t, "start", "send", "read", "delete", "start")
 }
 
-// deleting is a hub whose instance is being deleted until a number of reads.
+// deleting is a hub whose instance is being deleted. The instance is gone after a number of reads.
 type deleting struct {
 	*ending
 

@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// Interceptors see calls that make changes, with their target and error. Calls with invalid arguments are not made.
+// An interceptor observes each call that changes an instance, with its target and error. The client rejects a call with
+// invalid arguments before the interceptors run.
 func TestCallsAreIntercepted(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
@@ -28,7 +29,7 @@ func TestCallsAreIntercepted(t *testing.T) {
 	mustStart(t, c, "one")
 	ctx := t.Context()
 	for _, err := range []error{
-		c.RaiseEvent(ctx, "one", "", nil), // refused before it is a call
+		c.RaiseEvent(ctx, "one", "", nil), // rejected before the interceptors run
 		c.RaiseEvent(ctx, "one", "approved", 1),
 		c.RaiseEvent(ctx, "nobody", "approved", 1),
 		c.Cancel(ctx, "one", "enough"),
@@ -36,7 +37,7 @@ func TestCallsAreIntercepted(t *testing.T) {
 		c.Terminate(ctx, "one", ""),
 		c.Purge(ctx, "one", client.Force()),
 	} {
-		_ = err // what each returns is for the tests of each
+		_ = err // other tests check the errors
 	}
 	want := []perdure.ClientCall{
 		{Operation: "Start", InstanceID: "one", Name: "hello"},
@@ -56,7 +57,6 @@ func TestCallsAreIntercepted(t *testing.T) {
 	}
 }
 
-// An interceptor that panics or does nothing does not fail the call.
 func TestAnInterceptorFailsNoCall(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(func() time.Time { return began }, "hello")

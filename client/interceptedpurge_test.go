@@ -24,8 +24,8 @@ func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, forc
 	return r.Provider.DeleteInstance(ctx, instanceID, force)
 }
 
-// A server purges on behalf of ann, with an interceptor that passes another context. The requester is determined
-// before, as for a start, an event and a cancel.
+// A server purges on behalf of ann, and an interceptor passes another context. The client determines the requester
+// before the interceptors run, as for a start, an event and a cancel.
 func TestAnInterceptorDoesNotChangeWhoPurges(t *testing.T) {
 	t.Parallel()
 	hub := &requesters{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}

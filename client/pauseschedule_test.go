@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A resume updates the schedule. It also resumes the instance if that is paused, or if the schedule runs in a release
-// without pauses of schedules.
+// Resume sends an update to the schedule. Resume also resumes the instance of the schedule if this instance is paused,
+// or if the schedule runs in a release that cannot pause schedules.
 func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
@@ -29,7 +29,7 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer provider.UpdateResult
-		paused bool // its instance
+		paused bool // the instance of the schedule is paused
 		sent   []string
 		want   error
 		code   client.UpdateCode

@@ -62,11 +62,11 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 		at(20, history.Event{Kind: history.ExternalEventRaised, Name: "approved"}),
 		at(20, history.Event{Kind: history.ExternalEventRaised, Name: "early"}),
 		at(20, history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),           // #16
-		at(20, history.Event{Kind: history.ExternalEventSubscribed, Name: "early"}),     // has come
+		at(20, history.Event{Kind: history.ExternalEventSubscribed, Name: "early"}),     // has arrived
 		at(20, history.Event{Kind: history.ActivityScheduled, Name: "given up"}),        // #18
-		at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 18}), // settles it
+		at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 18}), // settles #18
 	)
-	// is over
+	// this activity has ended
 	p.SetRetries("x1", provider.ActivityRetry{
 		ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"},
 	})
@@ -103,7 +103,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 	}
 }
 
-// A failed child waits for a timer of the engine, and its next attempt is another instance.
+// After a failure of a child, the engine waits for a timer. The next attempt is another instance.
 func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -139,7 +139,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("in the second attempt (-want +got):\n%s", diff)
 	}
-	p.Append("one", // the last: the timer that follows is the body's own
+	p.Append("one", // the last attempt; the next timer is a timer of the orchestration
 		at(2000, history.Event{Kind: history.TurnStarted}),
 		at(2000, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 8, Error: no}),
 		at(2000, history.Event{Kind: history.TimerCreated, FireAt: due(9000)}),
@@ -149,7 +149,8 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A parked input has arrived, whether or not a turn has consumed it. The turn that consumes it records it again.
+// A task with a parked input is not pending, even before a turn consumes the input. The turn that consumes the input
+// records the input again.
 func TestPendingOfABlockedInstance(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -174,7 +175,7 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 	if diff := cmp.Diff(want, blocked.Blocked); diff != "" {
 		t.Errorf("builds, before the first turn (-want +got):\n%s", diff)
 	}
-	p.Append("one", // a turn that takes two of the three
+	p.Append("one", // a turn that consumes two of the three inputs
 		at(30, history.Event{Kind: history.TurnStarted, ParkedConsumed: 2, BuildID: "b-2"}),
 		at(30, history.Event{Kind: history.ActivityCompleted, SourceEventID: 2}),
 		at(30, history.Event{Kind: history.ExternalEventRaised, Name: "go"}),
@@ -282,8 +283,8 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// Retry records remain when their activities have ended. Beyond the number of records that are read, attempts are
-// unknown.
+// Retry records remain after their activities have ended, and the client reads a limited number of these records. The
+// attempt of an activity whose record was not read is unknown.
 func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -323,8 +324,9 @@ func TestPendingOfADamagedHistory(t *testing.T) {
 	}
 }
 
-// An activity that has been due for some time lacks a worker if no worker of its queue has reported. An activity that
-// is not due, has a heartbeat, is unregistered, or has a worker does not.
+// Pending reports NoWorker for an activity that has been due for some time, if no worker of its queue has reported
+// recently. Pending does not report NoWorker for an activity that is not due, has a recent heartbeat, or is
+// unregistered.
 func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) time.Time { return began.Add(-d) }
@@ -332,7 +334,7 @@ func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 		since  time.Duration
 		seen   map[string]time.Time
 		left   provider.ActivityRecord
-		retry  time.Duration // until the next try
+		retry  time.Duration // the time until the next attempt
 		missed bool
 	}{
 		"never heard of": {

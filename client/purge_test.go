@@ -74,7 +74,7 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 }
 
 // Between a read and a write, the incarnation of an ID can end and another one can start. The write does not affect the
-// later one.
+// later incarnation.
 func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bear starts a child and records it in the history of its parent's current execution.
+// bear starts a child and records the child in the current execution of the parent.
 func bear(t *testing.T, c *client.Client, p *fakeprovider.Provider, parent, child string) {
 	t.Helper()
 	in, err := p.ReadInstance(t.Context(), parent)
@@ -51,8 +51,8 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 	}
 }
 
-// family is a hub with an ended instance "a" in its second execution. It has children of both executions,
-// grandchildren, and children that must stay.
+// family returns a hub with an ended instance "a" in its second execution. The instance has children of both
+// executions, grandchildren, and children that must stay.
 func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -89,7 +89,7 @@ func TestPurgeWithChildren(t *testing.T) {
 func TestPurgeWithChildrenRefuses(t *testing.T) {
 	t.Parallel()
 	c, p := family(t)
-	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // it runs
+	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // the instance a1 runs
 	all := []string{"a", "a1", "a1x", "a1xy", "a2", "another's", "below", "detached", "lives"}
 	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotEnded) {
 		t.Errorf("one that is not over: %v", err)
@@ -109,15 +109,15 @@ func TestPurgeWithChildrenRefuses(t *testing.T) {
 	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
 }
 
-// mortal is a hub whose n-th read or deletion fails, before or after it takes effect. It counts the calls and the
-// concurrent ones.
+// mortal is a hub that fails one read or deletion, before or after the call takes effect. mortal counts all calls and
+// the concurrent calls.
 type mortal struct {
 	*fakeprovider.Provider
 
 	mu       sync.Mutex
 	n, fails int
 	done     bool
-	takes    time.Duration // each call, of virtual time
+	takes    time.Duration // the duration of each call, in virtual time
 	now      int
 	most     int
 }
@@ -203,7 +203,7 @@ func TestPurgeWithManyChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantLeft(t, p)
-		if m.most != 17 { // those in slots, and the one that gives them out
+		if m.most != 17 { // 16 concurrent deletions, and the caller
 			t.Errorf("%d calls at once", m.most)
 		}
 	})

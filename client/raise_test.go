@@ -48,7 +48,7 @@ func TestTellingRefuses(t *testing.T) {
 		"data ":      raise("one", "e", make(chan int)),
 		"eventId":    raise("one", "e", nil, client.WithEventID("")),
 		"eventId ":   raise("one", "e", nil, client.WithEventID(long(257))),
-		"eventId  ":  raise("one", "e", nil, client.WithEventID("\xff")), // in JSON it would be another id
+		"eventId  ":  raise("one", "e", nil, client.WithEventID("\xff")), // in JSON this ID would change
 		"message":    c.Terminate(t.Context(), "one", long(1025)),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {

@@ -45,7 +45,8 @@ func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
 	}
 }
 
-// A repeated restart is one restart. A restarted instance can be restarted, and the length of its ID stays the same.
+// A repeated restart starts one instance. A restarted instance can be restarted again, and its ID does not become
+// longer.
 func TestOneEndIsRestartedOnce(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -105,7 +106,8 @@ func TestRestartIsOfWhatIsOver(t *testing.T) {
 	}
 }
 
-// The ID of a schedule or of an entity's key is its identity. Other instances may have such an ID, or such a name.
+// The ID of a schedule or an entity is its identity, so Restart rejects schedules and entities. Restart accepts other
+// instances with a similar ID or orchestration name.
 func TestRestart_scheduleOrEntity_isRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, id, fix string }{

@@ -32,7 +32,7 @@ func (h torn) ReadHistory(
 	}
 }
 
-// A history that is purged during the read is not restarted from its remaining events.
+// If an instance is purged while Restart reads the history, Restart does not use the remaining events.
 func TestARestartFromWhatIsLeftOfAHistory(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*history.Event) bool{

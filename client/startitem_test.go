@@ -22,10 +22,11 @@ type preparing struct {
 
 func (p *preparing) PrepareStart(_ context.Context, s provider.Start) (provider.PreparedStart, error) {
 	p.start = s
-	return nil, nil //nolint:nilnil // the test asks for nothing of it
+	return nil, nil //nolint:nilnil // the test does not use the result
 }
 
-// Interceptors see a prepared start once, as a start, and its trace continues in the instance.
+// An interceptor observes a prepared start once, as a start. The trace context of the interceptor is passed to the
+// instance.
 func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -50,7 +51,7 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	}
 }
 
-// The errors distinguish a hub without prepared starts from a rejected start.
+// The error distinguishes a hub without prepared starts from a rejected start.
 func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))

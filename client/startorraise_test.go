@@ -86,7 +86,8 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 		t.Errorf("raised %q, want %q", got, want)
 	}
 
-	// What is not over is raised in, and its own instance, once over, is not started anew.
+	// A running instance receives the event. A repeated call does not start an instance again that this call started
+	// before.
 	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one,
 		client.IfExists(client.Replace)); started || err != nil {
 		t.Errorf("%v, %v", started, err)
@@ -106,7 +107,7 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	}
 }
 
-// If any call fails, before or after it takes effect, a repetition results in one instance with one event.
+// If any call fails, before or after the call takes effect, a repetition results in one instance with one event.
 func TestStartOrRaiseIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"one", "new"} {
@@ -146,7 +147,7 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}
 	for name, c := range map[string]struct {
 		before, change string
-		started, next  bool // next: the event is for the life that has begun meanwhile
+		started, next  bool // next: the event is for the later incarnation
 		failed         error
 	}{
 		"ends before":              {"start", "end", false, false, client.ErrEnded},

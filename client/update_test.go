@@ -95,14 +95,14 @@ func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 			string(got) != `"done"` {
 			t.Errorf("answered %s, %v", got, err)
 		}
-		if n := sentUpdates(p); n != 2 { // the first may be lost
+		if n := sentUpdates(p); n != 2 { // the first message may be lost
 			t.Errorf("sent %d times", n)
 		}
 	})
 }
 
-// If the instance ends, the result is read again, because it is written before. Without a result, the update was not
-// accepted.
+// If the instance ends, the client reads the result again, because the result is written before the end. Without a
+// result, the instance did not accept the update.
 func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
@@ -139,7 +139,7 @@ func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 				}
 				if anew {
 					mustStart(t, c, "one")
-					answerIn(t, p, 0) // to the next life's update of that id
+					answerIn(t, p, 0) // the response is for the update of the next incarnation
 				}
 			})
 			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -152,7 +152,8 @@ func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 	}
 }
 
-// An invalid update is rejected with its field before anything is sent. An update that cannot be sent is not pending.
+// The client rejects an invalid update with the name of the field, and sends no message. An update that cannot be sent
+// is not pending.
 func TestUpdateRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -199,14 +200,15 @@ type endsBehind struct {
 // ReadUpdate implements provider.Instances.
 func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	a, err := h.Provider.ReadUpdate(ctx, instanceID, updateID)
-	const behind = 4 // as it is sent, and with the first look at the instance
+	const behind = 4 // earlier reads belong to the send and to the first read of the instance
 	if h.reads++; h.reads == behind {
 		h.then()
 	}
 	return a, err
 }
 
-// A result that is written between the read of the result and the read of the ended instance is found by another read.
+// If the result is written between the read of the result and the read of the ended instance, the client reads the
+// result again and finds it.
 func TestUpdateIsAnsweredBehindALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

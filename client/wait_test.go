@@ -170,7 +170,6 @@ func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
 	})
 }
 
-// WaitForStart returns if the instance is paused or blocked before its first turn.
 func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
 	t.Parallel()
 	for _, e := range []history.Event{

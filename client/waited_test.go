@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// waited returns the cancel details of a call with WaitForCancellation.
+// waited returns the event e of a call with WaitForCancellation.
 func waited(e history.Event) history.Event {
 	e.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	return at(10, e)
@@ -25,8 +25,8 @@ func told(e history.Event, ended string, seen int) history.Event {
 	return at(40, e)
 }
 
-// Each outcome of an activity with WaitForCancellation, with the times of the decision, the observation and the end.
-// For other activities, each failure counts as stopped.
+// A cancellation of an activity with WaitForCancellation has the outcome, and the times of the decision, the
+// observation and the end. For other activities, each failure counts as stopped.
 func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 	t.Parallel()
 	failed := history.Event{
@@ -103,8 +103,8 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 	}
 }
 
-// A cancelled call with WaitForCancellation stays pending until it has ended, with the time and the reason. Without the
-// option, it is no longer pending.
+// A cancelled call with WaitForCancellation stays pending until its end, with the time and the reason of the
+// cancellation. A cancelled call without the option is not pending.
 func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -149,13 +149,13 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	if diff := cmp.Diff([]client.PendingItem{charge, ship, weigh, mail}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("before the ends (-want +got):\n%s", diff)
 	}
-	p.Append("one", // a child that is cancelled is not tried again; one is not there
+	p.Append("one", // a cancelled child is not retried, and another child does not exist
 		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
-		// in its undo, say
+		// for example, a failed compensation
 		at(40, history.Event{
 			Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"},
 		}),
-		// the body's own, #15
+		// a timer of the orchestration, #15
 		at(40, history.Event{Kind: history.TimerCreated, FireAt: due(1040)}),
 		at(40, history.Event{
 			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 7, InstanceID: "m",
@@ -165,7 +165,7 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	if got := pendingText(mustPending(t, c, 0)); got != "2: activity#6=weigh timer#15" {
 		t.Errorf("after the ends: %s", got)
 	}
-	// the request of a cancel that no turn has come to
+	// a cancel request that no turn has processed
 	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{
 		{Kind: history.ActivityCancelRequested, SourceEventID: 6, Reason: "requested", RequestedBy: "client"},
 	}}))

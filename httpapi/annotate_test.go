@@ -42,7 +42,7 @@ func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
 		wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }
 
-// annotateAnswers makes the call fail in each way that the document describes.
+// annotateAnswers returns each response that the document describes for a note.
 func annotateAnswers(t *testing.T, failures ...error) (all []answer) {
 	t.Helper()
 	h := standing(t)

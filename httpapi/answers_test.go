@@ -28,12 +28,11 @@ const (
 	aJob     = jobs + "/job"
 )
 
-// request is a call, in a hub where the instance "one" is in its second execution, with an activity that runs, and
-// "over" is over.
+// request is a call of the API on the hub that standing returns.
 type request struct {
 	method, target, body string
 	header               []string
-	fail                 error // of the hub
+	fail                 error // the error of the hub
 }
 
 func standing(t *testing.T) *hub {
@@ -64,8 +63,8 @@ func (r request) of(t *testing.T, h *hub) answer {
 	return h.call(t, r.method, r.target, r.body, r.header...)
 }
 
-// Each call of the API is made to answer everything that the document describes, and each code of a problem is seen:
-// what `call` holds against the document is the whole of it.
+// Each operation returns every response that the document describes, and each problem code occurs. The method call
+// compares every response with the document.
 func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	t.Parallel()
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
@@ -228,7 +227,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	wantSeen(t, answers, codes)
 }
 
-// deadLetterAnswers makes each call about dead letters, and makes it fail.
+// deadLetterAnswers returns the responses of each route of dead letters, with success and with each failure.
 func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
 	t.Helper()
 	const everyone = `{"all":true}`
@@ -283,7 +282,6 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 	}
 }
 
-// What the document describes of a start is what the handler takes.
 func TestStartTakesWhatIsDescribed(t *testing.T) {
 	t.Parallel()
 	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"},"ifExists":"ignore"}`
@@ -303,7 +301,6 @@ func TestStartTakesWhatIsDescribed(t *testing.T) {
 	setup(t).call(t, http.MethodPost, hello, body).want(http.StatusAccepted)
 }
 
-// The document is only worth what the check of it finds.
 func TestTheCheckOfAnswersFinds(t *testing.T) {
 	t.Parallel()
 	for body, wrong := range map[string]string{

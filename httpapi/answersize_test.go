@@ -19,10 +19,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lambdaLimit is what Lambda takes as a function's answer, in bytes.
+// lambdaLimit is the largest response of a Lambda function, in bytes.
 const lambdaLimit = 6 << 20
 
-// inLambda is how many bytes a body takes as Lambda's runtime sends it.
+// inLambda returns the size of a response with the body in bytes, as the Lambda runtime sends the response.
 func inLambda(t *testing.T, body []byte) int {
 	t.Helper()
 	var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestTheSizeOfAnAnswerIsReckonedAsLambdaWritesIt(t *testing.T) {
 	})
 }
 
-// quotes is a document of JSON of so many bytes that is all quotes: nothing grows more on its way through Lambda.
+// quotes returns a JSON string of n bytes that consists of quotes, the worst case for the size in Lambda.
 func quotes(n int) []byte { return []byte(`"` + strings.Repeat(`\"`, (n-2)/2) + `"`) }
 
 func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
@@ -88,7 +88,7 @@ func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
 	}
 }
 
-// What a blocked instance has parked, or carried into its next execution, is one event, which may be tens of megabytes.
+// The parked inputs of an instance are one event, which may have tens of megabytes.
 func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -104,7 +104,7 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 	h.Append("one", parked, history.Event{
 		Kind: history.CustomStatusSet, Time: began, CustomStatus: history.NewInlinePayload([]byte("1")),
 	})
-	h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK) // what comes before it
+	h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK) // the events before the large event
 	a := h.call(t, http.MethodGet, inUse+"/history?after=2", "")
 	a.wantProblem(http.StatusUnprocessableEntity, "answer_too_large", "after")
 	if got := a.Body.String(); !strings.Contains(got, "use perdure history") || !strings.Contains(got, `after=3"`) {
@@ -114,7 +114,7 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 		"").want(http.StatusOK).Body.String(); !strings.Contains(got, "CustomStatusSet") {
 		t.Errorf("behind it: %s", got)
 	}
-	// An answer that has little less is given.
+	// An event just below the limit is returned.
 	h.Append("one", history.Event{
 		Kind: history.ActivityCompleted, Time: began, SourceEventID: 2,
 		Result: history.NewInlinePayload(quotes(3_100_000)),
@@ -126,7 +126,7 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 	}
 }
 
-// What was cancelled has messages and errors, of a thousand of which no Lambda could answer.
+// Cancellations have messages and errors, so a thousand of them may exceed the limit of a Lambda response.
 func TestCancellationsComeInPagesThatFitALambda(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -206,7 +206,7 @@ func TestTheNewestJobsFitALambda(t *testing.T) {
 	}
 }
 
-// Nothing that a caller sends comes back at full length, nor cut within a character.
+// A problem shortens a long value of the request, and never cuts within a character.
 func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -243,8 +243,8 @@ func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 	}
 }
 
-// A gateway may read an encoded slash as the end of a segment, and let go of what follows a question mark: an id with
-// one is refused in a path before it is taken for another, and told in the form that everybody reads alike.
+// A gateway may treat an encoded slash as the end of a path segment, and drop the text after a question mark. The API
+// rejects a path with such an ID, and returns the base64url form of the ID, which all gateways pass unchanged.
 func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
@@ -294,7 +294,7 @@ func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
 	}
 }
 
-// hostileCursors are what nobody gave out.
+// hostileCursors returns cursors that the API never returns.
 func hostileCursors() []string {
 	text := base64.RawURLEncoding.EncodeToString
 	cursors := []string{

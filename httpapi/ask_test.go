@@ -36,7 +36,7 @@ func TestAQueryIsAnswered(t *testing.T) {
 		"payload_too_large", "input")
 }
 
-// queryCodes are what there is to each reason for which a query has no answer.
+// queryCodes maps each failure of a query to its status, problem code and field.
 var queryCodes = map[client.QueryCode]struct {
 	status      int
 	code, field string
@@ -57,14 +57,13 @@ var queryCodes = map[client.QueryCode]struct {
 
 const aQuery = "/v1/instances/one/query"
 
-// noAnswers has all queries of a hub refused with a code.
+// noAnswers makes all queries of a hub fail with a code.
 func noAnswers(h *hub, code client.QueryCode) {
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: "why it is so"}
 	})
 }
 
-// Every reason for which a query has no answer has its own code.
 func TestAQueryWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -82,14 +81,14 @@ func TestAQueryWithoutAnAnswer(t *testing.T) {
 		"instanceId")
 }
 
-// queryAnswers are all that there are to a query.
+// queryAnswers returns each response that the document describes for a query.
 func queryAnswers(t *testing.T, large string, down, refused error) (all []answer) {
 	t.Helper()
 	h := standing(t)
 	ask := func(body string, header ...string) {
 		all = append(all, h.call(t, http.MethodPost, aQuery, body, header...))
 	}
-	ask(`{"query":"q"}`) // there is nobody to ask
+	ask(`{"query":"q"}`) // the API cannot send queries
 	for code := range queryCodes {
 		noAnswers(h, code)
 		ask(`{"query":"q"}`)

@@ -16,7 +16,8 @@ func x(n int) string { return strings.Repeat("x", n) }
 
 func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// Bad input is a 4xx that names the field; nothing comes of it, and nothing of it is logged.
+// The API rejects invalid input with a 4xx problem that names the field. The request changes nothing, and the log does
+// not contain its values.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const secret = "sEcReT"
@@ -239,7 +240,7 @@ func TestBadInput(t *testing.T) {
 			if log := h.log.String(); strings.Contains(log, secret) || strings.Count(log, "\n") != 1 {
 				t.Errorf("logged %s", log)
 			}
-			// one is a parent's
+			// the parent of the instance "one" has an executionId too
 			if list := h.call(t, get, "/v1/instances", "").Body.String(); strings.Count(list, `"executionId":`) != 2+
 				1 || len(h.Sent()) > 0 {
 				t.Errorf("something came of it: %s, sent %v", list, h.Sent())
@@ -248,7 +249,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// What is just within each limit is taken.
 func TestInputWithinTheLimits(t *testing.T) {
 	t.Parallel()
 	post := http.MethodPost
@@ -284,7 +284,7 @@ func TestInputWithinTheLimits(t *testing.T) {
 	}
 }
 
-// Any id of UTF-8 without control characters is found again under the path that the answer names.
+// An instance with any ID of UTF-8 text without control characters is found under the links of the response.
 func TestAnyIDIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -67,8 +67,8 @@ func TestCancelActivityByAPI(t *testing.T) {
 	}
 }
 
-// cancelOnAHub cancels an activity by the API of a whole hub: it is told so, or never runs, its orchestration goes on
-// without it, and history says who wanted that.
+// cancelOnAHub cancels an activity through the API of a complete hub. A running activity observes the cancellation, and
+// a pending activity never runs. The orchestration continues, and the API reports one cancellation with its reason.
 func cancelOnAHub(t *testing.T, activity string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestCancelActivityNotFound404(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for path, tt := range map[string]struct{ code, field string }{
-		// what the execution began with
+		// event 1 is the start of the execution
 		inUse + "/activities/1/cancel":                  {"activity_not_found", "activityId"},
 		inUse + "/activities/3/cancel":                  {"activity_not_found", "activityId"},
 		over + "/activities/9223372036854775807/cancel": {"activity_not_found", "activityId"},

@@ -24,7 +24,7 @@ const (
 	eventToI    = `{"v":1,"kind":"eventRaised","instanceId":"i","name":"e","data":5}`
 )
 
-// lettered is an API over a hub with dead letters, whose clock goes on with each look at it.
+// lettered is an API over a hub with dead letters. Each read of the clock advances the clock by tick.
 type lettered struct {
 	*hub
 	*fakeprovider.Letters
@@ -97,7 +97,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	}
 }
 
-// What is left out, misspelt or too much means no dead letters, rather than all of them.
+// A request with a missing, misspelled or additional field affects no dead letters, rather than all.
 func TestBadOrdersAboutDeadLettersDoNothing(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
@@ -131,7 +131,7 @@ func TestBadOrdersAboutDeadLettersDoNothing(t *testing.T) {
 	}
 }
 
-// An API without access to dead letters says how it is given: it is no fault of the server, which would raise an alarm.
+// An API without access to dead letters returns 404, because a server error would raise an alarm.
 func TestAnAPIWithoutDeadLettersSaysSo(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -148,7 +148,8 @@ func TestAnAPIWithoutDeadLettersSaysSo(t *testing.T) {
 	h.call(t, http.MethodGet, "/v1/dead-letters", "").wantProblem(http.StatusNotFound, "no_dead_letters", "")
 }
 
-// A call that would take longer than a gateway waits does what it can, and says that there is more; calls in a row end.
+// A redrive stops before the timeout of a gateway and reports that it is incomplete. Repeated calls redrive all dead
+// letters.
 func TestARedriveOfManyIsBoundedInTimeAndGoesOn(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
@@ -172,7 +173,8 @@ func TestARedriveOfManyIsBoundedInTimeAndGoesOn(t *testing.T) {
 	}
 }
 
-// An error is told with what was done in spite of it, and without it as that of the call.
+// If single dead letters fail, the result contains their errors. If all calls of the hub fail, the response is a
+// problem.
 func TestWhatFailsOfARedriveIsTold(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
@@ -190,15 +192,15 @@ func TestWhatFailsOfARedriveIsTold(t *testing.T) {
 		`{"done":0,"kept":0,"later":0,"failed":1,"sent":[],"complete":true,"errors":["hub is of another hub"]}`)
 }
 
-// refusing are dead letters that are another hub's.
+// refusing is a hub whose dead letters belong to another hub.
 type refusing struct{ *fakeprovider.Letters }
 
 func (*refusing) RedriveDeadLetters(context.Context, string, ...provider.DeadLetter) error {
 	return &provider.FieldError{Field: "hub", Problem: "is of another hub"}
 }
 
-// However large what they say of themselves, a list of dead letters fits an answer; so does one, or says where it is
-// shown.
+// A list of dead letters with large fields fits into a response. For a single dead letter that does not fit, the
+// response is a problem.
 func TestLargeDeadLettersFitAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)

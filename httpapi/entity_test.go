@@ -64,7 +64,7 @@ func TestAnEntityShowsItsState(t *testing.T) {
 		"unknown_orchestration", "entity")
 }
 
-// entityAnswers makes each call of an entity, and makes it fail.
+// entityAnswers returns the responses of each route of entities, with success and with each failure.
 func entityAnswers(t *testing.T, large string, down, refused error) (all []answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func entityAnswers(t *testing.T, large string, down, refused error) (all []answe
 			all = append(all, h.call(t, http.MethodPost, aCall, body, header...))
 		}
 		show := func() { all = append(all, h.call(t, http.MethodGet, aKey, "")) }
-		ask(`{}`) // it takes longer
-		show()    // there is nobody to ask
+		ask(`{}`) // the update is still pending
+		show()    // the API cannot send queries
 		for _, end := range updateEnds {
 			updatesEnd(h, end.answer)
 			ask(`{}`)

@@ -42,7 +42,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// The clock of who asks may be wrong: the hub says up to when it has counted, and takes that for the job.
+// The clock of a caller may be wrong. A dry run therefore returns the latest start time that the hub has counted.
 func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -58,7 +58,7 @@ func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
 	}
 }
 
-// A time in the last hours of 9999, west of Greenwich, is in a year of UTC that no answer could hold.
+// Because of its offset, a time may be outside the years 0000 to 9999 in UTC. No response can represent such a time.
 func TestYearsHaveFourDigitsInUTC(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -76,7 +76,7 @@ func TestYearsHaveFourDigitsInUTC(t *testing.T) {
 	}
 }
 
-// A problem names the field as the call does.
+// The problem names the query parameter, which is tag and not tags.
 func TestAListNamesTheTagAsItWasGiven(t *testing.T) {
 	t.Parallel()
 	h := standing(t)

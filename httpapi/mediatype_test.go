@@ -37,7 +37,7 @@ func operationsWithBody(t *testing.T) (all []string) {
 	return all
 }
 
-// A browser sends a Blob without a type to another origin without asking that origin first.
+// A browser sends a Blob without a type to another origin without a preflight request.
 func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 	t.Parallel()
 	parameters := strings.NewReplacer(
@@ -71,7 +71,7 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 	}
 }
 
-// A request without a body has no content type, also if it is chunked.
+// A request without a body needs no content type, even if the request is chunked.
 func TestEmptyBody_withoutContentType_isAccepted(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{cancel, inUse + "/terminate", inUse + "/events/e", inUse + "/pause"} {

@@ -78,7 +78,7 @@ func requestSchema(got *apicheck.Operation) string {
 	return api.AnyJSON
 }
 
-// schemaName returns the name of a body's schema. It is empty for an inline schema.
+// schemaName returns the name of a body's schema. The name is empty for an inline schema.
 func schemaName(content map[string]apicheck.Media) string {
 	if s := content["application/json"].Schema; s != nil && s.Ref != "" {
 		return path.Base(s.Ref)

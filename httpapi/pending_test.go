@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// waiting is an instance with one of each kind of thing that can be pending, and activities in every state.
+// waiting returns a hub whose instance "one" has a pending task of each kind, and activities in several states.
 func waiting(t *testing.T) *hub {
 	t.Helper()
 	h := setup(t)
@@ -71,7 +71,7 @@ func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// How it stands is known all the same.
+// If the history cannot be read, the response has the status of the instance and the cause.
 func TestAnInstanceOfADamagedHistoryTellsHowItStands(t *testing.T) {
 	t.Parallel()
 	for code, tt := range map[string]struct {

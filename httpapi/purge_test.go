@@ -14,7 +14,7 @@ func TestPurge(t *testing.T) {
 	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
 	h.call(t, http.MethodDelete, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	h.call(t, http.MethodGet, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
-	h.start(t, "over") // the id is free
+	h.start(t, "over") // the ID is free
 }
 
 func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
@@ -29,7 +29,7 @@ func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
 	h.call(t, http.MethodGet, inUse, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }
 
-// What is irrevocable must not come of a slip.
+// A purge cannot be undone, so the API rejects a mistyped parameter.
 func TestPurgeTakesNothingElse(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -46,7 +46,8 @@ func TestPurgeTakesNothingElse(t *testing.T) {
 	h.call(t, http.MethodGet, over, "").want(http.StatusOK)
 }
 
-// A page shows an instance, and its id begins another life before the question is answered.
+// After the web UI has read an instance, a later incarnation may start. A purge with the creation time of the earlier
+// incarnation does not delete the later one.
 func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
 	t.Parallel()
 	h := standing(t)

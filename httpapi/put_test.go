@@ -17,7 +17,7 @@ import (
 
 const putHello = `{"orchestration":"hello"}`
 
-// putAnswers makes the call answer all that is described.
+// putAnswers returns each response that the document describes for a put.
 func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 	t.Helper()
 	for _, failure := range failures {
@@ -38,7 +38,7 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
 		put := func() { all = append(all, h.call(t, http.MethodPut, inUse, putUpdate)) }
-		put() // it takes longer
+		put() // the update is still pending
 		for _, end := range updateEnds {
 			updatesEnd(h, end.answer)
 			put()
@@ -68,7 +68,8 @@ func TestPutReplacesWhatHasTheID(t *testing.T) {
 	}
 }
 
-// What runs is told to end. Nobody ends it here: the call ends with the time that it has.
+// A put that replaces a running instance sends a terminate message. This hub does not handle the message, so the put
+// fails when its context ends.
 func TestPutTerminatesWhatRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +107,8 @@ func TestPutWithoutReplace(t *testing.T) {
 	}
 }
 
-// Who may start need not be allowed to end and delete.
+// A caller with permission to start an instance may lack permission to terminate and purge. A start therefore replaces
+// no instance.
 func TestAStartReplacesNothing(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
@@ -133,7 +135,8 @@ func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
 	put().wantProblem(http.StatusConflict, "instance_id_in_use", "Idempotency-Key")
 }
 
-// A put with an update answers as an update does, and as a put: whether it has begun the instance, and where that is.
+// The response to a put with an update contains the result of the update, the links, and whether the put started the
+// instance.
 func TestPutWithAnUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -348,7 +348,7 @@ func TestCancellations(t *testing.T) {
 	}
 }
 
-// An instance that continues as new while a call waits for it is told as it then stands.
+// If an instance continues as new while a call waits for the result, the response has the new execution.
 func TestResultWaitsOverContinueAsNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -382,7 +382,7 @@ func historyPage(t *testing.T, h *hub, query string) string {
 	return fmt.Sprintf("%s next %d", strings.Join(ids, ","), page.Next)
 }
 
-// 1,000 events of 200 KiB would be more than a Lambda can answer.
+// 1,000 events of 200 KiB exceed the limit of a Lambda response.
 func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

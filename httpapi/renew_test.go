@@ -19,8 +19,8 @@ func leases(n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(`{"token":"w1.1.a","receiptHandle":"mine"},`, n), ",") + "]"
 }
 
-// Each lease is answered in its place: until when it is locked, whether its activity is cancelled, and why it was not
-// extended.
+// The response has one result for each lease, in the order of the request: the expiry, a cancellation of the activity,
+// or the error.
 func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -78,7 +78,7 @@ func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 	}
 }
 
-// What is wrong is named with its index, whoever asks, and is a 4xx.
+// The API and RenewLeases reject an invalid lease, and name the index of the lease.
 func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 	t.Parallel()
 	const good = `{"token":"w1.1.a","receiptHandle":"mine"}`
@@ -128,7 +128,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 		`{"visibilityTimeout":60,"leases":`+leases(1)+`}`).wantProblem(http.StatusServiceUnavailable, "unavailable", "")
 }
 
-// The handler of the renewer function serves this call, and none of those that change instances.
+// The handler of the renewer function serves this route, but no route that changes instances.
 func TestTheRenewersHandlerServesNothingElse(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

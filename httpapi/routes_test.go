@@ -28,9 +28,8 @@ func TestUnknownRoutes(t *testing.T) {
 	}
 }
 
-// Where an id can stand, a path that no call has may be of an id with slashes, which a gateway has decoded: it is no
-// 404, which would say that there is no such instance, but a 400 that tells how the id is to be sent; and that no call
-// has the path, for who has mistyped one.
+// An unknown path may contain an ID with slashes that a gateway has decoded. A 404 would mean that the instance does
+// not exist. The response is therefore a 400 that reports the unknown path and the encoding of the ID.
 func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 	t.Parallel()
 	for path, id := range map[string]string{
@@ -108,7 +107,7 @@ func TestHealth(t *testing.T) {
 	setup(t).call(t, http.MethodGet, "/v1/healthz", "").want(http.StatusOK).wantBody(`{"status":"ok"}`)
 }
 
-// A bodyless request as an adapter makes it has a nil Body, where a net/http server's never has.
+// A request of an adapter may have a nil Body. A request of a net/http server always has a Body.
 func TestNilBody(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -140,7 +139,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	}
 }
 
-// A handler that panics must answer with a problem, and leave the stack to the log.
+// If a handler panics, the response is a problem, and only the log has the stack.
 func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -152,7 +151,7 @@ func TestPanicIsAProblem(t *testing.T) {
 	}
 }
 
-// Every reference leads somewhere, and every component is referred to.
+// Each reference has a component, and each component has a reference.
 func TestOpenAPIIsWhole(t *testing.T) {
 	t.Parallel()
 	a := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").want(http.StatusOK)

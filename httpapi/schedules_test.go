@@ -27,7 +27,7 @@ const (
 	aWeek      = `{"from":"2026-06-01T00:00:00Z","to":"2026-06-08T00:00:00Z"}`
 )
 
-// withSchedules is a hub whose builds know schedules.
+// withSchedules returns a hub whose builds support schedules.
 func withSchedules(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
@@ -59,7 +59,7 @@ func TestASchedulesLife(t *testing.T) {
 		"").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
 	h.call(t, http.MethodPost, nightly+"/backfill",
 		aWeek).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
-	// of this release, and of one before
+	// a schedule of this release, and a schedule of an earlier release
 	for _, end := range []provider.UpdateResult{
 		{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.RejectedNoHandler),
 	} {
@@ -90,12 +90,12 @@ func TestASchedulesLife(t *testing.T) {
 	}
 }
 
-// What a schedule that is blocked is told waits with it: it is accepted, though there is no answer. A caller who goes
-// first is told nothing of it.
+// A blocked schedule processes a pause or a resume later, so the API returns 202 without a result. If the caller leaves
+// first, the API does not return 202.
 func TestAPauseThatWaitsIsAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := withSchedules(t) // of which no update is answered
+		h := withSchedules(t) // this hub returns no results of updates
 		h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
 		for _, verb := range []string{"/pause", "/resume"} {
 			from := time.Now()
@@ -170,7 +170,7 @@ func TestAWindowThatCannotBeBackfilled(t *testing.T) {
 	}
 }
 
-// scheduleAnswers makes each call about schedules, and makes it fail.
+// scheduleAnswers returns the responses of each route of schedules, with success and with each failure.
 func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	t.Helper()
 	text := []string{"Content-Type", "text/plain"}

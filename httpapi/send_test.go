@@ -103,8 +103,8 @@ func TestWhatCannotBeTold(t *testing.T) {
 	}
 }
 
-// The trace context of a call travels with what it starts and raises; one that is none is left out, and the call is
-// made.
+// The API passes the trace context of a request to the started instance and the raised event. The API ignores an
+// invalid trace context.
 func TestATraceContextTravelsWithACall(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -22,7 +22,8 @@ import (
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 
-// hub is an API over a hub in memory that knows "hello", "a/b" and the entity "sum", and what the API logged.
+// hub is an API over a hub in memory, with the log of the API. The hub has the orchestrations "hello" and "a/b" and the
+// entity "sum".
 type hub struct {
 	*fakeprovider.Provider
 
@@ -41,7 +42,7 @@ func setup(t *testing.T) *hub {
 
 func slogTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// answer is what a call came to, and by which route.
+// answer is the response to a call, with the method and the route of the call.
 type answer struct {
 	*httptest.ResponseRecorder
 
@@ -50,8 +51,8 @@ type answer struct {
 	head         bool
 }
 
-// call sends a request, its body as JSON unless a header says otherwise, and checks the response against the OpenAPI
-// document.
+// call sends a request and compares the response with the OpenAPI document. The content type of a body is JSON unless
+// the header has another one.
 func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -87,14 +88,14 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 	return a
 }
 
-// checked is an answer as it is held against the document.
+// checked returns the answer in the form that is compared with the document.
 func (a answer) checked() *apicheck.Answer {
 	return &apicheck.Answer{
 		Method: a.method, Path: a.path, Head: a.head, Code: a.Code, Header: a.Header(), Body: a.Body.Bytes(),
 	}
 }
 
-// openAPI is the document.
+// openAPI returns the parsed OpenAPI document.
 var openAPI = sync.OnceValue(func() *apicheck.Document {
 	doc, err := os.ReadFile("openapi.json")
 	if err != nil {
@@ -124,7 +125,7 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// wantBody compares the body, but for the newline at its end.
+// wantBody compares the body without the newline at its end.
 func (a answer) wantBody(want string) {
 	a.t.Helper()
 	if got := strings.TrimSpace(a.Body.String()); got != want {
@@ -132,7 +133,7 @@ func (a answer) wantBody(want string) {
 	}
 }
 
-// wantProblem checks everything that every problem has.
+// wantProblem checks the fields and the content type of a problem.
 func (a answer) wantProblem(status int, code, field string) {
 	a.t.Helper()
 	a.want(status)

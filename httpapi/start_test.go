@@ -124,7 +124,7 @@ func TestStartIDInUse(t *testing.T) {
 		"instanceId")
 }
 
-// Whoever meets a conflict at night wants to know with what.
+// The problem describes the existing instance, so that an operator can find the conflict.
 func TestStart_idInUse_namesTheInstanceThatHasIt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -149,7 +149,6 @@ func TestStartPayloadLimits(t *testing.T) {
 		"body")
 }
 
-// Every id that may be given must be found again under the path that the answer names.
 func TestIDsSurvivePaths(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{

@@ -12,8 +12,8 @@ import (
 
 const activities = "/v1/activities/"
 
-// handing is a hub in which somebody has tokens: of an activity that waits, of one that is over, of one that is at
-// another attempt, and of an instance that is over.
+// handing returns a hub with completion tokens of a pending activity, a completed activity, an earlier attempt, and an
+// activity of an ended instance.
 func handing(t *testing.T) *hub {
 	t.Helper()
 	h := standing(t)
@@ -39,7 +39,7 @@ func handing(t *testing.T) *hub {
 	return h
 }
 
-// tokenCall is a call, with what belongs to it beside the token.
+// tokenCall is the path of a call, and the part of its body after the token.
 type tokenCall struct{ path, rest string }
 
 func tokenCalls() []tokenCall {
@@ -119,7 +119,7 @@ func TestAHeartbeatOverHTTPTellsTheCancel(t *testing.T) {
 	)
 }
 
-// tokenAnswers makes each call of a holder, and makes it fail.
+// tokenAnswers returns the responses of each route with a token, with success and with each failure.
 func tokenAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 	t.Helper()
 	for _, c := range tokenCalls() {

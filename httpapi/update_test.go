@@ -15,7 +15,7 @@ import (
 
 const anUpdate = "/v1/instances/one/update"
 
-// updatesEnd has all updates of a hub come to an end.
+// updatesEnd makes all updates of a hub return the result end.
 func updatesEnd(h *hub, end provider.UpdateResult) {
 	h.UpdateWith(func(provider.Message) *provider.UpdateResult { return &end })
 }
@@ -57,7 +57,8 @@ func TestAnUpdateIsAnswered(t *testing.T) {
 	})
 }
 
-// An update that is not done in time is under way: the answer says how to go on waiting.
+// If an update takes too long, the response is a 202 with Retry-After and the update ID, so that the caller can wait
+// again.
 func TestAnUpdateThatTakesLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
 	a.wantProblem(http.StatusServiceUnavailable, "unavailable", "")
 }
 
-// updateEnds are what there is to each end of an update without a result.
+// updateEnds maps the problem code of each failure of an update to the result, status and field.
 var updateEnds = map[string]struct {
 	answer provider.UpdateResult
 	status int
@@ -120,7 +121,6 @@ func rejectedFor(reason string) provider.UpdateResult {
 	}
 }
 
-// Every end without a result has its own code.
 func TestAnUpdateWithoutAResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAnUpdateWithoutAResult(t *testing.T) {
 	})
 }
 
-// updateAnswers are all that there are to an update.
+// updateAnswers returns each response that the document describes for an update.
 func updateAnswers(t *testing.T, large string, down, refused error) (all []answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 		ask := func(body string, header ...string) {
 			all = append(all, h.call(t, http.MethodPost, anUpdate, body, header...))
 		}
-		ask(`{"update":"q"}`) // it takes longer
+		ask(`{"update":"q"}`) // the update is still pending
 		for _, end := range updateEnds {
 			updatesEnd(h, end.answer)
 			ask(`{"update":"q"}`)
@@ -165,7 +165,8 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 	return all
 }
 
-// A result that the API cannot show, or that is too large for an answer, is told of: the update is done.
+// If the API cannot decode the result, or the result is too large for a response, the response has the size of the
+// result instead.
 func TestAnUpdateWhoseResultIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
