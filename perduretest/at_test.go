@@ -50,7 +50,6 @@ func TestAtAVirtualTime(t *testing.T) {
 	}
 }
 
-// A wait that cannot end reports what the instance waits for.
 func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -77,7 +76,6 @@ func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 	}
 }
 
-// An activity uses a client of its hub.
 func TestAnActivityUsesTheClient(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
@@ -109,7 +107,6 @@ func TestAnActivityUsesTheClient(t *testing.T) {
 	}
 }
 
-// Virtual time may be later than real time.
 func TestAFutureInWhichTheClientWorks(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env

@@ -121,7 +121,7 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	}
 }
 
-// A job ends an instance that nothing else would end, so that a Wait for it ends too.
+// The job ends an instance that would otherwise never end, so that Wait returns.
 func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, eventRegistry())

@@ -129,7 +129,7 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		id = prepared.InstanceID()
-		if _, err := c.PrepareStart(t.Context(), "approve", nil); err != nil { // and never committed
+		if _, err := c.PrepareStart(t.Context(), "approve", nil); err != nil { // never committed
 			t.Error(err)
 		}
 		if _, err := env.Admin().DeadLetters(t.Context(), admin.DeadLetterQuery{}, 0); err != nil {
@@ -150,7 +150,6 @@ type before struct{ client.Backend }
 
 func (b before) Unwrap() client.Backend { return b.Backend }
 
-// A deployed hub that wraps another one prepares starts like the wrapped one.
 func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
 	t.Parallel()
 	hub := served(t, approved("v1"))

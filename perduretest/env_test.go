@@ -138,7 +138,7 @@ func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// A rejected name or version may be misspelled, so that the error lists the valid ones.
+// A rejected name or version may be misspelled. The error lists the valid ones.
 func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
 	t.Parallel()
 	r := registry()

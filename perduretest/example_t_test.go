@@ -5,8 +5,8 @@ import "testing"
 // exampleT is the test that examples run in.
 var exampleT *testing.T
 
-// Alone: it sets exampleT.
-func TestExamples(t *testing.T) { //nolint:paralleltest // as it says
+// The test sets exampleT, so it does not run in parallel.
+func TestExamples(t *testing.T) { //nolint:paralleltest // it sets exampleT
 	for name, example := range map[string]func(){
 		"New": ExampleNew, "Env_Stub": ExampleEnv_Stub, "Env_Deploy": ExampleEnv_Deploy,
 		"CrashAtEveryCall": ExampleCrashAtEveryCall, "Tables": ExampleTableClient,

@@ -162,7 +162,7 @@ func TestRetriesCostNoTurn(t *testing.T) {
 	if n, err := client.Result[int](s); err != nil || n != 3 || !slices.Equal(attempts, []int{1, 2, 3}) {
 		t.Errorf("result %d, %v, attempts %v", n, err, attempts)
 	}
-	// 10 minutes, then 30: longer than a queue can delay.
+	// 10 minutes, then 30 minutes, which is longer than a queue can delay a message.
 	if took := env.Now().Sub(began); took < 40*time.Minute || took > 40*time.Minute+2*time.Second {
 		t.Errorf("took %v, want 40 minutes", took)
 	}

@@ -46,7 +46,7 @@ func golden(t *testing.T, r *perdure.Registry, file string) {
 	env.CompareGolden(id, file)
 }
 
-// The environment variable that updates files applies to the whole process.
+// The test sets an environment variable of the process, so it does not run in parallel.
 func TestAGoldenHistory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "rounds.json")
 	t.Setenv("PERDURE_UPDATE", "1")
@@ -92,7 +92,7 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 	}
 }
 
-// Another result of an activity is no change of the code, which still makes the recorded decisions.
+// If only the result of an activity differs, the code still makes the recorded decisions.
 func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {

@@ -141,7 +141,7 @@ func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 	}
 }
 
-// A goroutine that an activity leaks is detected when the test ends.
+// A goroutine that an activity has leaked is detected when the test ends.
 func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runs(callWork, func(context.Context) error {
@@ -173,7 +173,7 @@ func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
 	}), `activity "work" of instance`, "ignores its cancelled context", "hangs_test.go")
 }
 
-// Every turn replays the history, so that nondeterminism is detected immediately.
+// Every turn replays the history, so nondeterminism is detected immediately.
 func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]func(ctx *perdure.OrchestrationContext) error{
@@ -231,7 +231,7 @@ func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 		`history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
 }
 
-// Endless work, in passing virtual time or at one moment of it, ends after the hang timeout of the Env.
+// The hang timeout of the Env ends an endless loop, whether or not virtual time advances.
 func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -286,8 +286,8 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	}
 }
 
-// An instance that keeps recording events may run for half of the time that go test has left, so that the next tests
-// run.
+// An instance that keeps recording events may run for half of the remaining -timeout of go test, so that the next tests
+// can run.
 func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
@@ -332,7 +332,6 @@ func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
-// A wait ends after a hundred years of virtual time.
 func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
@@ -382,8 +381,7 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// A long orchestration that makes progress is no fault. This one takes five seconds, or half of that in a short run,
-// and the hang timeout is two seconds.
+// The orchestration takes five seconds of real time, or half of that in a short run. The hang timeout is two seconds.
 func TestWhatIsLongIsNotForEver(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){
@@ -409,7 +407,7 @@ func TestWhatIsLongIsNotForEver(t *testing.T) {
 	}
 }
 
-// Retries continue until a function of AfterFunc runs.
+// A function of AfterFunc ends the retries, so Wait does not report an endless loop.
 func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
 	t.Parallel()
 	var open atomic.Bool

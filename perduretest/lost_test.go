@@ -9,7 +9,6 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// A call from a goroutine that outlives its orchestration fails the test.
 func TestACallThatIsLostFailsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, loseACall, "its calls are lost", "loseACall")

@@ -113,7 +113,7 @@ func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
 	}, "context deadline exceeded")
 }
 
-// Without the option, the failure suggests it, although the process ends when the server closes the connection.
+// The output suggests the option, although the process ends when the server closes the connection.
 func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 	t.Parallel()
 	wantOutput(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 	}, "an orchestration waits to receive from a channel")
 }
 
-// A function that moves the clock runs on the goroutine of the bubble, and not in an activity, which would wait for
+// A function that moves the clock runs on the goroutine of the bubble. In an activity it would wait for the activity
 // itself.
 func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
 	t.Parallel()
@@ -252,7 +252,7 @@ func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
 		}
 	}()
 	for taken.Load() == 0 {
-		env.Now() // either of them may run it
+		env.Now() // the goroutine above or the bubble may run this call
 	}
 	taken.Store(0)
 	driven := 0

@@ -39,7 +39,6 @@ func greeter() *perdure.Registry {
 	return r
 }
 
-// A test can read logs and use interceptors.
 func TestATestHasALoggerAndInterceptors(t *testing.T) {
 	t.Parallel()
 	var logged lines

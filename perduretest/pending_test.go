@@ -11,7 +11,6 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// Pending works in virtual time, with exact times.
 func TestPendingInATest(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

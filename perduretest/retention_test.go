@@ -33,7 +33,7 @@ func keepers() *perdure.Registry {
 	return r
 }
 
-// wantThere checks which instances exist.
+// wantThere checks whether instances exist.
 func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -43,8 +43,8 @@ func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	}
 }
 
-// Retention is counted in days of UTC: an instance that ends on the first at noon, with a retention of three days, is
-// deleted at the beginning of the fifth.
+// Retention counts days of UTC. An instance with a retention of three days that ends on the first at noon is deleted at
+// the beginning of the fifth.
 func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 	}
 }
 
-// Each instance has the retention of its own orchestration, including children.
+// Each instance, including a child, has the retention of its own orchestration.
 func TestRetention_parentFallsDue_keepsAChildThatIsNotDue(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, keepers())
@@ -128,7 +128,7 @@ func TestRetention_outageAtItsTime_deletesAfterIt(t *testing.T) {
 	wantThere(t, env, false, id)
 }
 
-// Retention ends no instance, so that a Wait does not advance the clock to it.
+// Retention never ends an instance, so Wait does not advance the clock to the next retention.
 func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	t.Parallel()
 	r := keepers()
@@ -144,7 +144,7 @@ func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	}
 }
 
-// If nothing is due, a year passes immediately, whatever the hub has run and whenever the next retention is due.
+// Advance skips idle time, for any instances that have run and any time of the next retention.
 func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	t.Parallel()
 	r := keepers()

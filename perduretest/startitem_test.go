@@ -126,7 +126,7 @@ func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 	}
 }
 
-// An activity can write and start too, in virtual time and with WithNetwork.
+// An activity can also write an order and start its instance, in virtual time and with WithNetwork.
 func TestAnActivitySavesAndStarts(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{
@@ -157,7 +157,7 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 	}
 }
 
-// A start without a Wake waits for the sweeper, and a Wait reports that.
+// A prepared start without Wake waits for the sweeper. The error of Wait suggests RunSweeper.
 func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -177,7 +177,7 @@ func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 	}
 }
 
-// An invalid table fails its own test only.
+// An invalid table fails only its own test.
 func TestATableThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

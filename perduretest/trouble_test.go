@@ -49,7 +49,7 @@ func (b *bank) registry() *perdure.Registry {
 	return r
 }
 
-// The work is done wherever a process dies. An activity whose process dies runs again.
+// The work is completed wherever the process dies. An activity runs again if its process dies.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	again, runs := 0, 0
@@ -77,7 +77,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// A misspelled service would fail nothing, so that it fails the test.
+// An outage of a misspelled service would fail no call, so Outage fails the test.
 func TestAnOutageOfWhatIsNoService(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 			}
 			s, err := env.Client().Wait(t.Context(), id)
 			for err != nil && env.Now().Sub(began) < time.Hour {
-				env.Advance(time.Minute) // the client fails too
+				env.Advance(time.Minute) // Wait also fails during the outage
 				s, err = env.Client().Wait(t.Context(), id)
 			}
 			if err != nil || s.Status != client.StatusCompleted {
@@ -196,7 +196,6 @@ func TestADeploymentMidway(t *testing.T) {
 	}
 }
 
-// A stub of an unregistered activity remains after a deployment.
 func TestAStubSurvivesADeployment(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
@@ -207,7 +206,6 @@ func TestAStubSurvivesADeployment(t *testing.T) {
 	}
 }
 
-// A deployment can add a queue.
 func TestADeploymentBringsAQueue(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))

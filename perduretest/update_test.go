@@ -24,8 +24,7 @@ func patient(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
-// Update advances the clock only as far as the handler needs. If nothing can end the wait, the error reports what the
-// instance waits for.
+// Update advances the clock only as far as the handler needs. If the handler cannot end, Update returns an IdleError.
 func TestUpdateAdvancesTheClock(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

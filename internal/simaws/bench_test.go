@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// segment is an item of the size and shape of a history segment.
+// segment returns an item of the size and shape of a history segment.
 func segment(pk, sk string) item {
 	return item{
 		"pk": str(pk), "sk": str(sk), "nonce": str("01JD0000000000000000000000"), "parts": num("1"),

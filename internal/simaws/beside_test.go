@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// order puts an order, which must be new, into a table of its own.
+// order returns a put of a new order into another table.
 func order(id, status string) txItem {
 	return txItem{Put: &ddbtypes.Put{
 		TableName: aws.String("orders"), Item: item{"id": str(id), "status": str(status)},
@@ -20,7 +20,7 @@ func order(id, status string) txItem {
 	}}
 }
 
-// A transaction writes to several tables, or to none of them; equal keys in two tables are two items.
+// A transaction writes to all of its tables or to none. Items of different tables may have the same key.
 func TestATransactionOfTwoTables(t *testing.T) {
 	t.Parallel()
 

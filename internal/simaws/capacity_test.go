@@ -15,7 +15,8 @@ func sized(sk string, size int) item {
 	return with(sk, item{"v": str(strings.Repeat("x", size))})
 }
 
-// TestCapacity starts from items "1" of 2.5 KB and "5" of 5 KB, and "g" in the index.
+// TestCapacity_eachOperation_isCounted starts with item "1" of 2.5 KB, item "5" of 5 KB, and item "g", which is in the
+// index.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 

@@ -131,7 +131,7 @@ func TestInterceptorSeesEveryCall(t *testing.T) {
 	})
 }
 
-// TestLostMappingDelete is a batch that was finished, and comes again all the same.
+// TestMapping_deleteIsLost_messageIsRedelivered loses the deletion of a batch after its function has succeeded.
 func TestLostMappingDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ const (
 	notSimulated   = "?"
 )
 
-// TestConditions puts over {a: "m", n: 10, t: true, gone missing} under each condition.
+// TestConditionExpression_eachOperator_isEvaluated replaces the item {a: "m", n: 10, t: true}, which has no attribute
+// "gone", under each condition.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 

@@ -37,7 +37,7 @@ func TestGroupBlocksWhileInFlight(t *testing.T) {
 	wantCode(t, d.setVisibility(rest[1], 0), "")
 	d.want("a2", "a3", "a4")
 	d.add(10 * time.Second)
-	d.want("a2", "a3", "a4", "b1") // free at the same time: by arrival
+	d.want("a2", "a3", "a4", "b1") // visible at the same time, so in order of arrival
 }
 
 func TestBatchFillsUpFromOneGroupFirst(t *testing.T) {
@@ -105,7 +105,7 @@ func TestDeduplication(t *testing.T) {
 			d.sendTo("a", "x")
 
 			if perGroup {
-				d.want("x", "y", "x") // the one of b was not deleted
+				d.want("x", "y", "x") // the message of group b was not deleted
 			} else {
 				d.want("y", "x")
 			}
@@ -158,7 +158,7 @@ func TestLongGroupIsDeliveredInOrder(t *testing.T) {
 			}
 
 			if i == 7 {
-				break // the others come again
+				break // the others are redelivered
 			}
 
 			wantCode(t, d.remove(m), "")

@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// seen is what eventually consistent reads find: the version of item "1", the partition, the index.
+// seen returns the results of eventually consistent reads: the version of item "1", the keys of the partition, and the
+// keys of the index.
 func seen(tb testing.TB, c *simaws.Cloud) string {
 	tb.Helper()
 

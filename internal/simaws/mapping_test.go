@@ -18,7 +18,7 @@ import (
 
 var errFunction = errors.New("function failed")
 
-// function records the batches it is given, as the bodies joined, and answers with what answer returns.
+// function records the joined bodies of each batch, and returns the result of answer.
 type function struct {
 	mu      sync.Mutex
 	batches []string
@@ -52,7 +52,7 @@ func (f *function) want(tb testing.TB, batches ...string) {
 	}
 }
 
-// drive runs everything that is due now.
+// drive runs all work that is due.
 func drive(c *simaws.Cloud) {
 	for {
 		for c.Step() {
@@ -69,7 +69,7 @@ func drive(c *simaws.Cloud) {
 	}
 }
 
-// bubble is a desk in virtual time.
+// bubble returns a desk in virtual time.
 func bubble(t *testing.T, name string, config simaws.QueueConfig) *desk {
 	t.Helper()
 

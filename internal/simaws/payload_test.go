@@ -13,12 +13,12 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// named returns a message body of a size that begins with a name.
+// named returns a message body of the given size that begins with name.
 func named(name string, fill string, size int) string {
 	return name + strings.Repeat(fill, size-len(name))
 }
 
-// names records the batches that a function is given, by the first letters of their bodies.
+// names returns an answer that records each batch by the first letters of its bodies.
 func (f *function) names(answer func(ms []sqstypes.Message) []string) func(ms []sqstypes.Message) ([]string, error) {
 	return func(ms []sqstypes.Message) ([]string, error) {
 		var text strings.Builder
@@ -66,7 +66,7 @@ func TestMapping_batchOverThePayloadLimit_isPassedInParts(t *testing.T) {
 	}
 }
 
-// The groups of a FIFO queue stay in order: what follows a message that failed waits for it.
+// The groups of a FIFO queue stay in order. Messages behind a failed message wait for its redelivery.
 func TestMapping_failureInTheFirstPartOfAFIFOBatch_holdsTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestTable_storedBytes_areThoseOfItemsAndIndexEntries(t *testing.T) {
 	if got, want := cloud.Table.StoredBytes(), int64(100+6+9); got != want {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
-	// 6 bytes of keys, 7 of those of the index
+	// 6 bytes of keys, 7 bytes of index keys
 	put(t, cloud, item{"pk": str("a"), "sk": str("x"), "day": str("1"), "at": str("8")})
 	if got, want := cloud.Table.StoredBytes(), int64(2*(100+6+7)); got != want {
 		t.Errorf("with an index entry: %d bytes, want %d", got, want)

@@ -50,7 +50,7 @@ func TestKeyConditions(t *testing.T) {
 	tests := []struct {
 		condition string
 		values    item
-		want      string // "!" for refused
+		want      string // "!" if rejected
 	}{
 		{"pk = :p", nil, "a b1 b2 b3 c d"},
 		{"pk = :p AND sk = :s", item{":s": str("c")}, "c"},
@@ -92,7 +92,7 @@ func TestKeyConditions(t *testing.T) {
 	}
 }
 
-// wantBothWays reads forward and backward, whole and in pages of two.
+// wantBothWays compares the results of a query forward and backward, without a limit and in pages of two.
 func wantBothWays(t *testing.T, c *simaws.Cloud, in dynamodb.QueryInput, want []string) {
 	t.Helper()
 
@@ -212,7 +212,7 @@ func TestQueryRefuses(t *testing.T) {
 	}
 }
 
-// indexed is a cloud with a sparse index by g, sorted by the number n, that projects "a".
+// indexed returns a cloud whose table has a sparse index by g. The index is sorted by the number n and projects "a".
 func indexed() *simaws.Cloud {
 	return simaws.New(simaws.WithTable(simaws.TableConfig{
 		PartitionKey: "pk", SortKey: "sk", NumberKeys: []string{"n"},
@@ -263,7 +263,7 @@ func TestIndex(t *testing.T) {
 	sameItem(t, out.Items[0], with("e", item{"g": str("G"), "n": num("0"), "a": str("new")}))
 }
 
-// A projection is applied to what was read: it saves no capacity.
+// DynamoDB applies a projection after the read, so a projection saves no capacity.
 func TestQueryProjectsAttributes(t *testing.T) {
 	t.Parallel()
 	c := simaws.New(simaws.WithTable(simaws.TableConfig{Name: "t", PartitionKey: "pk", SortKey: "sk"}))

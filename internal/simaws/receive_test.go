@@ -78,7 +78,7 @@ func TestMessageAttributes(t *testing.T) {
 	}
 }
 
-// longPoll receives with a wait of 20 seconds, and tells after which time it returned what.
+// longPoll receives with a wait of 20 seconds, and returns the bodies and the time that has passed.
 func longPoll(ctx context.Context, c *simaws.Cloud, url string) (bodies []string, after time.Duration, err error) {
 	start := time.Now()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// agenda is a standard queue that schedules send to, exactly on time unless a test says otherwise.
+// agenda is a standard queue that schedules send to. Schedules are exactly on time unless a test sets another disorder.
 type agenda struct {
 	*desk
 
@@ -32,7 +32,7 @@ func newAgenda(tb testing.TB) *agenda {
 	return &agenda{d, d.cloud.Queues.Create("dead", simaws.QueueConfig{})}
 }
 
-// input is a schedule for a time, whose message is its name.
+// input returns the input of a schedule for a time. The message of the schedule is its name.
 func (a *agenda) input(name string, at time.Time) *scheduler.CreateScheduleInput {
 	return &scheduler.CreateScheduleInput{
 		Name: &name, ScheduleExpression: aws.String(at.Format("at(2006-01-02T15:04:05)")),
@@ -72,7 +72,7 @@ func TestAScheduleSendsOnceAndIsGone(t *testing.T) {
 	a.add(time.Second)
 
 	m := a.want("a")[0]
-	if sent := m.Attributes["SentTimestamp"]; sent != "1735790645000" { // when it fired
+	if sent := m.Attributes["SentTimestamp"]; sent != "1735790645000" { // when the schedule fired
 		t.Errorf("sent at %s", sent)
 	}
 
@@ -86,7 +86,7 @@ func TestAScheduleSendsOnceAndIsGone(t *testing.T) {
 	}
 }
 
-// A name is taken until its schedule is gone, and then free.
+// A name is in use until its schedule is deleted.
 func TestANameInUseIsAConflict(t *testing.T) {
 	t.Parallel()
 
@@ -131,7 +131,7 @@ func TestADeletedScheduleSendsNothing(t *testing.T) {
 	a.want("b")
 }
 
-// As on AWS a schedule fires within a minute, by default; the same name, in the same disorder, at the same time.
+// A schedule fires within a minute of its time. The delay depends only on the name and the disorder.
 func TestSchedulesAreLateByUpToAMinute(t *testing.T) {
 	t.Parallel()
 
@@ -188,7 +188,6 @@ func TestAScheduleMayFireTwiceAndLate(t *testing.T) {
 	a.want()
 }
 
-// What cannot be sent ends in the schedule's dead letters.
 func TestAScheduleWithoutItsTargetIsADeadLetter(t *testing.T) {
 	t.Parallel()
 
@@ -274,7 +273,7 @@ func TestWhatSchedulerRefuses(t *testing.T) {
 	}
 }
 
-// Calls are counted and intercepted as those of the other services are.
+// Calls of Scheduler are counted and intercepted like calls of the other services.
 func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
 	t.Parallel()
 
@@ -299,7 +298,7 @@ func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
 	}
 }
 
-// Whoever steps or serves knows when a schedule will send: also in centuries.
+// NextDue and Serve know the time of a schedule, even if the time is centuries away.
 func TestSchedulesDriveMappings(t *testing.T) {
 	t.Parallel()
 
@@ -329,7 +328,7 @@ func TestSchedulesDriveMappings(t *testing.T) {
 				due := time.Now().Add(after)
 				a.create("a", after)
 
-				last := time.Unix(0, 1<<63-1) // of the clock in nanoseconds
+				last := time.Unix(0, 1<<63-1) // the latest time in nanoseconds
 				if at, ok := c.NextDue(); !ok || !at.Equal(due) && due.Before(last) {
 					t.Errorf("next due %v, %v, want %v", at, ok, due)
 				}

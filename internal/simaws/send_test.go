@@ -17,7 +17,7 @@ const (
 	missing  = "MissingParameter"
 )
 
-// TestSendRefuses sends each message alone and in a batch. It must be refused alike.
+// TestSendMessage_invalidMessage_isRejectedAloneAndInABatch expects the same error alone and in a batch.
 func TestSendRefuses(t *testing.T) {
 	t.Parallel()
 

@@ -22,10 +22,10 @@ func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemb
 
 func num(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberN{Value: s} }
 
-// key is the primary key ("p", sk).
+// key returns the primary key ("p", sk).
 func key(sk string) item { return item{"pk": str("p"), "sk": str(sk)} }
 
-// with is an item of key ("p", sk) with more attributes.
+// with returns an item with the key ("p", sk) and more attributes.
 func with(sk string, attributes item) item {
 	it := key(sk)
 	maps.Copy(it, attributes)
@@ -52,7 +52,7 @@ func get(tb testing.TB, c *simaws.Cloud, k item) item {
 	return out.Item
 }
 
-// code is the API error code of an error, "" for none and "?" for an error that is no API error.
+// code returns the API error code of an error, "" without an error, and "?" if the error is not an API error.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -114,7 +114,7 @@ func (d *desk) sendDelayed(body string, seconds int32) {
 	}
 }
 
-// sendTo sends to a message group; the body is also the deduplication id.
+// sendTo sends a message to a group. The body is also the deduplication ID.
 func (d *desk) sendTo(group, body string) *sqs.SendMessageOutput {
 	d.tb.Helper()
 
@@ -188,7 +188,7 @@ func (d *desk) setVisibility(m sqstypes.Message, seconds int32) error {
 	return err
 }
 
-// textOf is the text of a string or number.
+// textOf returns the text of a string or number.
 func textOf(v ddbtypes.AttributeValue) string {
 	switch v := v.(type) {
 	case *ddbtypes.AttributeValueMemberS:

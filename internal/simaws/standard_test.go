@@ -87,7 +87,7 @@ func TestStaleReceiptOfStandardQueue(t *testing.T) {
 
 	latest = d.want("a")[0] // the stale receipt deleted nothing
 	d.add(time.Second)
-	wantCode(t, d.remove(latest), "") // expired, but of the latest delivery
+	wantCode(t, d.remove(latest), "") // expired, but the receipt of the latest delivery
 	d.want()
 	wantCode(t, d.remove(latest), "")
 	wantCode(t, d.setVisibility(latest, 5), "InvalidParameterValue")

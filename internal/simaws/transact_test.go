@@ -48,7 +48,7 @@ func checkExists(sk string) txItem {
 	}}
 }
 
-// reasons are the codes of a cancelled transaction.
+// reasons returns the codes and the reasons of a cancelled transaction.
 func reasons(tb testing.TB, err error) (codes []string, all []ddbtypes.CancellationReason) {
 	tb.Helper()
 

@@ -26,7 +26,7 @@ func sameItem(tb testing.TB, got, want item) {
 	}
 }
 
-// Elements leave a set, and the attribute goes with the last.
+// DELETE removes elements of a set. The attribute is removed with the last element.
 func TestASetLosesElements(t *testing.T) {
 	t.Parallel()
 
@@ -57,7 +57,7 @@ func TestASetLosesElements(t *testing.T) {
 	}
 }
 
-// TestUpdates updates {a: "m", n: 10}.
+// TestUpdateItem_eachExpression_isAppliedOrRejected updates the item {a: "m", n: 10}.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 
@@ -66,7 +66,7 @@ func TestUpdates(t *testing.T) {
 	tests := []struct {
 		update string
 		values item
-		want   item // nil: refused
+		want   item // nil if rejected
 	}{
 		{"SET a = :v", one, item{"a": num("1"), "n": num("10")}},
 		{"SET b = :v, c = a", one, item{"a": str("m"), "n": num("10"), "b": num("1"), "c": str("m")}},

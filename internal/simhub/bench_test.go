@@ -28,8 +28,7 @@ func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return n, perdure.WhenAll(ctx, fs...)
 }
 
-// serving returns a hub whose functions run in real time, with the settings of the garbage collector that functions
-// have.
+// serving returns a hub whose functions run in real time, with the garbage collector settings of a deployed function.
 func serving(b *testing.B) *simhub.Hub {
 	b.Helper()
 	return servingWith(b, simhub.Options{})
@@ -107,7 +106,7 @@ func fans(b *testing.B, h *simhub.Hub) {
 	}
 	clients.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "orchestrations/s")
-	// The throughput of two cores, for a machine that does not have both.
+	// Processor time does not depend on the number of cores.
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
@@ -124,7 +123,7 @@ func processorTime(b *testing.B) time.Duration {
 // One orchestration of 1,600 sequential activities.
 func BenchmarkChainOf1600(b *testing.B) { single(b, "chain", 1600) }
 
-// Like the previous benchmark, with inline activities, of which an invocation runs a thousand.
+// Like the previous benchmark, with inline activities. An invocation runs a thousand of them.
 func BenchmarkInlineChain(b *testing.B) { single(b, "inline-chain", 1600) }
 
 // One orchestration of 1,000 concurrent activities.

@@ -36,7 +36,7 @@ func withInstance(t *testing.T, test func(t *testing.T, h providertest.Hub, tabl
 	})
 }
 
-// updateItem changes the item of instance "a" by hand.
+// updateItem changes the item of instance "a" directly in the table.
 func updateItem(t *testing.T, table *simaws.Table, expression string, values map[string]types.AttributeValue) {
 	t.Helper()
 	_, err := table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{

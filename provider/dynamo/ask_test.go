@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// function answers invocations, one after the other; the last answer stays.
+// function returns its answers to invocations in order. The last answer is repeated.
 type function struct {
 	asked   []*lambda.InvokeInput
 	answers []func() (*lambda.InvokeOutput, error)
@@ -60,8 +60,7 @@ func asker(t *testing.T, f *function) *dynamo.Provider {
 
 var question = provider.QueryRequest{InstanceID: "order-7", Name: "progress", Input: json.RawMessage(`{"n":1}`)}
 
-// A query is one synchronous invocation of the function behind its alias; what Lambda refuses for the moment is asked
-// again.
+// A query invokes the function synchronously through its alias. A throttled invocation is retried.
 func TestAskInvokesTheOrchestrator(t *testing.T) {
 	t.Parallel()
 	f := &function{
@@ -82,7 +81,7 @@ func TestAskInvokesTheOrchestrator(t *testing.T) {
 	}
 }
 
-// Whatever the function answers, or does not, has a typed error; an answer of null is one.
+// Each failure of the function is a typed error. The answer null is valid.
 func TestAskWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -61,7 +61,7 @@ func (h blockedHub) put(id, attention, build string, at time.Time) {
 
 func formatted(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// list returns the blocked instances, page by page, from a cursor on.
+// list returns the IDs of the blocked instances after a cursor. It reads all pages.
 func (h blockedHub) list(limit int, cursor string) (ids []string) {
 	h.t.Helper()
 	q := provider.ListQuery{Status: provider.StatusBlocked, Limit: limit, Cursor: cursor}
@@ -88,8 +88,7 @@ func partition(n int) string {
 	return fmt.Sprint("blocked#", n)
 }
 
-// Instances of this release and of earlier ones, many of them blocked at one time, are listed once each, the latest
-// first, by pages of any size.
+// Each instance of this release and of earlier ones is listed once, in pages of any size. The latest instance is first.
 func TestListBlocked_partitions_areMerged(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
@@ -124,8 +123,7 @@ func TestListBlocked_partitions_areMerged(t *testing.T) {
 	}
 }
 
-// A list that an earlier release has begun goes on with this one: its cursor has no partition, and it knew the first
-// alone.
+// A cursor of an earlier release has no partition, because that release had only the first partition.
 func TestListBlocked_cursorOfAnEarlierRelease_goesOn(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
@@ -170,7 +168,7 @@ func TestListBlocked_cursorOfNoPartition_isRejected(t *testing.T) {
 	}
 }
 
-// A page of a query ends at 1 MB: what is behind it in its partition comes before what is older in others.
+// A page of a query ends at 1 MB. The rest of its partition precedes older instances of other partitions.
 func TestListBlocked_pageEndsEarly_leavesNothingOut(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
@@ -186,7 +184,7 @@ func TestListBlocked_pageEndsEarly_leavesNothingOut(t *testing.T) {
 	}
 }
 
-// found goes through what is blocked, as a look of the watch does that takes so many pages.
+// found returns the blocked instances of a number of pages, like one run of the sweeper.
 func (h blockedHub) found(ctx context.Context, pages int) (ids []string) {
 	h.t.Helper()
 	for page, err := range h.BlockedInstances(ctx) {
@@ -203,7 +201,7 @@ func (h blockedHub) found(ctx context.Context, pages int) (ids []string) {
 	return ids
 }
 
-// report makes a build the last to report.
+// report makes a build the last one that has reported.
 func (h blockedHub) report(build string) {
 	h.t.Helper()
 	if err := h.PutBuild(h.t.Context(),
@@ -212,8 +210,8 @@ func (h blockedHub) report(build string) {
 	}
 }
 
-// Each blocked instance is found once in a round, in whatever partition it is and whenever a look ends, and so is what
-// was blocked since in a partition that the round has passed.
+// A round finds each blocked instance once, in every partition and for any number of pages per run. Later runs also
+// find an instance that was blocked after the round had read its partition.
 func TestBlockedInstances_partitions_areFoundOnceEach(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []int{1, 2, 5, 100} {
@@ -227,7 +225,7 @@ func TestBlockedInstances_partitions_areFoundOnceEach(t *testing.T) {
 				want = append(want, id)
 			}
 			h.report("b1")
-			_ = h.found(t.Context(), 1) // the first look begins a round for the build that blocks them
+			_ = h.found(t.Context(), 1) // the first run begins a round for the build that has blocked the instances
 			h.report("b2")
 			var got []string
 			for range 40 {

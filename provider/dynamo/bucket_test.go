@@ -16,17 +16,17 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// answers is S3 as it answers: the same to all requests.
+// answers is a fake of S3 that returns the same response to all requests.
 type answers struct {
 	give answer
 	got  []*http.Request
 }
 
-// answer is what S3 says, or the error of a call that has got lost.
+// answer is a response of S3, or the error of a call without a response.
 type answer struct {
 	status int
 	body   string
-	torn   bool // its end gets lost
+	torn   bool // the end of the body is lost
 	lost   error
 }
 
@@ -72,7 +72,7 @@ func configOf(region string, give answer) (aws.Config, *answers) {
 	}, a
 }
 
-// again reports whether the SDK repeats a call after an error, as the provider does.
+// again reports whether the SDK and the provider retry a call after an error.
 func again(err error) bool {
 	for _, r := range append(retry.DefaultRetryables,
 		retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}) {
@@ -83,7 +83,7 @@ func again(err error) bool {
 	return false
 }
 
-// What S3 does not answer, or cannot now, is asked again; what it refuses is not.
+// Calls without a response and temporary errors are retried. Rejected calls are not retried.
 func TestWhatABucketRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -112,7 +112,6 @@ func TestWhatABucketRefuses(t *testing.T) {
 	}
 }
 
-// A call that is given up is not repeated.
 func TestACallOfABucketThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b, _ := bucketOf(t, "eu-central-1", getsLost())
@@ -123,7 +122,7 @@ func TestACallOfABucketThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// S3 begins some answers with 200 before it knows how they end.
+// S3 starts some responses with status 200 before the operation has ended. The body may report an error.
 func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
 	t.Parallel()
 	b, _ := bucketOf(t, "eu-central-1", refuses(http.StatusOK, "InternalError"))
@@ -138,12 +137,12 @@ func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
 	}
 }
 
-// Where a bucket is, and that what is sent is signed with its hash.
+// The region and the bucket determine the URL. The signature includes the hash of the body.
 func TestWhereABucketIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ region, bucket, url string }{
 		{"eu-central-1", "payloads", "https://payloads.s3.eu-central-1.amazonaws.com/hub/x/00/e/1"},
-		// its name is in no certificate
+		// the certificate of S3 does not match a name with a dot
 		{"eu-central-1", "pay.loads", "https://s3.eu-central-1.amazonaws.com/pay.loads/hub/x/00/e/1"},
 		{"cn-north-1", "payloads", "https://payloads.s3.cn-north-1.amazonaws.com.cn/hub/x/00/e/1"},
 	} {

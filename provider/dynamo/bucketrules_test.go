@@ -18,7 +18,7 @@ const lifecycle = `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/20
 <Rule><Filter/><Status>Enabled</Status><NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration><Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration></Rule>
 </LifecycleConfiguration>`
 
-// Of the rules of a bucket's lifecycle those count by which objects expire, each with what it is about.
+// ExpiryRules returns only the enabled rules by which objects expire.
 func TestTheRulesByWhichABucketForgets(t *testing.T) {
 	t.Parallel()
 	rules := func(give answer) ([]dynamo.ExpiryRule, *answers, error) {

@@ -25,7 +25,6 @@ func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provide
 	return p
 }
 
-// A thousand concurrent starts cost one call of STS.
 func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +49,7 @@ func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 	})
 }
 
-// An STS that does not answer delays one call by two seconds, and fails none; it is tried again after a while.
+// If STS does not respond, one call takes two seconds longer and no call fails. STS is called again after a while.
 func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
 	})
 }
 
-// answering is an AWS that gives one answer.
+// answering is an HTTP client that returns one response.
 type answering struct {
 	status int
 	body   string

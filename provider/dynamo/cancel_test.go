@@ -30,12 +30,12 @@ type bench struct {
 	id    int64
 	block provider.CancelBlock
 	now   time.Time
-	// unchained makes turns leave out the last turn before them that cancelled any, as in those of the first builds
-	// that wrote what turns decide.
+	// unchained makes turns omit the segment of the previous cancelling turn, like the first builds that wrote the
+	// cancels of turns.
 	unchained bool
 }
 
-// blinkers change what queries return.
+// blinkers is a table that changes the results of queries.
 type blinkers struct {
 	*simaws.Table
 
@@ -76,7 +76,7 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 	return b
 }
 
-// turn returns the next turn, which cancels an activity for a reason; it cancels none for the id 0.
+// turn returns the next turn, which cancels an activity for a reason. With the ID 0 it cancels no activity.
 func (b *bench) turn(id int64, reason string) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: "a", Head: b.head,
@@ -111,8 +111,7 @@ func (b *bench) put(it map[string]types.AttributeValue) {
 	}
 }
 
-// wantReasons checks that activities 1, 2, … are cancelled for these reasons, from whichever segment the record is
-// read.
+// wantReasons reads the record from a segment, and checks that activities 1, 2, … are cancelled for these reasons.
 func (b *bench) wantReasons(from int64, want ...string) provider.Cancels {
 	b.t.Helper()
 	c, _, err := b.p.ReadCancels(b.t.Context(), b.head.ExecutionID, from)
@@ -127,7 +126,7 @@ func (b *bench) wantReasons(from int64, want ...string) provider.Cancels {
 	return c
 }
 
-// old is a record as the previous release writes it: whole, with each turn that cancels.
+// old returns a record in the format of the previous release, which writes the whole record with each cancelling turn.
 func old(reasons ...string) string {
 	var entries []map[string]any
 	for i, reason := range reasons {
@@ -155,25 +154,25 @@ func sortKey(it map[string]types.AttributeValue) string {
 	return ""
 }
 
-// A deployment half way, or a rollback: turns of the previous release write c whole, from history, between turns of
-// this one.
+// During a deployment or after a rollback, turns of the previous release write the whole record to item c, between
+// turns of this release.
 func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.commit(b.turn(0, "")) // segment 1, of the release before
+	b.commit(b.turn(0, "")) // segment 1, of the previous release
 	b.put(mark(old("first")))
 	b.wantReasons(0, "first", "")
 	b.commit(b.turn(2, "second"))
 	b.wantReasons(0, "first", "second", "")
 	b.wantReasons(2, "first", "second", "")
-	b.commit(b.turn(0, "")) // segment 3, again
+	b.commit(b.turn(0, "")) // segment 3, also of the previous release
 	b.put(mark(old("first", "second", "third")))
 	b.commit(b.turn(3, "too late"))
 	b.commit(b.turn(4, "fourth"))
 	b.wantReasons(0, "first", "second", "third", "fourth", "")
 	b.wantReasons(5, "first", "second", "third", "fourth", "")
 
-	// The previous release deletes: it only knows c.
+	// The previous release deletes the instance. It writes only item c.
 	b.put(mark(strings.TrimSuffix(old("first", "second", "third"), "]") +
 		`,{"open":true,"reason":"instance_deleted","at":"2026-11-22T12:00:00Z"}]`))
 	if c := b.wantReasons(0, "first", "second", "third", "fourth", "instance_deleted"); !c.Of(4).Deleted ||
@@ -215,7 +214,7 @@ func TestALargeRecordOfTheReleaseBeforeIsRead(t *testing.T) {
 	}
 }
 
-// hiding is a bench whose queries do not return the item of a key, while one is set.
+// hiding returns a bench whose queries omit the item with the sort key that hide has set.
 func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 	t.Helper()
 	hidden := ""
@@ -227,9 +226,9 @@ func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 	return b, func(sk string) { hidden = sk }
 }
 
-// Interleaving: a query does not see the transaction of one turn yet, and already sees those of the next ones, however
-// many there are, however long that lasts, and whatever the clocks of the turns and of the reader show. A reader that
-// goes on receives the decision once it is visible, and then goes on behind it.
+// Interleaving: a query already sees the transactions of later turns, but not yet the transaction of an earlier one.
+// The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
+// continues receives the cancel when it becomes visible, and then continues after it.
 func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ known, behind int64 }{{0, 1}, {1, 1}, {20, 1}, {3, 9}, {1, 30}, {70, 30}, {130, 70}} {
@@ -247,7 +246,7 @@ func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
 			b.now = b.now.Add(ahead)
 			hide(fmt.Sprintf("b#%010d", late+1))
 			from := max(c.known, 1)
-			for range 3 { // it lasts
+			for range 3 { // the turn stays invisible
 				got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 				if err != nil || got.Of(late).Requested || !got.Of(late+c.behind).Requested {
 					t.Fatalf("%+v: %v, or the test hides nothing", c, err)
@@ -268,7 +267,7 @@ func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
 	}
 }
 
-// A decision that is invisible for a moment is found by the read that misses it.
+// ReadCancels reads again if a cancel is missing, so the caller receives a cancel that is invisible for a moment.
 func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	hidden := 2
@@ -284,8 +283,8 @@ func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
 	b.wantReasons(0, "first", "second")
 }
 
-// Items that do not name the decision before them are read again for two minutes: they were written by the first builds
-// that wrote any.
+// The first builds that wrote cancels of turns did not write the segment of the previous cancelling turn. Their items
+// are read again for two minutes.
 func TestWhatDoesNotSayBehindWhichItIsIsReadAgainForAWhile(t *testing.T) {
 	t.Parallel()
 	b, hide := hiding(t)
@@ -309,8 +308,8 @@ func TestWhatDoesNotSayBehindWhichItIsIsReadAgainForAWhile(t *testing.T) {
 	}
 }
 
-// A deployment half way: a turn of the previous release, whose decision is only in c, commits between turns of this
-// one. A reader that read up to before it goes on from there: nothing is lost, and nothing is read twice.
+// During a deployment, a turn of the previous release commits between turns of this release. Its cancel is only in item
+// c. A reader that continues before that turn needs one query and loses no cancel.
 func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
 	t.Parallel()
 	queries := 0
@@ -318,7 +317,7 @@ func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
 	b.commit(b.turn(1, "first"))
 	between := b.turn(2, "second")
 	b.commit(b.turn(0, ""))
-	b.block, _ = b.block.Add(2, between.Cancels) // as history has it
+	b.block, _ = b.block.Add(2, between.Cancels) // as in the history
 	b.put(mark(old("first", "second")))
 	b.commit(b.turn(3, "third"))
 	b.commit(b.turn(4, "fourth"))
@@ -336,14 +335,14 @@ func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
 	}
 }
 
-// Half of the items of a large turn are visible: they are read again.
+// If a query returns only some of the items of a large turn, the items are read again.
 func TestHalfATurnOfCancelsIsReadAgain(t *testing.T) {
 	t.Parallel()
 	hidden := 0
 	b := newBench(t, func(out *dynamodb.QueryOutput) {
 		if hidden > 0 {
 			hidden--
-			out.Items = out.Items[1:] // backwards: the last part
+			out.Items = out.Items[1:] // queries read backward, so this is the last part
 		}
 	})
 	turn := b.turn(1, "first")
@@ -362,7 +361,7 @@ func TestHalfATurnOfCancelsIsReadAgain(t *testing.T) {
 	}
 }
 
-// noise does not compress.
+// noise returns text that does not compress.
 func noise(seed int64) string {
 	b := make([]byte, 1<<10)
 	x := uint64(seed)*2654435761 + 1
@@ -375,7 +374,7 @@ func noise(seed int64) string {
 	return string(b)
 }
 
-// The decisions of turns are removed 30 days after their instance, as c is, by whichever way of deletion.
+// The cancels of turns expire 30 days after the deletion of their instance, like item c, for small and large instances.
 func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 	t.Parallel()
 	for name, turns := range map[string]int{"small": 3, "large": 150} {

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever part of the cancel record queries do not return yet, in whichever order it becomes visible, and whatever the
-// reader's clock shows: a reader that follows each read's next receives every decision in the end, and none that was
-// not made.
+// Queries hide random parts of the cancel record, which become visible in random order, and the clock of the reader
+// jumps. A reader that continues with the result next of each read receives every cancel, and no cancel that no turn
+// has made.
 func TestNoReaderMissesADecisionThatItDoesNotSeeYet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -25,7 +25,7 @@ func TestNoReaderMissesADecisionThatItDoesNotSeeYet(t *testing.T) {
 			})
 		})
 		from := int64(rapid.IntRange(0, 5).Draw(r, "from"))
-		heard, decided := map[int64]bool{}, map[int64]int64{} // by activity; the segment
+		heard, decided := map[int64]bool{}, map[int64]int64{} // decided has the segment of each cancelled activity
 		read := func() {
 			got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 			if err != nil || next < from {
@@ -81,5 +81,5 @@ func TestNoReaderMissesADecisionThatItDoesNotSeeYet(t *testing.T) {
 	})
 }
 
-// lastCancel returns the segment of the last turn that cancelled any.
+// lastCancel returns the segment of the last turn that cancelled an activity.
 func (b *bench) lastCancel() int64 { return b.block.Last }

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// Every test of the suite runs on AWS in memory, in virtual time; here long timers hop.
+// All tests of the suite run on AWS in memory, in virtual time. Here long timers are requeued.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(*dynamotest.Cloud, *simaws.Cloud) {})
@@ -25,7 +25,7 @@ func TestConformanceWithSchedules(t *testing.T) {
 	})
 }
 
-// Where each turn but the first is rolled up, nothing is another's to see.
+// The suite also passes if every turn except the first is rolled up.
 func TestConformanceWithRollups(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(c *dynamotest.Cloud, _ *simaws.Cloud) {
@@ -49,7 +49,7 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 	})
 }
 
-// table is the stack's.
+// table returns the table configuration of the stack.
 func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",

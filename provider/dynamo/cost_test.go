@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// A page of a list costs one query a shard, however many instances there are.
+// The number of instances does not change the cost of a page.
 func TestAPageIsOneQueryAShard(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New(simaws.WithTable(table()))
@@ -46,7 +46,7 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 	}
 }
 
-// hubOf returns a provider on a table with many instances that are over, and a few of another status and name.
+// hubOf returns a provider on a table with many completed instances, and a few instances with other attributes.
 func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
@@ -81,8 +81,8 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 	return p, cloud
 }
 
-// A page whose filter selects one of very many instances ends when it has read its share, and the list goes on to find
-// the instance: an API with half a minute and 256 MB answers each time.
+// If the filter selects one of very many instances, each page reads a limited share of the table, and a later page has
+// the instance. An API with 30 seconds and 256 MB can return each page.
 func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 	t.Parallel()
 	const many = 200_000
@@ -125,7 +125,7 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 	}
 }
 
-// What is blocked, or being deleted, is found at once among any number of instances, and is complete.
+// Blocked instances and instances in deletion are found immediately among any number of instances, with all attributes.
 func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 	t.Parallel()
 	blocked := func(name, at string) map[string]string {
@@ -135,7 +135,7 @@ func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 		}
 	}
 	gone := blocked("order", "2026-01-05T00:00:00.000Z")
-	gone["status"] = "Running" // the index does not show it yet
+	gone["status"] = "Running" // the index is not updated yet
 	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone,
 		blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
 		map[string]string{

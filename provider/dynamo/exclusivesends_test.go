@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/workqueue"
 )
 
-// keyed are the entries of activities with exclusive keys, in the order of their calls, each with an input of so many
-// bytes.
+// keyed returns the entries of activities with exclusive keys, in the order of their calls. The function bytes returns
+// the size of an input.
 func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqueue.Entry) {
 	t.Helper()
 	for i, key := range keys {
@@ -30,12 +30,12 @@ func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqu
 	return all
 }
 
-// What is sent side by side has of a key what lies in one batch, in the order of its calls: of two batches either may
-// be first. Ten of a key are one batch, and not ten rounds, as far as SQS takes them in one.
+// The batches of a round are sent in parallel, in any order, so a round has at most one batch of each key. A batch has
+// up to ten entries of a key, within the quotas of SQS.
 func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	for i := range 25 { // one after the other, as code calls them that goes by something else than keys
+	for i := range 25 { // interleaved, like the calls of code that does not group by key
 		keys = append(keys, "long")
 		if i < 3 {
 			keys = append(keys, "heavy", "two")
@@ -46,7 +46,7 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	}
 	heavy := func(key string) int {
 		if key == "heavy" {
-			return 400 << 10 // two are a batch
+			return 400 << 10 // two fit a batch
 		}
 		return 10
 	}
@@ -82,8 +82,8 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 	}
 }
 
-// Dead letters of one key that are redriven are as many as there are: they are sent one batch after the other, each of
-// what SQS takes.
+// A redrive may send many dead letters of one key. Its batches are sent sequentially, and each is as large as SQS
+// allows.
 func TestR29ManyOfAKeyInOrder(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int][]int{10: {10, 10, 5}, 400 << 10: {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}} {
@@ -99,7 +99,7 @@ func TestR29ManyOfAKeyInOrder(t *testing.T) {
 	}
 }
 
-// Of an inbox's group each message is a batch of its own: one that is taken in part would be out of order.
+// Each message of an inbox group has a separate batch, because a partly accepted batch would break the order.
 func TestInOrderABatchHasOneOfAGroup(t *testing.T) {
 	t.Parallel()
 	entries := []sqsqueue.Entry{{ID: 1, Group: "a"}, {ID: 2, Group: "a"}, {ID: 3, Group: "b"}, {ID: 4, Group: "a"}}

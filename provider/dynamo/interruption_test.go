@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Interleaving: somebody stops an instance while the table takes no notes, for whatever reason. The message is sent all
-// the same, a second later at the most, however many instances it is about.
+// Interleaving: a client cancels instances while writes of notes hang. The messages are sent within a second, for any
+// number of instances.
 func TestR20ANoteThatHangsHoldsUpNoMessage(t *testing.T) {
 	t.Parallel()
 	for _, instances := range []int{1, 10} {

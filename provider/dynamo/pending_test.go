@@ -31,10 +31,10 @@ type waitingHub struct {
 	segments int64
 	events   int64
 	stored   int    // bytes of the segments
-	peak     uint64 // of what lies on the heap while a history is gone through, beyond what did before
+	peak     uint64 // heap growth in bytes while a history is read
 }
 
-// measured is the provider, with a look at the heap now and then.
+// measured is the provider. It measures the heap while a history is read.
 type measured struct {
 	*Provider
 
@@ -94,7 +94,7 @@ func (h *waitingHub) put(it table.Item) {
 	}
 }
 
-// sizeOf is what an item has of events.
+// sizeOf returns the size of the events of an item.
 func sizeOf(it table.Item) int {
 	n := len(table.GetString(it, table.AttrEvents))
 	if packed, ok := it[table.AttrZstd].(*types.AttributeValueMemberB); ok {
@@ -123,7 +123,7 @@ func (h *waitingHub) commit(events ...history.Event) {
 	h.segments++
 }
 
-// pending reads what is pending, and returns what that took.
+// pending returns the pending items, and logs the cost of the read.
 func (h *waitingHub) pending(limit int) client.Pending {
 	h.t.Helper()
 	h.cloud.ResetCounts()
@@ -139,9 +139,8 @@ func (h *waitingHub) pending(limit int) client.Pending {
 	return p
 }
 
-// An instance that waits for 100,000 activities, of which 5,000 have failed before and some have large heartbeat
-// details, is shown within bounds.
-func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { // alone: it looks at the heap
+// The instance waits for 100,000 activities. 5,000 of them have failed before, and some have large heartbeat details.
+func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { // alone: it measures the heap
 	h := newWaitingHub(t)
 	scheduled := make([]history.Event, 1, 100_001)
 	scheduled[0].Kind = history.TurnStarted
@@ -188,8 +187,8 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 	}
 }
 
-// A finished part of an instance's history is read without being held.
-func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it looks at the heap
+// Pending reads the completed part of a history without holding it in memory.
+func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it measures the heap
 	h := newWaitingHub(t)
 	noise := rand.NewChaCha8([32]byte{})
 	const turns, payload = 150, 150 << 10

@@ -41,8 +41,8 @@ func locking(
 	})
 }
 
-// The moment in which the queue locks a record is known only to be after the call began. A late response must not make
-// a hold that outlasts the lock: another consumer would have the record, and both would report its outcome.
+// The queue locks a record at an unknown time after the start of the call. If a late response made the hold outlast the
+// lock, another consumer would receive the record, and both would report its outcome.
 func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 	t.Parallel()
 	late := func(_ context.Context, c simaws.Call, next func() error) error {
@@ -72,7 +72,7 @@ func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 	})
 }
 
-// However long a fetch has waited, most of the hold is left when it returns.
+// Most of the hold is left even after the longest wait of a fetch.
 func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []time.Duration{3 * time.Second, 30 * time.Second, 90 * time.Second, 15 * time.Minute} {
@@ -95,7 +95,6 @@ func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 	}
 }
 
-// The queue's setting is read once.
 func TestAFetchIsOneCall(t *testing.T) {
 	t.Parallel()
 	var asked, fetched int

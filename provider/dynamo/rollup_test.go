@@ -25,11 +25,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// long is an instance of many turns, on a hub that rolls them up by four.
+// long is an instance of many turns, on a hub that rolls up runs of at least four segments.
 type long struct {
 	*dynamo.Provider
 
-	// plain reads the same table, and knows no rollups.
+	// plain reads the same table without rollups.
 	plain *dynamo.Provider
 	cloud *simaws.Cloud
 	in    provider.Instance
@@ -90,7 +90,7 @@ func newLong(tb testing.TB) *long {
 	return l
 }
 
-// turn commits a segment whose event holds so many bytes.
+// turn commits a segment with one event of the given size.
 func (l *long) turn(tb testing.TB, kind history.Kind, size int) {
 	tb.Helper()
 	e := history.Event{ID: l.next, Kind: kind, Time: time.Unix(l.next, 0).UTC()}
@@ -114,7 +114,7 @@ func (l *long) turns(tb testing.TB, n int) {
 	}
 }
 
-// incompressible is a text that is hardly smaller compressed.
+// incompressible returns a text that compresses badly.
 func incompressible(size int, seed int64) string {
 	b, x := make([]byte, size), uint32(seed)*2654435761
 	for i := range b {
@@ -124,7 +124,7 @@ func incompressible(size int, seed int64) string {
 	return string(b)
 }
 
-// read reads the instance cold.
+// read reads the instance without a cache.
 func (l *long) read(tb testing.TB, p *dynamo.Provider, c provider.Consistency) *provider.Orchestration {
 	tb.Helper()
 	it := &provider.OrchestrationItem{
@@ -140,11 +140,11 @@ func (l *long) read(tb testing.TB, p *dynamo.Provider, c provider.Consistency) *
 	return o
 }
 
-// same reads cold, with rollups and without.
+// same reads the instance with and without rollups, and compares the results.
 func (l *long) same(tb testing.TB, c provider.Consistency) {
 	tb.Helper()
 	want, got := l.read(tb, l.plain, provider.Strong), l.read(tb, l.Provider, c)
-	if want.Verified = got.Verified; !reflect.DeepEqual(want, got) { // cmp would look for what differs in MB of noise
+	if want.Verified = got.Verified; !reflect.DeepEqual(want, got) { // cmp would be slow on megabytes of noise
 		tb.Errorf("with rollups the history is another: %d segments up to %+v, want %d up to %+v", len(got.Segments),
 			got.Head, len(want.Segments), want.Head)
 	}
@@ -166,7 +166,7 @@ func (l *long) query(tb testing.TB, prefix string) []map[string]types.AttributeV
 	return out.Items
 }
 
-// rollups are the sort keys of the rollups, each with its last segment.
+// rollups returns the sort keys of the rollups, each with the last segment.
 func (l *long) rollups(tb testing.TB) (keys []string) {
 	tb.Helper()
 	for _, it := range l.query(tb, "g#") {
@@ -192,7 +192,8 @@ func wantRollups(tb testing.TB, l *long, want ...string) {
 	}
 }
 
-// Who reads a run of four leaves its rollup; the next reads that, and the segments behind it.
+// A read of a run of at least four segments writes the rollup of the run. The next read uses the rollup and the
+// segments after it.
 func TestRunsOfTurnsAreRolledUpByWhoReadsThem(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -209,12 +210,12 @@ func TestRunsOfTurnsAreRolledUpByWhoReadsThem(t *testing.T) {
 	l.turns(t, 1)
 	l.queried = 0
 	l.read(t, l.Provider, provider.Eventual)
-	if l.queried != 4+2+2 { // the last segment of a rollup is looked at once more
+	if l.queried != 4+2+2 { // the last segment of a rollup is read once more
 		t.Errorf("a cold read takes %d items", l.queried)
 	}
 }
 
-// What is large is read as it is: a rollup would be no smaller.
+// A rollup of large segments would be no smaller than the segments.
 func TestLargeTurnsAreNotRolledUp(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -231,7 +232,7 @@ func TestLargeTurnsAreNotRolledUp(t *testing.T) {
 	l.same(t, provider.Strong)
 }
 
-// Payloads that do not compress would cost more to write than is ever saved.
+// A rollup of payloads that do not compress would cost more than it saves.
 func TestWhatDoesNotCompressIsNotRolledUp(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -251,7 +252,7 @@ func TestAnEndedExecutionIsNotRolledUp(t *testing.T) {
 	wantRollups(t, l)
 }
 
-// A copy of a table that was made item by item may have a rollup whose segments it lacks: what the segments say counts.
+// A copy of a table that was made item by item may have a rollup without its segments. The segments are authoritative.
 func TestARollupIsNotBelievedWithoutItsLastSegment(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -302,7 +303,8 @@ func TestADamagedRollupIsPassedOver(t *testing.T) {
 	}
 }
 
-// A deletion marks the start before it looks what there is: who is frozen in between leaves nothing behind.
+// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile leaves no rollup
+// behind.
 func TestARollupOfADeletedInstanceIsNotWritten(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -340,7 +342,7 @@ func TestADeletionTakesRollupsWithIt(t *testing.T) {
 	wantRollups(t, l)
 }
 
-// A table that throttles is not asked again for a minute, and the read that it is part of has succeeded.
+// After throttling, no rollup is written for a minute. The reads succeed.
 func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,8 +382,7 @@ func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
 	})
 }
 
-// Whatever is committed, and whoever reads in between, however far behind: with rollups and without, the history is
-// one.
+// Random commits and reads, including stale reads, result in the same history with and without rollups.
 func TestRollupsChangeNoHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -29,12 +29,12 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// fakeSchedules answers creations by answer, and keeps them.
+// fakeSchedules records creations and deletions, and returns the errors of answer and deletion.
 type fakeSchedules struct {
 	created []*scheduler.CreateScheduleInput
 	answer  func(n int) error
 
-	mu       sync.Mutex // deletions come side by side
+	mu       sync.Mutex // deletions are concurrent
 	deleted  []string
 	deletion func(n int) error
 }
@@ -64,7 +64,7 @@ func (s *fakeSchedules) CreateSchedule(
 	return &scheduler.CreateScheduleOutput{}, nil
 }
 
-// emptyTable has no history, which decides nothing about a timer.
+// emptyTable has no history, so every timer is pending.
 type emptyTable struct{ TableAPI }
 
 func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (
@@ -73,7 +73,7 @@ func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb
 	return &dynamodb.QueryOutput{}, nil
 }
 
-// scheduling is a hub whose timers need schedules.
+// scheduling returns the configuration of a hub whose long timers need schedules.
 func scheduling() HubConfig {
 	return HubConfig{
 		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", TimerMode: TimersSchedules,
@@ -145,7 +145,7 @@ func TestWhatAScheduleIs(t *testing.T) {
 	}
 }
 
-// Scheduler replaces its own keywords in an input. A user's instance id must not be taken for one.
+// Scheduler replaces its keywords in an input. An instance ID that looks like a keyword must stay unchanged.
 func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	p, _, s := holder(t, scheduling())
@@ -161,7 +161,7 @@ func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// R1: a timer's schedule has a name that is unique to the timer, whatever its ids contain.
+// R1: the name of a schedule is unique to its timer and attempt, for any characters in the IDs.
 func TestR1NamesOfSchedules(t *testing.T) {
 	t.Parallel()
 	allowed := regexp.MustCompile(`^[0-9a-zA-Z-_.]{1,64}$`)
@@ -175,7 +175,7 @@ func TestR1NamesOfSchedules(t *testing.T) {
 				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
 			}
 			names[name] = true
-			for _, attempt := range []int{2, 3} { // each that waits has a schedule of its own
+			for _, attempt := range []int{2, 3} { // each waiting attempt has its own schedule
 				timer.Attempt = attempt
 				name := timers.ScheduleName(&timer)
 				if !allowed.MatchString(name) || names[name] {
@@ -187,7 +187,7 @@ func TestR1NamesOfSchedules(t *testing.T) {
 	}
 }
 
-// A timer within the reach of a queue's delay never costs a schedule, and no timer does on a hub without schedules.
+// A timer within the longest delay of a queue needs no schedule, and neither does a timer of a hub without schedules.
 func TestWhichTimersNeedASchedule(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
@@ -236,8 +236,8 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 	}
 }
 
-// A turn sends a message, however long the timer: most long timers are over before their first quarter of an hour. So
-// does a client that starts with a delay, whose role has no right to make schedules.
+// A turn sends a message even for a long timer, because most long timers are cancelled within 15 minutes. A client that
+// starts an instance with a delay also sends a message, because its role cannot create schedules.
 func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
@@ -274,8 +274,8 @@ func TestThrottledSchedulesAreCreatedAgain(t *testing.T) {
 	})
 }
 
-// An error of Scheduler names the call and the instance, and whether a repetition may succeed. No message replaces a
-// schedule that was not made.
+// An error of Scheduler names the call and the instance, and reports whether it is retryable. No message replaces the
+// missing schedule.
 func TestASchedulesRefusalIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -307,7 +307,7 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 	}
 }
 
-// A hub that was opened by a process without timers may lack what schedules need.
+// A process without timers may open a hub without the settings of schedules.
 func TestWhatSchedulesLackIsNamed(t *testing.T) {
 	t.Parallel()
 	for field, spoil := range map[string]func(*HubConfig, *Clients){
@@ -342,7 +342,7 @@ func TestTimingsThatCannotWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		hub           HubConfig
 		longest, lead time.Duration
-		field         string // "" when all is well
+		field         string // "" if the settings are valid
 	}{
 		"defaults":                   {scheduling(), timers.MaxDelay, dynamoknobs.ScheduleLead, ""},
 		"short":                      {scheduling(), 2 * time.Second, time.Second, ""},
@@ -363,7 +363,7 @@ func TestTimingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Only a schedule that may exist is deleted: its timer was long, has waited out the queue's delay, and is not due.
+// A schedule can exist only if its timer was long, has been in the queue for the longest delay, and is not due.
 func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -373,7 +373,7 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 	}{
 		"in an hour, of a day":     {time.Hour, 24 * time.Hour, false, 1},
 		"in the queue still":       {10 * time.Minute, 24 * time.Hour, false, 0},
-		"about to get it":          {15*time.Minute - time.Second, 24 * time.Hour, false, 1}, // by another clock it has
+		"about to get it":          {15*time.Minute - time.Second, 24 * time.Hour, false, 1}, // clocks differ
 		"too short for one":        {16 * time.Minute, 29 * time.Minute, false, 0},
 		"due":                      {25 * time.Hour, 24 * time.Hour, false, 0},
 		"where timers hop instead": {time.Hour, 24 * time.Hour, true, 0},
@@ -393,8 +393,7 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 	}
 }
 
-// It is deleted by the name it was created with; one that is gone counts as deleted; one that cannot be deleted is
-// logged, and fails no turn.
+// A missing schedule counts as deleted. A schedule that cannot be deleted is logged and does not fail the turn.
 func TestHowAScheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
@@ -429,7 +428,7 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 	}
 }
 
-// longTimers are cancelled timers that have schedules.
+// longTimers returns cancelled timers that have schedules.
 func longTimers(n int, created time.Time) []history.OpenItem {
 	cancelled := make([]history.OpenItem, n)
 	for i := range cancelled {
@@ -448,7 +447,7 @@ func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
 	}
 }
 
-// hangingSchedules answers no deletion.
+// hangingSchedules hangs in each deletion.
 type hangingSchedules struct{ *fakeSchedules }
 
 func (hangingSchedules) DeleteSchedule(

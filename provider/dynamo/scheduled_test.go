@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A turn has scheduled more than a process keeps in mind. What is tried again of it, or completed, in the order of the
-// calls, has the turn read a few times, and not once for each.
+// The turn has scheduled more activities than a process caches. Retries and completions in the order of the calls read
+// the turn a few times, not once per activity.
 func TestATurnThatSchedulesVeryManyIsNotReadForEachOfThem(t *testing.T) {
 	t.Parallel()
 	const called = 200

@@ -11,7 +11,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Warnings of the SDK are in the log at debug level, and nowhere else.
 func TestTheSDKLogsWithTheProvider(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{

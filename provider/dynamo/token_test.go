@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// transactions stands for DynamoDB: it records the tokens of transactions, and responds as told.
+// transactions is a fake of DynamoDB that records the tokens of transactions and returns the given responses.
 type transactions struct {
 	responses []string // the code of an error; "lost": the connection ends; "": success
 	tokens    []string
@@ -44,8 +44,8 @@ func (s *transactions) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// A transaction whose response is lost is repeated under the token that the SDK has made for it, and is a success then,
-// whatever others have written since. Only what DynamoDB takes for another request goes without it.
+// If the response of a transaction is lost, the retry has the same token, so it succeeds even after later writes of
+// other processes. After IdempotentParameterMismatchException, the retry does not have that token.
 func TestTransact_repeats_haveOneToken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

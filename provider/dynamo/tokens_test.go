@@ -60,7 +60,7 @@ func newKeyring(t *testing.T) *keyring {
 	return k
 }
 
-// readsKeys: the call that reads a hub's keys.
+// readsKeys reports whether a call reads the keys of a hub.
 func readsKeys(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.QueryInput)
 	if !ok {
@@ -76,7 +76,7 @@ func (k *keyring) set(fault simaws.Interceptor) {
 	k.fault, k.reads = fault, 0
 }
 
-// looks returns how often the keys were read since the last set.
+// looks returns the number of reads of the keys since the last call of set.
 func (k *keyring) looks() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +132,7 @@ func (k *keyring) opens(p *dynamo.Provider, token string) bool {
 	return err == nil
 }
 
-// put writes a key into the table, as an operator does who follows the manual.
+// put writes a key into the table, like an operator who follows the manual.
 func (k *keyring) put(sk, secret string) {
 	k.t.Helper()
 	it := map[string]types.AttributeValue{
@@ -160,7 +160,7 @@ func secretOf(letter string) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32)))
 }
 
-// Interleaving: two processes find no key, and make the first. One succeeds; both sign with it.
+// Interleaving: two processes find no key and create the first one. One of them succeeds, and both sign with its key.
 func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
 			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && rival == "" &&
 				strings.HasPrefix(in.Item["sk"].(*types.AttributeValueMemberS).Value, "key#") {
 				k.set(nil)
-				rival = k.token(second) // between the first one's look and its write
+				rival = k.token(second) // between the read and the write of the first process
 			}
 			return next()
 		})
@@ -191,8 +191,9 @@ func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
 	})
 }
 
-// A new key is written beside the old one. A process that starts signs with it; a process that reads tokens learns of
-// it when it meets the first such token. Earlier tokens are read until the old key is deleted, and ten minutes longer.
+// A new key is written beside the old one. A new process signs with the new key. A process that verifies tokens reads
+// the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes after the
+// deletion of the old key.
 func TestAKeyIsReplacedWhileTokensAreAbout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,8 +232,8 @@ func TestAKeyIsReplacedWhileTokensAreAbout(t *testing.T) {
 	})
 }
 
-// A token that no key has signed costs one read a minute, however often it is presented; while the table cannot be
-// read, the earlier keys serve.
+// A token that no key has signed costs one read a minute, however often a client presents the token. While the table
+// cannot be read, the cached keys remain in use.
 func TestWhatNobodySignedCostsOneReadAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,7 +271,7 @@ func TestWhatNobodySignedCostsOneReadAMinute(t *testing.T) {
 
 func last[T any](_ T, err error) error { return err }
 
-// A mistake in editing the table stops no work: an item that is not a key is left out, and logged.
+// A mistake in editing the table stops no work. An item that is not a key is skipped and logged.
 func TestAnItemThatIsNoKeyIsLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +288,7 @@ func TestAnItemThatIsNoKeyIsLeftOut(t *testing.T) {
 				t.Errorf("%s is not logged: %s", item, k.log.String())
 			}
 		}
-		k.remove("key#0000000001") // and with no other key left
+		k.remove("key#0000000001") // no key is left
 		if token := k.token(k.process()); !k.opens(k.process(), token) {
 			t.Errorf("signed %s", token)
 		}

@@ -29,7 +29,7 @@ func cancelledFor(codes ...string) error {
 	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "TransactWriteItems", Err: e}
 }
 
-// R7: a conflict with a transaction and throttling are the same request again; anything else is not.
+// R7: after a transaction conflict or throttling, the same request is retried. Other requests are not retried.
 func TestWhatIsWorthRepeating(t *testing.T) {
 	t.Parallel()
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }

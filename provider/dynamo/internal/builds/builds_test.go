@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// fakeBuilds is a table with builds in it and nothing else.
+// fakeBuilds is a table that has only builds.
 type fakeBuilds struct {
 	table.API
 
@@ -36,7 +36,7 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 	return out, nil
 }
 
-// clocked returns these builds with a clock that stands still.
+// clocked returns the builds of a table, with a clock that only pass moves.
 func clocked(b *fakeBuilds, q *sqsfake.Queues) (bs *Builds, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -95,7 +95,7 @@ func TestABuildWithoutOrchestrationsIsABuild(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{}
 	bs, _ := clocked(b, nil)
-	bs.knows(t, "order", "", true) // nobody has reported
+	bs.knows(t, "order", "", true) // no build has reported
 	b.docs = []string{`{"activities":["pack"]}`}
 	bs.knows(t, "order", "", false)
 }
@@ -108,7 +108,8 @@ func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// A refused name asks the deployed build to report, but a typing mistake in a loop must not cost invocations.
+// A rejected name requests a report of the deployed build. A misspelled name in a loop must not cost an invocation each
+// time.
 func TestARefusedNamePokesOnceAMinute(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{}

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// slowBuilds is a table with builds, of which a read takes a while.
+// slowBuilds is a table with builds whose reads are slow.
 type slowBuilds struct {
 	table.API
 
@@ -55,7 +55,6 @@ func onSlowBuilds(
 	})
 }
 
-// A start of a name that is known does not wait while another reads the builds again.
 func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
@@ -74,11 +73,11 @@ func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 		if took := time.Since(began); took > 0 || b.reads.Load() != 2 {
 			t.Errorf("they have waited %v; %d reads", took, b.reads.Load())
 		}
-		time.Sleep(time.Minute) // it is read to its end
+		time.Sleep(time.Minute) // the read of the other call ends
 	})
 }
 
-// The end of a context frees a start that waits for the read of another.
+// A start that waits for the read of another call returns when its context ends.
 func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, time.Hour, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
@@ -99,7 +98,7 @@ func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 	})
 }
 
-// A read whose context ends is no error of those that wait for it: one of them reads.
+// If the context of the reading call ends, the waiting calls do not fail. One of them reads the builds.
 func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, 10*time.Second,
@@ -126,8 +125,7 @@ func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 		})
 }
 
-// A thousand that ask for a name which no build has share a read that began after they have asked; so do they its
-// failure.
+// Concurrent calls for names that no build has share a read that starts after the calls. They also share its failure.
 func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []error{nil, errors.New("no")} {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
-// Where SQS refuses one of a batch, the error names the others: they were sent, and nobody may send them again.
+// If SQS rejects one message of a batch, the error names the other messages, which must not be sent again.
 func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}

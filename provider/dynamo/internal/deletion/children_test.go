@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Reading a history from its end finds the same outstanding children as reading it from its beginning, wherever the
-// reading stops and goes on.
+// Reading a history backward finds the same outstanding children as reading it forward, even if the read is interrupted
+// and resumed.
 func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -32,7 +32,7 @@ func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 			for _, c := range unsettledChildren(s.Events, settled) {
 				got = append(got, c.SourceEventID)
 			}
-			if random.IntN(3) == 0 { // it dies here, and goes on
+			if random.IntN(3) == 0 { // the deletion dies here and is resumed
 				doc, err := encodeSearch(s.Sequence, settled)
 				var at ChildSearch
 				if err == nil {
@@ -51,7 +51,8 @@ func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
 	}
 }
 
-// randomHistory starts children, activities and timers, and settles some, now and then by parked inputs.
+// randomHistory returns segments that start children, activities and timers. Some of the children complete, sometimes
+// in parked inputs.
 func randomHistory(random *rand.Rand) (segments []provider.Segment) {
 	var open []int64
 	id := int64(0)

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 )
 
-// Two releases of a function may send the same outcome: its deduplication id must neither change nor depend on where it
-// was found.
+// Two releases of a function may send the same outcome. The deduplication ID must not change between releases or depend
+// on the segment.
 func TestDedupIDsAreStable(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{
@@ -21,7 +21,7 @@ func TestDedupIDsAreStable(t *testing.T) {
 			{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2},
 		},
 	}
-	m.Segment = 9 // where it was found is not part of its content
+	m.Segment = 9 // the segment is not part of the content
 	if got, want := deduplicationID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
 		t.Errorf("outcomes: %s, want %s", got, want)
 	}
@@ -31,7 +31,7 @@ func TestDedupIDsAreStable(t *testing.T) {
 	}
 }
 
-// What is sent again within five minutes is one message, unless an earlier one of the same content must not swallow it.
+// A repeated message is dropped for five minutes, except for kinds of which each message must arrive.
 func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
 	t.Parallel()
 	of := func(kind provider.MessageKind) provider.Message {

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Ten thousand instances that block at once are spread over the partitions, each of which takes a thousand writes a
-// second.
+// Instances that are blocked at the same time are spread over the partitions, because a partition accepts only a
+// thousand writes a second.
 func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}

@@ -44,7 +44,7 @@ func TestCursorsFromElsewhere(t *testing.T) {
 	}
 }
 
-// DynamoDB fails a query that begins where no list can have ended.
+// DynamoDB fails a query whose start key cannot be the end of a page.
 func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 	t.Parallel()
 	after := provider.ListQuery{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -119,7 +119,7 @@ func TestFiltersHaveDifferentDigests(t *testing.T) {
 	}
 }
 
-// A list that was begun in a release without these filters goes on.
+// A list that was started in a release with fewer filters continues.
 func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
 	t.Parallel()
 	q := provider.ListQuery{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}

@@ -25,7 +25,8 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
+// An entry that SQS will never accept fails its output. The other entries are sent, including those with a temporary
+// error.
 func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +72,8 @@ func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.O
 	}}}, nil
 }
 
-// A misconfigured role, a disabled key, a throttled queue: SQS calls each of them the sender's fault, and an activity
-// must not fail for them. Only SQS's errors about the message itself are final.
+// SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender, but an activity must
+// not fail for such a reason. Only errors about the message itself are final.
 func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 	t.Parallel()
 	for code, forGood := range map[string]bool{

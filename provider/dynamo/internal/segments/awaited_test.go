@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// largeSegment has several parts.
+// largeSegment returns the items of a segment that has several parts.
 func largeSegment(t *testing.T) []table.Item {
 	t.Helper()
 	noise := make([]byte, 500<<10)
@@ -31,7 +31,7 @@ func largeSegment(t *testing.T) []table.Item {
 	return items
 }
 
-// Only documents that may settle something are decoded, and all of these are.
+// Only documents that may settle a timer are decoded, so maySettle must not miss one.
 func TestWhatMaySettleATimer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range history.Kinds() {

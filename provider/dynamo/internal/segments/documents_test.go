@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Erasing past executions requires knowing what is still referred to.
+// The erasure of past executions must keep executions that are still referred to.
 func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
 	t.Parallel()
 	at := func(execution string) history.Payload {

@@ -17,8 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// segmentOf returns a segment of one event whose value is a string of the given size that does not compress, or
-// compresses to nothing.
+// segmentOf returns a segment of one event whose value is a string of the given size, compressible or not.
 func segmentOf(sequence int64, size int, compressible bool) provider.Segment {
 	doc := bytes.Repeat([]byte("x"), size)
 	if !compressible {
@@ -123,7 +122,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// history of a small segment 0, one of three parts, and a small one.
+// someItems returns the items of a history: a small segment 0, a segment of three parts, and a small segment.
 func someItems(tb testing.TB) []table.Item {
 	tb.Helper()
 	var items []table.Item
@@ -133,7 +132,7 @@ func someItems(tb testing.TB) []table.Item {
 	return items
 }
 
-// R8: contiguity and part counts are always checked. A torn history is read again, a corrupt one is not.
+// R8: contiguity and part counts are always checked. A torn history is read again, and a corrupt history is not.
 func TestReadsThatAreNotWhole(t *testing.T) {
 	t.Parallel()
 	whole := someItems(t)
@@ -184,7 +183,7 @@ func TestReadsThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// The end of a history is read backwards, item by item: the same checks hold.
+// The end of a history is read backward, item by item, with the same checks.
 func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
 	t.Parallel()
 	parts := encoded(t, segmentOf(5, 2*table.PartLimit-8<<10, false))
@@ -206,7 +205,7 @@ func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSegments: whatever is in the table, decoding ends with segments without a gap or with an error.
+// FuzzDecodeSegments checks that the decoder returns segments without a gap, or an error, for any items.
 func FuzzDecodeSegments(f *testing.F) {
 	f.Add("h#0000000000", int64(1), `[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00Z"}]`, []byte(nil),
 		"h#0000000001", int64(1), []byte(nil))

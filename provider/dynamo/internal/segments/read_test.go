@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// fakeHistory answers queries with these items, and leaves out the last one for a number of queries.
+// fakeHistory returns its items to queries. The first torn queries omit the last item.
 type fakeHistory struct {
 	table.API
 
@@ -40,7 +40,7 @@ func (h *fakeHistory) Query(
 	return out, nil
 }
 
-// endedIn is a history of one segment of several parts that ends it.
+// endedIn returns a history of one segment of several parts, which ends the execution.
 func endedIn(t *testing.T) []table.Item {
 	t.Helper()
 	s := segmentOf(0, 2*table.PartLimit, false)
@@ -50,7 +50,8 @@ func endedIn(t *testing.T) []table.Item {
 	return items
 }
 
-// R8: a query can see half of a transaction for a moment. An eventual read that does becomes a strong one.
+// R8: a query may see half of a transaction for a moment. An eventually consistent read is then repeated as a strong
+// one.
 func TestATornReadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// SQS takes 128 characters of ASCII as a group or deduplication id.
+// SQS accepts 128 characters of ASCII as a group ID or deduplication ID.
 func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
@@ -23,7 +23,7 @@ func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 	}
 }
 
-// Names that are made of ids must not change between releases: functions of two may run at once.
+// Group IDs must not change between releases, because functions of two releases may run at the same time.
 func TestDigestsAreStable(t *testing.T) {
 	t.Parallel()
 	if got, want := GroupID("order-1"), "2b78bde4aa2bf21ace53a4583691f4466927aa18"; got != want {

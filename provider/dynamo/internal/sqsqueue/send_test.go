@@ -25,7 +25,7 @@ func entriesOf(texts ...string) (all []Entry) {
 	return all
 }
 
-// R9: every batch entry's result is checked, and what was accepted is not sent twice.
+// R9: the result of every batch entry is checked. Accepted entries are not sent again.
 func TestOnlyFailedEntriesAreSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestTogetherIsBoundedAndJoinsErrors(t *testing.T) {
 	})
 }
 
-// SQS refuses U+FFFE and U+FFFF; as escapes they are the same JSON.
+// SQS rejects U+FFFE and U+FFFF. SqsText escapes them, which results in the same JSON value.
 func TestSQSText(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "plain", "\uFFFE\uFFFF", "a\uFFFFb\uFFFFc", "\uFFFD", "🙂", "\x00\x1f"} {
@@ -151,7 +151,7 @@ func TestSQSText(t *testing.T) {
 	}
 }
 
-// A dead letter's error has only characters that SQS takes, and never makes the message exceed its limit.
+// The reason of a dead letter has only characters that SQS accepts, and never makes the message exceed the size limit.
 func TestADeadLetterHasItsReason(t *testing.T) {
 	t.Parallel()
 	long := errors.New("bad \x00\uFFFF" + strings.Repeat("日", 1000))
@@ -186,7 +186,7 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 	}
 }
 
-// A group's messages keep their order when one of them fails for a moment: those behind it are sent again behind it.
+// If a message of a group fails for a moment, the later messages of the group are sent again after it.
 func TestInOrderKeepsTheOrderOfAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

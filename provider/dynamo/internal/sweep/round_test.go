@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
-// looks is a watch that looks for blocked instances; each look says which build has reported last.
+// looks simulates runs of the sweeper that find blocked instances. Each run has the build that has reported last.
 type looks struct {
 	t    *testing.T
 	mark blockedRound
@@ -19,7 +19,8 @@ func newLooks(t *testing.T) *looks {
 	return &looks{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// look makes one after some time, and reports whether it begins a round. The round comes to its end unless cut.
+// look makes a run after some time, and reports whether the run begins a round. The run completes the round unless cut
+// is true.
 func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) {
 	l.now = l.now.Add(after)
 	before := l.mark
@@ -46,7 +47,7 @@ func TestABuildThatIsNewHasARoundOfTheBlockedAtOnce(t *testing.T) {
 	l.want(0, "a", true)
 	l.want(2*time.Minute, "a", false)
 	l.look(0, "b", true)
-	l.want(2*time.Minute, "c", true) // in the midst of a round
+	l.want(2*time.Minute, "c", true) // during a round
 	if l.mark.Build != "c" {
 		t.Errorf("it is for %s", l.mark.Build)
 	}
@@ -117,7 +118,7 @@ func TestARoundComesToItsEndBeforeAReportThatChangesBuildsBeginsAnother(t *testi
 	}
 }
 
-// A mark of a clock that was far ahead, and one of a release before.
+// The marks are from a clock that was far ahead, and from an earlier release.
 func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
@@ -128,7 +129,7 @@ func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
 		Build: "a", Next: l.now.Add(time.Minute), Through: true, Past: map[string]time.Time{"b": ahead},
 	}
 	l.want(0, "b", true)
-	// it does not say that it was through
+	// the mark does not record that the round was completed
 	l.mark = blockedRound{Build: "a", Next: l.now.Add(-time.Minute), At: instances.IndexPosition{Key: "there"}}
 	l.want(0, "a", false)
 	l.want(2*time.Minute, "a", true)

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// Tests of applications run in bubbles of testing/synctest, one after the other, and the encoder outlives all of them.
+// Tests of applications run in consecutive bubbles of testing/synctest, and the encoder outlives each bubble.
 func TestTheEncoderWorksInEveryBubble(t *testing.T) {
 	t.Parallel()
 	fresh := newEncoder()

@@ -21,7 +21,7 @@ func TestSegmentSKRoundTrip(t *testing.T) {
 	}
 }
 
-// Keys sort by segment and then by part, the first part first: that is how a query returns them.
+// Queries return segments and their parts in the order of the keys.
 func TestSegmentSKSorts(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -44,7 +44,7 @@ func TestParseSegmentSKRefuses(t *testing.T) {
 	}
 }
 
-// Names that are made of ids must be unambiguous.
+// Keys that are derived from several IDs must be unambiguous.
 func TestDigestsAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	if Digest("ab", "c") == Digest("a", "bc") || Digest("a") == Digest("a", "") || Digest("1:a") == Digest("a") {

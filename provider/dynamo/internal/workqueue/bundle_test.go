@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is taken for small without measuring fits one message, whatever its texts become in it; and the results of a
-// fan-out are taken for small.
+// Outcomes that are considered small without measuring fit one message, even if all characters are escaped. Short
+// results of a fan-out are considered small.
 func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 13, 0, 0, 123_456_789, time.UTC)
@@ -20,7 +20,7 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 			ActivityID: -1 << 62, Attempt: -1 << 62, Segment: -1 << 62, RetryAt: &now, RetryInMs: -1 << 62,
 			SeenAt: &now,
 		}
-		most := sort.Search(maxBundleBytes, func(length int) bool { // the largest that are small
+		most := sort.Search(maxBundleBytes, func(length int) bool { // the greatest length that is considered small
 			o.Run, o.Ended, o.Result = strings.Repeat(text, length), text,
 				history.Payload(`"`+strings.Repeat("<", length)+`"`)
 			return !fitOneMessage(completed(o, 5))
@@ -36,7 +36,7 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 	}
 }
 
-// A message has as many outcomes as fit, and what fits none is told as an error.
+// A message has as many outcomes as fit. A result that fits no message is replaced with an error.
 func TestOutcomesAreBundledByTheirSize(t *testing.T) {
 	t.Parallel()
 	third := provider.ActivityOutcome{
@@ -55,7 +55,7 @@ func TestOutcomesAreBundledByTheirSize(t *testing.T) {
 	}
 }
 
-// completed are n work items of one execution with an outcome.
+// completed returns n work items of one execution with an outcome.
 func completed(o provider.ActivityOutcome, n int) []provider.CompletedWorkItem {
 	done := make([]provider.CompletedWorkItem, n)
 	for i := range done {
