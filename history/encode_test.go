@@ -111,7 +111,7 @@ func drawTime(t *rapid.T) time.Time {
 	return time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 }
 
-// drawPayload generates documents in the form of encoding/json, in which they are decoded.
+// drawPayload generates documents in the format of encoding/json, because decoded documents have this format.
 func drawPayload(t *rapid.T) history.Payload {
 	v := rapid.SampledFrom([]any{
 		nil, 1, "<&>",
@@ -261,7 +261,6 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(segment())), "ns/event")
 }
 
-// The encoder writes every field of the struct.
 func TestEveryFieldIsWritten(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

@@ -66,7 +66,7 @@ func testGolden(t *testing.T, name string, s sample) {
 	wantFields(t, written, s.fields)
 }
 
-// golden reads the file of a sample.
+// golden returns the content of the golden file of a sample.
 func golden(t *testing.T, name string, written []byte) []byte {
 	t.Helper()
 	name = filepath.Join("testdata", name+".json")

@@ -28,7 +28,7 @@ func TestCancelOutstanding(t *testing.T) {
 		{ID: 14, Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 11}}},
 		{ID: 15, Kind: history.InputsParked, Inputs: []history.Event{
 			{Kind: history.SubOrchestrationCompleted, SourceEventID: 7},
-			// which no turn has decided on
+			// no turn has consumed this request
 			{Kind: history.ActivityCancelRequested, SourceEventID: 9, RequestedBy: history.RequestedByClient},
 		}},
 	}

@@ -21,7 +21,7 @@ func TestInlineDocumentsComeBack(t *testing.T) {
 		`{"\u0072ef":"x","sha256":"y","bytes":1}`, `{"REF":"x","SHA256":"y","BYTES":1}`, `"<&>"`,
 	} {
 		p := history.NewInlinePayload(json.RawMessage(doc))
-		b, err := json.Marshal(p) // as an event's field is written
+		b, err := json.Marshal(p) // like a field of an event
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}

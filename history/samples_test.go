@@ -24,7 +24,7 @@ var (
 
 type sample struct {
 	event  history.Event
-	fields string // the fields of the kind's row in the table of formats, beside id, kind and time
+	fields string // the fields in the row of the kind in the table of formats, without id, kind and time
 }
 
 // samples has an event of each kind with every field that the kind uses.
@@ -421,7 +421,7 @@ func grown() map[string]sample {
 	}
 }
 
-// referred is data at another location in the history of its instance.
+// referred returns a reference to data at another location in the history of its instance.
 func referred(field string) history.Payload {
 	return history.DataLocation{
 		ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3),

@@ -38,7 +38,6 @@ func TestParseTraceParent(t *testing.T) {
 	}
 }
 
-// Decode drops an invalid trace context.
 func TestARecordIsReadWhateverItsTraceParent(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]history.TraceParent{

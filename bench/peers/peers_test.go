@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// small is a size that takes a second or two.
+// small returns a size that takes a second or two.
 func small() workload.Size {
 	return workload.Size{
 		Instances: 2, SequenceLength: 3, Within: time.Minute, InFlight: 2, Wide: 10, Short: 2, Long: 4, Stops: 1,
@@ -56,7 +56,7 @@ func TestRun_enginesWithoutServer_doTheWork(t *testing.T) {
 	}
 }
 
-// A perdure activity observes that it lost a race, and that it was cancelled.
+// A perdure activity observes both a lost race and a cancel.
 func TestRun_cancelledActivity_isMeasured(t *testing.T) {
 	o, err := peers.All()[0].Open(t.Context(), "")
 	if err != nil {
@@ -77,7 +77,7 @@ func TestRun_cancelledActivity_isMeasured(t *testing.T) {
 	}
 }
 
-// A missing server is an error of its peer.
+// Open returns an error if the server of a peer is missing.
 func TestOpen_missingServer_returnsError(t *testing.T) {
 	t.Parallel()
 	for _, p := range peers.All() {

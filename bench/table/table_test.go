@@ -63,7 +63,7 @@ func TestWrite_ratios_areToTheBase(t *testing.T) {
 	t.Parallel()
 	base, other := result("perdure", workload.Fan5), result("other", workload.Fan5)
 	other.Outcome.Wall *= 20
-	own := result("perdure-ministack", workload.Fan5) // fast, but a row of perdure itself
+	own := result("perdure-ministack", workload.Fan5) // faster, but also a row of perdure
 	failed := result("broken", workload.Fan5)
 	failed.Err, failed.Outcome.Wall = "no such server\nat all", time.Millisecond
 	all := []table.Result{base, own, other, failed}

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// plain runs orchestrations in their caller.
+// plain runs each orchestration in the goroutine of its caller.
 type plain struct {
 	off  int  // added to results
 	idle bool // returns results without running activities

@@ -17,13 +17,13 @@ import (
 
 const alarmType = "AWS::CloudWatch::Alarm"
 
-// alarmName is what an alarm is called behind perdure-<hub>-.
+// alarmName returns the name of an alarm without the prefix perdure-<hub>-.
 func alarmName(alarm resource) string {
 	_, name, _ := strings.Cut(strings.Join(plain(alarm.get("AlarmName")), ""), "Hub-")
 	return name
 }
 
-// The alarms that there are, and when they are on: threshold, so many of so many periods, and what no data means.
+// Each alarm has a threshold, a number of periods that must breach it, and a treatment of missing data.
 func TestAlarms(t *testing.T) {
 	t.Parallel()
 	type rule struct {
@@ -82,7 +82,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// A person who is woken finds each alarm in the runbook, under the name that it has.
+// An operator finds each alarm in the runbook under its name.
 func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../docs/operate/alarms.md")
@@ -124,7 +124,7 @@ func TestAlarmsTellWhenTheyAreOverToo(t *testing.T) {
 	}
 }
 
-// Each door has the alarm of its own kind, which is there only with it.
+// The alarm of each API kind depends on the condition that creates this API kind.
 func TestAlarmsOfTheAPIAreThereWithTheirDoor(t *testing.T) {
 	t.Parallel()
 	for _, alarm := range parse(t).ofType(alarmType) {
@@ -135,7 +135,7 @@ func TestAlarmsOfTheAPIAreThereWithTheirDoor(t *testing.T) {
 	}
 }
 
-// The dashboard begins with the state of the alarms, and draws each metric that one of them watches.
+// The dashboard shows the state of the alarms, and the metric of each alarm.
 func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
@@ -155,8 +155,8 @@ func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 	}
 }
 
-// Where the functions make metrics of what is done, the dashboard draws each that docs/reference/metrics.md lists;
-// where they do not, none.
+// The dashboard shows each metric in docs/reference/metrics.md if the functions emit metrics, and otherwise only the
+// metrics that are always emitted.
 func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))

@@ -62,7 +62,7 @@ func TestIntegrationsUsePayloadFormat2(t *testing.T) {
 	}
 }
 
-// The call that renews locks goes to the renewer, and the gateway may invoke that for nothing else.
+// The gateway may invoke the renewer for the renew route only.
 func TestRenewalsGoToTheRenewer(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
@@ -86,8 +86,7 @@ func TestAPIMayBeInvokedByItsOwnGatewayOnly(t *testing.T) {
 	}
 }
 
-// Whoever may make every call sees the page too, and pages of the origins that CORS names may change something beside
-// it.
+// GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API; patterns are left out.
 func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 	t.Parallel()
 	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}
@@ -111,7 +110,7 @@ func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 	}
 }
 
-// The page is there where it is asked for, behind the same authorisation as the calls, and nowhere else.
+// The web UI has a route only with the prop UI, and its route requires the same authorization as the API.
 func TestThePageIsAskedFor(t *testing.T) {
 	t.Parallel()
 	of := func(ui bool) (routes []string, env string) {

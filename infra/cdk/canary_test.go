@@ -31,7 +31,7 @@ var (
 	canariesMade = map[string]template{}
 )
 
-// With a canary a query invokes the alias, as the mapping does, and no role may invoke the function beside it.
+// With a canary, queries invoke the alias, like the event source mappings. No role may invoke the function itself.
 func TestQueriesInvokeTheAlias(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
@@ -52,7 +52,7 @@ func TestQueriesInvokeTheAlias(t *testing.T) {
 	}
 }
 
-// withCanary makes the template of a build once: the tests only read it.
+// withCanary returns the template of a build. It synthesizes each build once, because tests only read the template.
 func withCanary(t *testing.T, build string) template {
 	t.Helper()
 	canaryLock.Lock()
@@ -63,7 +63,7 @@ func withCanary(t *testing.T, build string) template {
 	return canariesMade[build]
 }
 
-// makeCanary is a hub whose orchestrator is of a build, and what is turned back by an alarm of the team's, too.
+// makeCanary synthesizes a hub with a canary of a build. An alarm of the team also rolls the canary back.
 func makeCanary(t *testing.T, build, logLevel string) template {
 	t.Helper()
 	topic := given(func(stack awscdk.Stack) awssns.ITopic {
@@ -106,7 +106,7 @@ func TestWithoutACanaryThereIsNoAlias(t *testing.T) {
 	}
 }
 
-// Messages come to what is shifted: the queues are mapped to the aliases of what runs a team's code.
+// The queues are mapped to the aliases of the functions that run the code of the team.
 func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
@@ -124,7 +124,7 @@ func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 			t.Errorf("%s leads to an alias of %v", mapping, alias.get("FunctionName"))
 		}
 		version := got.find(t, versionType, refOf(alias.get("FunctionVersion")))
-		if version.deletionPolicy != "RetainExceptOnCreate" { // kept once its deployment has ended well
+		if version.deletionPolicy != "RetainExceptOnCreate" { // kept after its deployment has succeeded
 			t.Errorf("%s: an old version is deleted (%s) while its last activities run", function,
 				version.deletionPolicy)
 		}
@@ -152,7 +152,7 @@ func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 	}
 }
 
-// The activities that new code calls are there before it.
+// New workers must be deployed before the orchestrators that call their activities.
 func TestWorkersAreShiftedBeforeTheOrchestrator(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
@@ -164,7 +164,7 @@ func TestWorkersAreShiftedBeforeTheOrchestrator(t *testing.T) {
 	}
 }
 
-// What turns a build back is what that build does: errors of its version, and instances that it is the first to block.
+// A build is rolled back by errors of its own version, and by instances that it blocks first.
 func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
@@ -229,8 +229,8 @@ func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
 	}
 }
 
-// An alarm that the version before has left on must not turn back the one that mends it, though that be the same build
-// with another environment.
+// An alarm of the previous version must not roll back the version that fixes the fault, even if both have the same
+// build and differ only in their environment.
 func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	before := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Orchestrator")
@@ -252,7 +252,7 @@ func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
 	}
 }
 
-// What is not shifted keeps its alarms: their state is that of the version which goes on.
+// A version that is not replaced keeps its alarms, because their state still applies.
 func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
 	t.Parallel()
 	before, after := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Worker"),
@@ -262,7 +262,7 @@ func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
 	}
 }
 
-// namesOfCanaryAlarms are those of functions of a kind, in order.
+// namesOfCanaryAlarms returns the sorted names of the canary alarms of a kind of function.
 func namesOfCanaryAlarms(got template, function string) (all []string) {
 	for _, alarm := range got.ofType(alarmType) {
 		if name := alarm.text("AlarmName"); strings.Contains(name, "-Canary") &&
@@ -295,7 +295,7 @@ func TestAlarmsOfACanaryHaveTheirLineInTheRunbook(t *testing.T) {
 	}
 }
 
-// leaves are the texts within a value, whatever functions stand around them.
+// leaves returns all strings within a value, at any depth.
 func leaves(value any) (all []string) {
 	switch v := value.(type) {
 	case string:

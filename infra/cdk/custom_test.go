@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-// custom is the template of a team's own stack with a hub in it.
+// custom returns the template of a team's own stack with a hub.
 func custom(t *testing.T, props cdk.TaskHubProps, use func(awscdk.Stack, *cdk.TaskHub)) template {
 	t.Helper()
 	jsiiLock.Lock()
@@ -36,7 +36,7 @@ func custom(t *testing.T, props cdk.TaskHubProps, use func(awscdk.Stack, *cdk.Ta
 	return parsed
 }
 
-// days makes a duration, which is a call of jsii: one at a time.
+// days creates a duration. It holds jsiiLock because the constructor calls jsii.
 func days(n float64) awscdk.Duration {
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
@@ -233,7 +233,8 @@ func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
 	}
 }
 
-// refused reports whether props are refused by what they are: without a scope anything else ends in a panic, too.
+// refused reports whether NewTaskHub panics with its own error about the props. The scope is nil, so valid props cause
+// another panic.
 func refused(props cdk.TaskHubProps) (is bool) {
 	defer func() {
 		err, _ := recover().(error)
@@ -249,7 +250,7 @@ func panics(f func()) (panicked bool) {
 	return false
 }
 
-// Who tells instances may write the notes of that, and no other item.
+// A caller with GrantControlDirect may write notes of its requests, and no other items.
 func TestWhoTellsMayWriteNotesAlone(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},

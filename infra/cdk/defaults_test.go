@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The README of this package gives the reason of each of these defaults.
+// The README of this package gives the reason for each of these defaults.
 func TestDefaults_areThoseThatTheReadmeExplains(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)

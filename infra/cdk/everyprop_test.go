@@ -28,10 +28,11 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-// everyPropFile is a template that `make lint-template` looks at beside the reference stack's.
+// everyPropFile is a template that `make lint-template` checks in addition to the template of the reference stack.
 const everyPropFile = "testdata/every-prop.golden.json"
 
-// everyProp is hubs whose props, together, have every field set: some exclude others, so there are three.
+// everyProp returns the props of three hubs that together set every field. One hub is not enough because some fields
+// exclude each other.
 func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 	id := jsii.String
 	minutes := func(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }
@@ -126,7 +127,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 	}
 }
 
-// withoutResources are props that take resources away.
+// withoutResources lists props that remove resources.
 var withoutResources = []string{"TaskHubProps.WithoutAlarms", "TaskHubProps.WithoutDashboard"}
 
 func TestEveryPropIsGolden(t *testing.T) {
@@ -173,7 +174,7 @@ func TestEveryPropIsGolden(t *testing.T) {
 	}
 }
 
-// note notes of each field of a struct of the package, and of those within, whether it is set.
+// note records for each field of a struct of the package, and of nested structs, whether the field is set.
 func note(set map[string]bool, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -196,7 +197,7 @@ func note(set map[string]bool, v reflect.Value) {
 	}
 }
 
-// grantAll gives a role each grant that the hub has.
+// grantAll gives a role each grant of the hub.
 func grantAll(stack awscdk.Stack, hub *cdk.TaskHub, props cdk.TaskHubProps) {
 	role := func(name string) awsiam.IGrantable {
 		return awsiam.NewRole(constructs.Construct(stack), jsii.String(props.HubName+name), &awsiam.RoleProps{
@@ -207,7 +208,7 @@ func grantAll(stack awscdk.Stack, hub *cdk.TaskHub, props cdk.TaskHubProps) {
 	for i := range v.NumMethod() {
 		name := v.Type().Method(i).Name
 		if !strings.HasPrefix(name, "Grant") || panics(func() { callGrant(v.Method(i), role(name)) }) {
-			continue // a grant that this kind of API cannot have
+			continue // this kind of API does not support the grant
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
 	}
 }
 
-// The environment is a format: what a function does not find it ends at.
+// A function fails to start if a required variable of its environment is missing.
 func TestEnvironmentOfEachFunction(t *testing.T) {
 	t.Parallel()
 	all := []string{

@@ -12,7 +12,7 @@ var update = flag.Bool("update", false, "write template.golden.json anew")
 
 const goldenFile = "template.golden.json"
 
-// What is deployed locally is the golden file, so it must be what is synthesised.
+// Local deployments use the golden file, so it must equal the synthesized template.
 func TestTemplateIsGolden(t *testing.T) {
 	t.Parallel()
 	if *update {
@@ -30,7 +30,7 @@ func TestTemplateIsGolden(t *testing.T) {
 	}
 }
 
-// firstDifference shows the first line in which two texts differ.
+// firstDifference returns the first line in which two texts differ.
 func firstDifference(want, got string) string {
 	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(wants), len(gots)) {

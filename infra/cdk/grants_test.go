@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-// A caller of the API who could invoke its function directly could invent an event that names another caller.
+// A caller that can invoke the function of the API directly could forge an event that names another caller.
 func TestGrants_functionURL_permitNoDirectInvocation(t *testing.T) {
 	t.Parallel()
 	conditions := map[string]string{
@@ -54,7 +54,7 @@ func TestGrants_functionURL_permitNoDirectInvocation(t *testing.T) {
 	}
 }
 
-// The function believes what an event says of its caller only if the gateway verifies that.
+// The function trusts the caller in an event only if the gateway verifies the caller.
 func TestAPI_authorization_isToldToItsFunction(t *testing.T) {
 	t.Parallel()
 	jwt := cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://issuer.example.com", Audience: []string{"orders"}}}

@@ -58,7 +58,7 @@ func TestLimitsLogsDomainAndCORSOfTheAPI(t *testing.T) {
 	for _, route := range got.ofType(routeType) {
 		want := "AWS_IAM"
 		if strings.HasPrefix(route.text("RouteKey"), "OPTIONS ") {
-			want = "NONE" // browsers do not sign what they ask with
+			want = "NONE" // browsers do not sign preflight requests
 		}
 		if route.text("AuthorizationType") != want {
 			t.Errorf("%s is authorised by %s", route.text("RouteKey"), route.text("AuthorizationType"))
@@ -127,7 +127,7 @@ func TestPropsOfTheAPIThatCannotBe(t *testing.T) {
 	}
 }
 
-// A grant is of the calls that it means, and of nothing behind the API.
+// A grant allows its calls of the API, and no direct access to AWS resources.
 func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	const read = "/*/GET/v1/*"
@@ -187,7 +187,7 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 	}
 }
 
-// ifTrue lists texts as they are where each condition holds.
+// ifTrue returns the strings of a value as if each condition holds.
 func ifTrue(value any) (all []string) {
 	if list, ok := value.([]any); ok {
 		for _, each := range list {

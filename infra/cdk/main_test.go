@@ -16,11 +16,11 @@ import (
 	refstack "github.com/perdure/perdure/infra/cdk/reference"
 )
 
-// reference is the reference stack's template, synthesised once: jsii runs one
-// Node process, which takes seconds, and the tests only read.
+// reference is the template of the reference stack. It is synthesized once, because jsii starts a Node process, which
+// takes seconds. Tests only read it.
 var reference []byte
 
-// jsiiLock is held by whoever makes constructs: one Node process serves all.
+// jsiiLock must be held while constructs are created: all tests share one Node process.
 var jsiiLock sync.Mutex
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func prepare() error {
 		return fmt.Errorf("the AWS CDK needs Node.js 20 or later, and there is no `node` on the PATH: %w\n"+
 			"Get it from https://nodejs.org/ or your package manager, then run the tests again", err)
 	}
-	// Node's own end of life is the operating system's business, not the tests'.
+	// Warnings about the end of life of Node are not relevant to the tests.
 	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
 		return fmt.Errorf("silence jsii: %w", err)
 	}
@@ -48,8 +48,7 @@ func prepare() error {
 	return err
 }
 
-// synthesise gives the reference stack's template over the placeholder binaries,
-// with their hashes normalised.
+// synthesise returns the template of the reference stack with the placeholder binaries and normalized hashes.
 func synthesise() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "perdure-cdk-")
 	if err != nil {
@@ -67,14 +66,13 @@ func synthesise() ([]byte, error) {
 	return normalise(raw)
 }
 
-// placeholders stands in for built binaries, so that the template does not change
-// with them.
+// placeholders has files instead of built binaries, so that the template does not change with the binaries.
 const placeholders = "testdata/functions"
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// normalise replaces each asset hash by asset-<binary>, which is what the local
-// deployment puts the hash of the real binary in place of.
+// normalise replaces each asset hash by asset-<binary>. A local deployment replaces asset-<binary> by the hash of the
+// real binary.
 func normalise(raw []byte) ([]byte, error) {
 	var parsed template
 	if err := json.Unmarshal(raw, &parsed); err != nil {
@@ -92,7 +90,7 @@ func normalise(raw []byte) ([]byte, error) {
 	return []byte(text + "\n"), nil
 }
 
-// binaryOf tells from a function's logical id which binary it runs.
+// binaryOf returns the binary of the function with a logical ID.
 func binaryOf(logicalID string) (string, error) {
 	for _, binary := range []string{"orchestrator", "worker", "renewer", "api"} {
 		if strings.HasPrefix(strings.ToLower(logicalID), "taskhub"+binary) {

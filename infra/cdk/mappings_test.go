@@ -34,7 +34,7 @@ func TestSynthesis_uncappedMappings_areWarnedOf(t *testing.T) {
 	}
 }
 
-// warnings returns what synthesis says of mappings.
+// warnings returns the warnings of a synthesis about mappings.
 func warnings(t *testing.T, props cdk.TaskHubProps) string {
 	t.Helper()
 	jsiiLock.Lock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The CDK app that `perdure init` writes compiles, and makes a stack.
+// The CDK app that `perdure init` writes compiles and synthesizes a stack.
 func TestTheAppOfANewApplicationMakesAStack(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "guests")
@@ -26,7 +26,7 @@ func TestTheAppOfANewApplicationMakesAStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(binaries, filepath.Join(dir, "dist")); err != nil { // what `make dist` builds
+	if err := os.Symlink(binaries, filepath.Join(dir, "dist")); err != nil { // the output of `make dist`
 		t.Fatal(err)
 	}
 	app := filepath.Join(dir, "infra")

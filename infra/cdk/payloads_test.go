@@ -12,7 +12,7 @@ import (
 
 const bucketType = "AWS::S3::Bucket"
 
-// Without LargePayloads there is no bucket, and nobody is told of one, or has a right to one.
+// Without LargePayloads the stack has no bucket, and no role has permissions for S3.
 func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
@@ -29,7 +29,7 @@ func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 	}
 }
 
-// The bucket is nobody's but the hub's, and keeps copies of what was sent for 60 days, and nothing else by age.
+// Only the hub can access the bucket. Objects of messages expire after 60 days, and no other objects expire.
 func TestTheBucketOfLargePayloads(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LargePayloads: true},

@@ -13,8 +13,7 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-// statement is one of a policy, its lists made plain: a reference stands as the
-// logical id it names.
+// statement is a statement of a policy. References in its lists are logical IDs.
 type statement struct {
 	actions   []string
 	resources []string
@@ -33,7 +32,7 @@ func statementsIn(document any) []statement {
 	return all
 }
 
-// statementsOf reads every inline policy of a role.
+// statementsOf returns the statements of every inline policy of a role.
 func statementsOf(role resource) []statement {
 	var all []statement
 	policies, _ := role.get("Policies").([]any)
@@ -44,7 +43,7 @@ func statementsOf(role resource) []statement {
 	return all
 }
 
-// plain makes a list of texts of one or several values.
+// plain returns one or several values as a list of strings.
 func plain(value any) []string {
 	switch v := value.(type) {
 	case nil:
@@ -78,7 +77,7 @@ func actionsOf(statements []statement) map[string]bool {
 	return all
 }
 
-// roles are those of the hub, scheduler's too.
+// roles returns the roles of the hub, including the role for EventBridge Scheduler.
 func roles(t *testing.T, parsed template) []resource {
 	t.Helper()
 	all := parsed.ofType("AWS::IAM::Role")
@@ -114,8 +113,8 @@ func TestNoRoleHoldsAWildcard(t *testing.T) {
 	}
 }
 
-// What each function may do with which queue. No emulator refuses the rest by
-// itself, and AWS would refuse it only once it is needed.
+// No emulator rejects missing or superfluous queue permissions. AWS would reject a missing permission only when a
+// function needs it.
 func TestQueuePermissionsOfEachFunction(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
@@ -126,7 +125,7 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 			"Inbox": consumeAndSend, "Workdefault": "SendMessage", "Exclusivedefault": "SendMessage",
 			"Timers": "SendMessage", "InboxDeadLetters": "SendMessage",
 		},
-		"TaskHubWorkerdefaultRole": { // it has a client: Timers
+		"TaskHubWorkerdefaultRole": { // a worker has a client, which needs Timers
 			"Workdefault": consumeAndSend, "Exclusivedefault": consumeAndSend, "Inbox": "SendMessage",
 			"Timers":                 "SendMessage",
 			"WorkdefaultDeadLetters": "SendMessage", "ExclusivedefaultDeadLetters": "SendMessage",
@@ -148,8 +147,8 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 	}
 }
 
-// The API's function deals with dead letters where that was asked for: the rights are of those queues, and to send
-// where they are redriven to.
+// With DeadLetters, the function of the API may consume the dead-letter queues, and send to the queues to which it
+// redrives.
 func TestTheAPIDealsWithDeadLettersWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
@@ -180,7 +179,7 @@ func TestTheAPIDealsWithDeadLettersWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// queueActions tells the actions on each queue, sorted and without their prefix.
+// queueActions returns the actions for each queue, sorted and without their prefix.
 func queueActions(statements []statement) map[string]string {
 	perQueue := map[string][]string{}
 	for _, s := range statements {
@@ -203,7 +202,7 @@ func queueActions(statements []statement) map[string]string {
 	return all
 }
 
-// The API's function extends locks where it is the only door, and has no right to where the gateway leads that call to
+// The function of the API may extend locks only if the hub has a function URL. Otherwise the gateway routes renewals to
 // the renewer.
 func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
 	t.Parallel()
@@ -241,8 +240,8 @@ func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
 	}
 }
 
-// Those who delete instances overwrite and delete items, tell parents and children, and delete the schedules of timers
-// (R17).
+// Functions that delete instances overwrite and delete items, notify parents and children, and delete the schedules of
+// timers (R17).
 func TestWhoDeletesInstances(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
@@ -265,7 +264,7 @@ func TestWhoDeletesInstances(t *testing.T) {
 	}
 }
 
-// Activities of a queue with Client may do what a client does, but for deletions; those of another queue may not.
+// Activities of a queue with Client may call a client, except for deletions. Activities of other queues may not.
 func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
 	t.Parallel()
 	parsed := custom(t, cdk.TaskHubProps{

@@ -33,7 +33,7 @@ const (
 	boundaryARN  = "arn:aws:iam::123456789012:policy/boundary"
 )
 
-// given makes, outside of the team's stack, what its props name.
+// given creates a construct that the props refer to, in another stack than the hub.
 func given[T any](use func(awscdk.Stack) T) T {
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
@@ -150,7 +150,7 @@ func TestFunctionsInAVPC(t *testing.T) {
 	}
 }
 
-// The key encrypts whatever holds data, and every role of the hub may use it.
+// The key encrypts every resource with data, and every role of the hub may use it.
 func TestAKeyOfTheTeams(t *testing.T) {
 	t.Parallel()
 	key := given(func(stack awscdk.Stack) awskms.IKey {
@@ -201,8 +201,8 @@ func TestATableThatExists(t *testing.T) {
 	}
 }
 
-// A hub is paused while it is deployed on a restored table. CloudFormation does not touch what is unchanged in the
-// template, so triggers stay disabled, and queues keep their names.
+// A hub is paused while it is deployed on a restored table. CloudFormation does not update resources that are unchanged
+// in the template, so triggers stay disabled and queues keep their names.
 func TestTable_restored_changesNoTriggersAndQueues(t *testing.T) {
 	t.Parallel()
 	canary := given(func(awscdk.Stack) *cdk.Canary {
@@ -339,8 +339,8 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 	}
 }
 
-// More work queues than their URLs fit into 4 KB are refused here, and not at the end of a deployment; shorter names
-// leave room for more.
+// NewTaskHub rejects work queues whose URLs exceed the limit of 4 KB for environment variables. Otherwise the
+// deployment would fail late. A shorter name prefix allows more queues.
 func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
@@ -366,7 +366,6 @@ func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
 	}
 }
 
-// Every queue refuses what is sent without TLS.
 func TestQueuesAskForTLS(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
@@ -390,7 +389,7 @@ func TestQueuesAskForTLS(t *testing.T) {
 	}
 }
 
-// A look of the watch that failed, or was throttled, is not repeated by Lambda: the next one comes.
+// Lambda does not retry a sweep that failed or was throttled, because the next sweep follows soon.
 func TestLooksOfTheWatchAreNotRetried(t *testing.T) {
 	t.Parallel()
 	retries := parse(t).ofType("AWS::Lambda::EventInvokeConfig")

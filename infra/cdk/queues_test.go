@@ -7,7 +7,7 @@ import (
 
 const (
 	fourteenDays  = 14 * 24 * 60 * 60
-	attemptLimit  = 10 // of the functions themselves (R13)
+	attemptLimit  = 10 // the limit in the functions (R13)
 	mostOfABatch  = 10
 	queueType     = "AWS::SQS::Queue"
 	mappingType   = "AWS::Lambda::EventSourceMapping"
@@ -27,8 +27,8 @@ func TestQueuesKeepMessagesForFourteenDays(t *testing.T) {
 	}
 }
 
-// The code sends up to 1 MiB to each of them, and SQS moves that to the dead letters. A queue from before August 2025
-// has a limit of 256 KiB until it is given another.
+// Functions send messages of up to 1 MiB, and SQS moves them to the dead-letter queues. Queues created before August
+// 2025 have a limit of 256 KiB until it is changed.
 func TestQueues_takeMessagesOf1MiB(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
@@ -72,7 +72,7 @@ func TestFIFOQueuesAreHighThroughput(t *testing.T) {
 		if limit := queue.text("FifoThroughputLimit"); limit != "perMessageGroupId" {
 			t.Errorf("%s: FifoThroughputLimit is %q", queue.id, limit)
 		}
-		// AWS refuses perMessageGroupId without it.
+		// AWS rejects perMessageGroupId without messageGroup.
 		if scope := queue.text("DeduplicationScope"); scope != "messageGroup" {
 			t.Errorf("%s: DeduplicationScope is %q", queue.id, scope)
 		}

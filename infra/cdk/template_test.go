@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// template is a CloudFormation template as far as the tests look at it.
+// template has the parts of a CloudFormation template that the tests need.
 type template struct {
 	Parameters map[string]struct {
 		Default any `json:"Default"`
@@ -49,7 +49,7 @@ func (t template) ofType(kind string) []resource {
 	return all
 }
 
-// find returns the one resource of a type whose id begins as told.
+// find returns the only resource of a type whose logical ID has the prefix.
 func (t template) find(tb testing.TB, kind, prefix string) resource {
 	tb.Helper()
 	for _, r := range t.ofType(kind) {
@@ -61,7 +61,7 @@ func (t template) find(tb testing.TB, kind, prefix string) resource {
 	return resource{}
 }
 
-// number gives a property's number, or that of the parameter's default it refers to.
+// number returns the number of a property, or the default of the parameter to which the property refers.
 func (t template) number(tb testing.TB, r resource, name string) float64 {
 	tb.Helper()
 	value := r.properties[name]
@@ -75,7 +75,7 @@ func (t template) number(tb testing.TB, r resource, name string) float64 {
 	return n
 }
 
-// get walks down the properties; nil where the path ends early.
+// get returns the value at a path of properties, or nil if the path does not exist.
 func (r resource) get(path ...string) any {
 	var value any = r.properties
 	for _, name := range path {
@@ -88,13 +88,13 @@ func (r resource) get(path ...string) any {
 	return value
 }
 
-// text is get for a string; empty where there is none.
+// text returns the string at a path, or an empty string.
 func (r resource) text(path ...string) string {
 	s, _ := r.get(path...).(string)
 	return s
 }
 
-// refOf is the logical id that a Ref or a Fn::GetAtt names.
+// refOf returns the logical ID in a Ref or Fn::GetAtt.
 func refOf(value any) string {
 	object, ok := value.(map[string]any)
 	if !ok {

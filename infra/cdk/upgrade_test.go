@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// deployedTemplate is the template of a stack that is in use: of commit 2555cb9. A stack of it must become one of
-// today's in place. Later releases add files of this kind and keep the old ones.
+// deployedTemplate is the template of a deployed stack, from commit 2555cb9. The current template must update such a
+// stack in place. Later releases add files of this kind and keep the old ones.
 const deployedTemplate = "testdata/upgrade/template.2555cb9.json"
 
 // replacing lists, for each type of resource, the properties whose change makes CloudFormation replace the resource
@@ -46,11 +46,11 @@ var replacing = map[string][]string{
 	"AWS::Scheduler::ScheduleGroup": {"Name"},
 }
 
-// disposable are the types that hold nothing: CloudFormation may make another one of them, under another name.
+// disposable lists resource types without data, which CloudFormation may replace under another name.
 var disposable = []string{"AWS::IAM::Policy", "AWS::Lambda::Permission"}
 
-// upgradeFaults returns what is wrong with updating a stack of one template to another: what would be lost with its
-// content or its name, and what CloudFormation refuses.
+// upgradeFaults returns the faults of an update from one template to another: resources that lose their data or name,
+// and changes that CloudFormation rejects.
 func upgradeFaults(from, to template) (faults []string) {
 	for id, old := range from.Resources {
 		renewed, kept := to.Resources[id]
@@ -87,14 +87,14 @@ func indexesOf(table map[string]any) map[string]string {
 	for _, each := range list {
 		index, _ := each.(map[string]any)
 		name, _ := index["IndexName"].(string)
-		// the throughput may change at any time
+		// the throughput may change in an update
 		shape, _ := json.Marshal([]any{index["KeySchema"], index["Projection"]})
 		all[name] = string(shape)
 	}
 	return all
 }
 
-// indexFaults allows one index to be created or deleted: DynamoDB takes no more in an update of a table.
+// indexFaults allows the creation or deletion of one index, because DynamoDB allows no more in an update of a table.
 func indexFaults(table string, from, to map[string]string) (faults []string) {
 	changed := 0
 	for name, shape := range from {
@@ -142,7 +142,7 @@ func TestUpgrade_stackInUse_isUpdatedInPlace(t *testing.T) {
 	}
 }
 
-// The parameters of a stack in use keep their names: `cdk deploy` passes the values of before.
+// The parameters of a deployed stack keep their names, because `cdk deploy` passes their previous values.
 func TestUpgrade_parametersInUse_stay(t *testing.T) {
 	t.Parallel()
 	now := parse(t).Parameters

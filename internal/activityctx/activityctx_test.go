@@ -21,7 +21,7 @@ func tokenIn(ctx context.Context) (made string) {
 	return activityctx.InfoWithToken(ctx).CompletionToken
 }
 
-// Only the context of the activity's code has the token and the heartbeats.
+// Only the context for the code of the activity has the token and the heartbeats.
 func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 	t.Parallel()
 	worker, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})

@@ -28,7 +28,8 @@ func newChain(log *slog.Logger, calls ...call) *chain {
 
 type key struct{}
 
-// The first interceptor is the outermost, and what each puts into the context reaches those within, and the work.
+// The first interceptor is the outermost. Each interceptor can pass context values to the inner interceptors and to the
+// work.
 func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
 	t.Parallel()
 	var order []string
@@ -54,7 +55,7 @@ func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
 	}
 }
 
-// Whatever an interceptor does, the work is done once, and its result is what is returned.
+// The work runs once and its result is returned, even if an interceptor misbehaves.
 func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -109,8 +110,7 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 	}
 }
 
-// A panic of the work is none of the interceptors': it goes on as it came, and an interceptor that swallows it does not
-// have the work done again.
+// A panic of the work propagates unchanged. An interceptor that recovers it does not cause a second run of the work.
 func TestAPanicOfTheWorkGoesOn(t *testing.T) {
 	t.Parallel()
 	plain := func(ctx context.Context, _ string, next next) { next(ctx) }
@@ -143,7 +143,7 @@ func TestAPanicOfTheWorkGoesOn(t *testing.T) {
 	}
 }
 
-// Work that ends its goroutine, as t.FailNow does, ends it within interceptors too.
+// If the work ends its goroutine, like t.FailNow does, the interceptors end too.
 func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	done, returned := 0, false
@@ -165,7 +165,7 @@ func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// Without interceptors there is no chain, and Run allocates nothing.
+// Without interceptors, newChain returns nil and Run does not allocate.
 func TestNoInterceptorsCostNothing(t *testing.T) {
 	none := newChain(slog.Default(), nil, nil)
 	ctx := t.Context()
@@ -175,8 +175,8 @@ func TestNoInterceptorsCostNothing(t *testing.T) {
 	}
 }
 
-// An interceptor recovers and logs, as middlewares do. What the process dies of is what the work has panicked with: it
-// is what poison is diagnosed by.
+// An interceptor may recover and log, like middleware. The process must still end with the panic value of the work,
+// which the diagnosis of poison shows.
 func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
 	t.Parallel()
 	recovers := func(ctx context.Context, _ string, next next) {
@@ -193,8 +193,8 @@ func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
 	})
 }
 
-// One that waits for ever is named before the invocation ends: what its process says after that is nothing. The work
-// itself may be late.
+// An interceptor that does not return is logged before the invocation ends, because its process may not log anything
+// later. Slow work is not logged.
 func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -217,7 +217,7 @@ func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 						time.Sleep(c.after)
 					})
 				chain.Run(ctx, "", func(context.Context) int { time.Sleep(c.work); return 1 })
-				synctest.Wait() // for the log
+				synctest.Wait() // waits for the log line
 				named := strings.Count(log.String(),
 					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAnInterceptorThatDoesNotReturn")
 				if named != 1 && c.named || !c.named && log.Len() > 0 {

@@ -20,7 +20,7 @@ func newListeners(log *slog.Logger, calls ...listener) *intercept.Listeners[stri
 	return intercept.NewListeners("a test", log, calls, func(l listener) listener { return l })
 }
 
-// All are told, in their order, whatever one of them does.
+// All listeners are called in order, even if one of them panics.
 func TestListenersAreToldInTheirOrder(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -44,7 +44,7 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 	}
 }
 
-// Where there are none, none is kept, and telling costs nothing.
+// Without listeners, newListeners returns nil and Notify does not allocate.
 func TestNoListenersCostNothing(t *testing.T) {
 	none := newListeners(slog.Default(), nil, nil)
 	ctx := t.Context()
@@ -53,7 +53,7 @@ func TestNoListenersCostNothing(t *testing.T) {
 	}
 }
 
-// One that waits for ever is named before the invocation ends.
+// A listener that does not return is logged before the invocation ends.
 func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for hangs, named := range map[time.Duration]int{time.Hour: 1, time.Second: 0} {
@@ -65,7 +65,7 @@ func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 				func(context.Context, string) {
 					time.Sleep(hangs)
 				}).Notify(ctx, "it")
-			synctest.Wait() // for the log
+			synctest.Wait() // waits for the log line
 			if got := strings.Count(log.String(),
 				"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
 				t.Errorf("hangs for %v: the log says %q", hangs, log.String())

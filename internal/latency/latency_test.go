@@ -43,7 +43,7 @@ func TestDistribution_matchesItsPercentiles(t *testing.T) {
 		}
 	}
 	two := latency.Distribution{P50: 5, P99: 20}
-	if got, want := two.Mean(), 5967*time.Microsecond; (got - want).Abs() > want/50 { // exp(mu + sigma²/2)
+	if got, want := two.Mean(), 5967*time.Microsecond; (got - want).Abs() > want/50 { // the mean is exp(mu + sigma²/2)
 		t.Errorf("the mean of a lognormal one is %v, want %v", got, want)
 	}
 }

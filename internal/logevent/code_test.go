@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// call is a call that logs a line.
+// call is a call that writes a log line.
 type call struct {
 	at, level, message string
-	event              string   // the constant's identifier; empty if there is none
-	attributes         []string // their keys, without "event"; … for keys that are not constants
+	event              string   // the identifier of the constant; empty without an event
+	attributes         []string // keys without "event"; … for keys that are not constants
 }
 
 type eventSection struct {
@@ -30,13 +30,13 @@ type event struct{ constant, name, meaning, action string }
 type module struct {
 	set   *token.FileSet
 	files []*ast.File
-	// functions are those of a package, by "package.name", whatever their receiver.
+	// functions are the functions and methods of a package, by "package.name".
 	functions map[string][]*ast.FuncDecl
 	// constants are the values of string constants, by "package.name".
 	constants map[string]string
 }
 
-// skipped are folders whose code does not run in a hub, beside those of test kits.
+// skipped are folders without code that runs in a hub. Folders of test kits are skipped too.
 var skipped = []string{
 	".git", "analysis", "bench", "docs", "examples", "infra", "node_modules", "testdata", "tests", "tools",
 }
@@ -94,7 +94,7 @@ func literal(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// events are the constants of package logevent, by the blocks in which they are declared.
+// events returns the constants of package logevent by declaration block.
 func (m *module) events() (sections []eventSection) {
 	for _, file := range m.files {
 		if file.Name.Name != "logevent" {
@@ -122,10 +122,10 @@ func (m *module) events() (sections []eventSection) {
 	return sections
 }
 
-// levels are those of the methods of a logger.
+// levels are the levels of the methods of a logger.
 var levels = map[string]string{"Debug": "debug", "Info": "info", "Warn": "warning", "Error": "error"}
 
-// calls are the calls that log a line.
+// calls returns the calls that write log lines.
 func (m *module) calls() (all []call) {
 	for _, file := range m.files {
 		for _, d := range file.Decls {
@@ -147,14 +147,14 @@ func (m *module) calls() (all []call) {
 	return all
 }
 
-// scope is the function in which a call is.
+// scope is the function that contains a call.
 type scope struct {
 	m    *module
 	pkg  string
 	body *ast.BlockStmt
 }
 
-// logged returns what a call logs, if it calls a method of a logger.
+// logged returns the log line of a call, if the call is of a method of a logger.
 func (in scope) logged(c *ast.CallExpr) (logged call, ok bool) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || isOther(f.X) {
@@ -190,7 +190,7 @@ func (in scope) logged(c *ast.CallExpr) (logged call, ok bool) {
 	return logged, true
 }
 
-// isOther reports whether a receiver is a test, or a package, that has functions of such names.
+// isOther reports whether a receiver is a test or a package that has functions with the same names.
 func isOther(receiver ast.Expr) bool {
 	name, ok := receiver.(*ast.Ident)
 	return ok && slices.Contains([]string{"t", "tb", "http", "history"}, name.Name)
@@ -201,10 +201,10 @@ type attribute struct {
 	value ast.Expr
 }
 
-// unknown is an attribute, or several, whose keys are not constants.
+// unknown represents one or more attributes whose keys are not constants.
 var unknown = attribute{key: "…"}
 
-// attributes are those that a logger adds to its lines.
+// attributes returns the attributes that a logger adds to its lines.
 func (in scope) attributes(logger ast.Expr) []attribute {
 	if name, ok := logger.(*ast.Ident); ok {
 		return in.logger(name.Name)
@@ -219,7 +219,7 @@ func (in scope) attributes(logger ast.Expr) []attribute {
 	return in.returned(c)
 }
 
-// logger are the attributes of a logger that is a variable of the function.
+// logger returns the attributes of a logger in a variable of the function.
 func (in scope) logger(name string) (all []attribute) {
 	ast.Inspect(in.body, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == 1 && isNamed(a.Lhs[0], name) {
@@ -230,7 +230,7 @@ func (in scope) logger(name string) (all []attribute) {
 	return all
 }
 
-// returned are the attributes of a logger, or of a slice, that a function of the same package returns.
+// returned returns the attributes of a logger or slice that a function of the same package returns.
 func (in scope) returned(c *ast.CallExpr) (all []attribute) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -253,7 +253,7 @@ func (in scope) returned(c *ast.CallExpr) (all []attribute) {
 	return all
 }
 
-// elements are the attributes in arguments of a call, or elements of a slice.
+// elements returns the attributes in the arguments of a call or in the elements of a slice.
 func (in scope) elements(list []ast.Expr, spread bool) (all []attribute) {
 	if spread {
 		last := len(list) - 1
@@ -265,7 +265,7 @@ func (in scope) elements(list []ast.Expr, spread bool) (all []attribute) {
 	return all
 }
 
-// slice are the attributes in a slice: a literal, what append returns, or a variable of the function.
+// slice returns the attributes in a slice: a literal, a result of append, or a variable of the function.
 func (in scope) slice(e ast.Expr) []attribute {
 	switch e := e.(type) {
 	case *ast.CompositeLit:
@@ -306,7 +306,7 @@ func isNamed(e ast.Expr, name string) bool {
 	return ok && i.Name == name
 }
 
-// key is the key of an attribute.
+// key returns the key of an attribute.
 func (in scope) key(e ast.Expr) string {
 	text, ok := literal(e)
 	switch e := e.(type) {

@@ -20,7 +20,7 @@ const (
 	page, section = root + "/docs/reference/log-events.md", "events"
 )
 
-// metricLine is the message of the lines that carry nothing but metrics. Their structure is CloudWatch's.
+// metricLine is the message of log lines that contain only metrics, in the format of CloudWatch.
 const metricLine = "metrics"
 
 func TestLogEventsPage_matchesTheCode(t *testing.T) {
@@ -107,7 +107,7 @@ func byEvent(all []call) map[string][]call {
 	return by
 }
 
-// common are attributes that the page explains once. Its entries omit them.
+// common are attributes that the page explains once and omits from its entries.
 var common = []string{"activity", "activityId", "attempt", "error", "execution", "hub", "instance", "queue"}
 
 // entries returns the text of the page's section.

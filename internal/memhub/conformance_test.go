@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// TestConformance runs the mandatory part of the suite, and the parts of the optional interfaces that the fake has.
+// TestConformance runs the mandatory tests of the suite, and the tests of the optional interfaces that the fake
+// implements.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Run(t, providertest.Harness{
@@ -34,7 +35,7 @@ func TestConformance(t *testing.T) {
 // ran is the number of tests that run.
 const ran = 327
 
-// notApplicable are the tests that need faults, damage, stale reads, polling or large payloads.
+// notApplicable lists tests that need faults, corruption, stale reads, polling or large payloads.
 var notApplicable = []string{
 	"atomicity/ALostResponseIsSuccess", "atomicity/ALostResponseOfALargeTurnIsSuccess",
 	"atomicity/ARefusedCommitLeavesNothing", "atomicity/WhatIsNotSentIsFoundInTheSegment",

@@ -83,7 +83,7 @@ func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testi
 	})
 }
 
-// engine runs a hub's queues.
+// engine passes the messages of a hub to its functions.
 type engine struct {
 	hub          *memhub.Hub
 	client       *client.Client
@@ -121,6 +121,6 @@ func (e *engine) step(ctx context.Context) {
 		records := e.hub.Receive(queue)
 		failed := handle(ctx, records)
 		records = slices.DeleteFunc(records, func(r provider.Record) bool { return slices.Contains(failed, r.ID) })
-		_ = e.hub.DeleteRecords(ctx, queue, records...) // they are redelivered otherwise
+		_ = e.hub.DeleteRecords(ctx, queue, records...) // a failed deletion means a redelivery
 	}
 }

@@ -133,7 +133,7 @@ func TestMeter_retries_areCounted(t *testing.T) {
 	}
 }
 
-// SQS bills a request per 64 KB. The instances of its messages share it.
+// SQS bills a request per 64 KB. The instances of the messages in a request share its cost.
 func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
@@ -178,7 +178,7 @@ func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 	if got := c.ByCall().Usage(); got[pricing.FIFORequests] != 2 || got[pricing.StandardRequests] != 1 {
 		t.Errorf("in all %v", got)
 	}
-	// The executions are known by their messages.
+	// The meter knows the executions from their messages.
 	query := &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
 		ExpressionAttributeValues: item{

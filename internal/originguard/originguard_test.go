@@ -104,7 +104,7 @@ func TestAllMethods_rejectsEveryMethodOfAnotherOrigin(t *testing.T) {
 		{"", "https://evil.example", http.StatusForbidden},
 	} {
 		for _, sent := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions} {
-			r := httptest.NewRequest(sent, "/", http.NoBody) // to the host example.com
+			r := httptest.NewRequest(sent, "/", http.NoBody) // the host is example.com
 			for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Origin": c.origin} {
 				if value != "" {
 					r.Header.Set(header, value)

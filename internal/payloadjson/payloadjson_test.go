@@ -45,7 +45,7 @@ func TestMarshal_pointerReceiver_isCalled(t *testing.T) {
 	}
 }
 
-// Values that do not depend on it are encoded as before, byte for byte: a replay compares inputs.
+// Values without such methods are encoded as by encoding/json, byte for byte, because a replay compares inputs.
 func TestMarshal_otherValues_areAsInEncodingJSON(t *testing.T) {
 	t.Parallel()
 	var none *money

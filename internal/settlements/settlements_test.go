@@ -13,7 +13,7 @@ import (
 // reader returns settlements and counts its reads.
 type reader struct {
 	mu    sync.Mutex
-	reads []int64 // the segments from which it was read
+	reads []int64 // the first segment of each read
 	next  provider.Settlements
 	err   error
 }

@@ -12,7 +12,6 @@ import (
 
 var update = flag.Bool("update", false, "write the attributes of spans into docs/operate/telemetry.md")
 
-// docs/operate/telemetry.md lists the attributes of spans, as the code has them.
 func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/operate/telemetry.md"

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/telemetry/perdureotel"
 )
 
-// waiting is a registry whose orchestration waits for one of each.
+// waiting returns a registry with an orchestration that waits for a task of each kind.
 func waiting() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "ship", func(*perdure.OrchestrationContext, int) (int, error) {
@@ -40,7 +40,7 @@ func waiting() *perdure.Registry {
 	return r
 }
 
-// waited runs it, and returns its spans.
+// waited runs the orchestration and returns its spans.
 func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	t.Helper()
 	tp, spans := recording()
@@ -56,8 +56,8 @@ func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	return spans.GetSpans()
 }
 
-// What an instance waits for has a span, from its begin to its end as history has them, in the trace of the turn that
-// began it; the turn that took the end links to it.
+// Each task that an instance awaits has a span from its start to its end in the history. The span is in the trace of
+// the turn that started the task, and the turn that consumed the end has a link to the span.
 func TestWhatIsWaitedForIsTraced(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
@@ -126,7 +126,7 @@ func sequenceOf(turns map[string]tracetest.SpanStub, id trace.SpanID) string {
 	return ""
 }
 
-// ended is a turn that takes the ends of n timers, which a turn with that trace context began.
+// ended returns a turn that consumes the ends of n timers. A turn with the trace context started the timers.
 func ended(n int, traceParent string) perdure.TurnTasks {
 	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 	t := perdure.TurnTasks{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}
@@ -139,8 +139,7 @@ func ended(n int, traceParent string) perdure.TurnTasks {
 	return t
 }
 
-// Interleaving: what is told is told again, by whichever process. The spans are the same spans. A viewer shows one of
-// each.
+// If another process reports the same tasks again, their spans have the same IDs, so a viewer shows one of each.
 func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var ids []trace.SpanContext
@@ -162,7 +161,7 @@ func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 	}
 }
 
-// A turn that was not sampled has no waits either; one that was not traced has some in traces of their own.
+// Waits of an unsampled turn have no spans. Waits of an untraced turn have their own traces.
 func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
 	t.Parallel()
 	for parent, want := range map[string]int{
@@ -180,7 +179,8 @@ func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
 	}
 }
 
-// A turn that cancels a hundred thousand timers makes no hundred thousand spans: it says how many there are not.
+// A turn that ends a hundred thousand timers creates a limited number of spans, and reports the number of omitted
+// spans.
 func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
@@ -198,7 +198,7 @@ func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 	}
 }
 
-// Who wants no spans of waits does not have the engine keep what is open.
+// With WithoutTaskSpans the engine does not have to track open tasks.
 func TestWaitsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	tp, _ := recording()

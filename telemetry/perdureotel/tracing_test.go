@@ -27,7 +27,7 @@ import (
 	"github.com/perdure/perdure/telemetry/perdureotel"
 )
 
-// recording is a tracer provider that keeps its spans.
+// recording returns a tracer provider with an exporter that stores its spans.
 func recording() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
 	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()),
@@ -35,7 +35,8 @@ func recording() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 		sdktrace.WithSpanProcessor(perdureotel.NewEmptyTurnFilter(sdktrace.NewSimpleSpanProcessor(spans)))), spans
 }
 
-// orders has an orchestration that waits for an event while an activity runs, which fails once.
+// orders returns a registry with an orchestration that waits for an event while an activity runs. The activity fails
+// once.
 func orders(inner trace.Tracer) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(ctx context.Context, _ int) (int, error) {
@@ -57,7 +58,7 @@ func orders(inner trace.Tracer) *perdure.Registry {
 	return r
 }
 
-// attrs are a span's attributes as text.
+// attrs returns the attributes of a span as text.
 func attrs(s tracetest.SpanStub) map[string]string {
 	m := map[string]string{}
 	for _, a := range s.Attributes {
@@ -66,7 +67,7 @@ func attrs(s tracetest.SpanStub) map[string]string {
 	return m
 }
 
-// links are where a span's links lead.
+// links returns the span IDs of the links of a span by the kind of the link.
 func links(s tracetest.SpanStub) map[string][]trace.SpanID {
 	m := map[string][]trace.SpanID{}
 	for _, l := range s.Links {
@@ -77,7 +78,7 @@ func links(s tracetest.SpanStub) map[string][]trace.SpanID {
 	return m
 }
 
-// named finds spans by their name.
+// named returns the n spans with a name.
 func named(t *testing.T, all tracetest.SpanStubs, name string, n int) []tracetest.SpanStub {
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(all), func(s tracetest.SpanStub) bool { return s.Name != name })
@@ -87,7 +88,7 @@ func named(t *testing.T, all tracetest.SpanStubs, name string, n int) []tracetes
 	return found
 }
 
-// fulfilled runs an order, and returns its spans.
+// fulfilled runs an order and returns its spans.
 func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	t.Helper()
 	tp, spans := recording()
@@ -109,8 +110,8 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	return spans.GetSpans()
 }
 
-// Each turn is a trace of its own, linked to what led to it; attempts are in the trace of the turn that scheduled them;
-// all have the ids.
+// Each turn has its own trace, with links to its causes. Attempts are in the trace of the turn that scheduled them. All
+// spans have the IDs of the instance.
 func TestAnOrderIsTraced(t *testing.T) {
 	t.Parallel()
 	all := fulfilled(t)
@@ -175,10 +176,10 @@ func TestAnOrderIsTraced(t *testing.T) {
 	}
 }
 
-// Every attribute that a span has is documented, and every one that is documented is had.
+// Every attribute of a span is documented, and every documented attribute occurs.
 func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 	t.Parallel()
-	// there is no Lambda here; the other has its own test
+	// this test has no Lambda, and AttrTasksOmitted has its own test
 	had := map[attribute.Key]bool{"faas.invocation_id": true, perdureotel.AttrTasksOmitted: true}
 	for _, s := range append(fulfilled(t), waited(t)...) {
 		for _, a := range s.Attributes {
@@ -200,8 +201,7 @@ func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 	}
 }
 
-// Interleaving: a turn is redone, by another process. Its span and those of what it schedules have the ids that they
-// had.
+// If another process repeats a turn, the span of the turn and the spans of its activities have the same IDs.
 func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var traceparents []string
@@ -231,7 +231,7 @@ func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 	}
 }
 
-// Where errors' texts must not leave the process, spans have the types alone.
+// With WithoutErrorTexts, spans have only the types of errors.
 func TestErrorTextsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
@@ -244,8 +244,7 @@ func TestErrorTextsAreLeftOut(t *testing.T) {
 	}
 }
 
-// What a client call is made in is its parent: the span of its context, or else the context that has travelled with its
-// request.
+// The parent of a client call is the span in its context, or else the trace context of its request.
 func TestACallIsAChildOfItsRequest(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -263,7 +262,7 @@ func TestACallIsAChildOfItsRequest(t *testing.T) {
 	}
 }
 
-// Spans are exported by OTLP before an invocation ends, and an invocation whose collector hangs ends all the same.
+// Spans are exported by OTLP before an invocation ends. An invocation also ends if the collector hangs.
 func TestSpansAreExportedBeforeAnInvocationEnds(t *testing.T) {
 	exported := atomic.Int64{}
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -311,12 +310,11 @@ func TestSpansAreExportedBeforeAnInvocationEnds(t *testing.T) {
 	}
 }
 
-// invoked is a function as a handler.
+// invoked is a function that implements a handler.
 type invoked func(ctx context.Context, payload []byte) ([]byte, error)
 
 func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }
 
-// Lines whose context has a span have its ids.
 func TestLinesHaveTheIDsOfTheirSpan(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// bounds are what the stripped binaries may have, in bytes, for Lambda's arm64. They are read and mapped at each cold
-// start.
+// bounds are the maximum sizes of the stripped binaries for Lambda on arm64, in bytes. Each cold start reads and maps a
+// binary.
 var bounds = map[string]int64{
 	"orchestrator": 14_000_000,
 	"worker":       14_000_000,
@@ -40,7 +40,7 @@ func TestTheBinariesAreSmall(t *testing.T) {
 	}
 }
 
-// A binary that Lambda alone may start says so elsewhere, before it does anything.
+// A binary built for Lambda, started elsewhere, exits at once with the reason.
 func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
 	t.Parallel()
 	dir := build(t, runtime.GOOS, runtime.GOARCH)
@@ -75,8 +75,8 @@ func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// BenchmarkColdStart is the time from the start of a process to its first "next": what a function does at init, two
-// calls of DynamoDB among it, which are answered at once.
+// BenchmarkColdStart measures the time from the start of a process to its first request for an invocation. The
+// initialization includes two DynamoDB calls, which get an immediate response.
 func BenchmarkColdStart(b *testing.B) {
 	dir := build(b, runtime.GOOS, runtime.GOARCH)
 	for _, name := range []string{"orchestrator", "worker", "renewer", "api"} {
@@ -96,7 +96,7 @@ func BenchmarkColdStart(b *testing.B) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// configuration is what the stack gives a function, with addresses that nobody is asked at.
+// configuration is the environment of a function as deployed, with addresses that are never called.
 var configuration = []string{
 	"PERDURE_HUB=orders", "PERDURE_TABLE=orders", "PERDURE_INBOX_URL=http://127.0.0.1/inbox",
 	"PERDURE_TIMERS_URL=http://127.0.0.1/timers",
@@ -107,8 +107,8 @@ var configuration = []string{
 	"PERDURE_TIMERS_DEAD_LETTERS_ARN=arn:aws:sqs:us-east-1:123456789012:dead", "PERDURE_QUEUE=default",
 }
 
-// start starts a function in front of a Lambda that has no work for it, and returns the time until the function asks
-// for some.
+// start starts a function with a runtime API that has no invocations. It returns the time until the function requests
+// one.
 func start(tb testing.TB, binary string) time.Duration {
 	tb.Helper()
 	asked := make(chan time.Time, 1)
@@ -143,11 +143,11 @@ func start(tb testing.TB, binary string) time.Duration {
 		tb.Fatal("the function asks for no work")
 	}
 	end()
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the context killed it
 	return at.Sub(began)
 }
 
-// build builds the four functions as they are deployed.
+// build builds the four functions as for a deployment.
 func build(tb testing.TB, system, arch string) (dir string) {
 	tb.Helper()
 	dir = tb.TempDir()

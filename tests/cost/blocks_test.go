@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/tests/cost"
 )
 
-// TestCostOfBlocks_measured_isThatOfThePage compares the price list of the page with what its blocks take.
+// TestCostOfBlocks_measured_isThatOfThePage compares the price list of the page with the measured cost of its blocks.
 func TestCostOfBlocks_measured_isThatOfThePage(t *testing.T) {
 	t.Parallel()
 	blocks, bills := cost.Blocks(), billsOfBlocks(t)
@@ -56,7 +56,7 @@ func TestCostOfBlocks_measured_isThatOfThePage(t *testing.T) {
 	sumsAreRight(t, bills)
 }
 
-// sumsAreRight checks what the page says of several blocks.
+// sumsAreRight checks the sums of several blocks on the page.
 func sumsAreRight(t *testing.T, bills []cost.Bill) {
 	t.Helper()
 	of := map[string]*cost.Bill{}
@@ -114,7 +114,7 @@ func printBlocks(t *testing.T, w io.Writer, blocks []cost.Block, bills []cost.Bi
 	_, _ = fmt.Fprintf(w, "%s\n", b.Bytes())
 }
 
-// TestCostPage_unitPrices_areThoseOfTheList compares what is calculated from the price list alone with the page.
+// TestCostPage_unitPrices_areThoseOfTheList compares values that depend only on the price list with the page.
 func TestCostPage_unitPrices_areThoseOfTheList(t *testing.T) {
 	t.Parallel()
 	l := pricing.Current()

@@ -21,20 +21,19 @@ var (
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-// The pages with the price list and with the workloads.
+// The pages with the price list and the workloads.
 const page, workloads = "../../docs/operate/cost.md", "../../docs/operate/scale.md"
 
-// A shape of orchestration may cost so much more or less than docs/operate/scale.md says. How messages come together in
-// batches is a matter of chance, and so is how long before its time a timer's last message comes, and which outcomes of
-// children a turn takes together.
+// The tolerance for the difference between the measured cost of a shape and docs/operate/scale.md. Batches of messages,
+// the last delay of a timer, and the child outcomes that share a turn vary at random.
 const (
 	bound        = 0.05
 	batchesBound = 0.1
 	chanceBound  = 0.25
 )
 
-// What orchestrations cost is in docs/operate/scale.md: who makes them dearer notices it here, and who makes them
-// cheaper writes it there, with -update.
+// docs/operate/scale.md has the cost of orchestrations. A more expensive shape fails this test. For a cheaper shape,
+// update the page with -update.
 func TestCostOfShapes(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)
@@ -57,7 +56,7 @@ func TestCostOfShapes(t *testing.T) {
 	}
 	shapes := cost.Shapes()
 	for i, b := range bills {
-		if b.Name == "" { // not measured
+		if b.Name == "" { // the shape was not measured
 			continue
 		}
 		within := bound
@@ -74,7 +73,7 @@ func TestCostOfShapes(t *testing.T) {
 	}
 	for i, b := range bills {
 		if s := &shapes[i]; b.Name == "" || s.Cold || s.AtOnce > 0 || s.Drive != nil || s.Of == "sub-orchestrations" {
-			continue // what docs/operate/scale.md says that a cost by history leaves out
+			continue // docs/operate/scale.md lists costs that an estimate from the history omits
 		}
 		within := batchesBound
 		if !shapes[i].OfActivities() || shapes[i].InBatches() {
@@ -100,7 +99,7 @@ func isShape(shapes []cost.Shape, name string) bool {
 	return false
 }
 
-// billsOf measures all shapes; with -short those that take long are left out.
+// billsOf measures all shapes. With -short it skips shapes that take long.
 func billsOf(t *testing.T) []cost.Bill {
 	t.Helper()
 	shapes := cost.Shapes()
@@ -155,7 +154,7 @@ func line(w io.Writer) error {
 	return err
 }
 
-// writing keeps the tests from changing a page at the same time.
+// writing prevents concurrent changes of a page.
 var writing sync.Mutex
 
 // write replaces a section of a page.

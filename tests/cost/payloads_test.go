@@ -14,10 +14,10 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// grow returns a larger text: no payload of bulky is that of another, which a process may have already.
+// grow returns a longer text, so that no two payloads of bulky are equal. A process may have an equal payload already.
 func grow(_ context.Context, s string) (string, error) { return s + "!", nil }
 
-// bulky has one large payload of each kind but those of children.
+// bulky has one large payload of each kind, except payloads of children.
 func bulky(ctx *perdure.OrchestrationContext, s string) (string, error) {
 	if !strings.HasPrefix(s, "next") {
 		return perdure.ContinueAsNew[string](ctx, "next"+s)
@@ -35,7 +35,7 @@ func bulky(ctx *perdure.OrchestrationContext, s string) (string, error) {
 	return perdure.CallActivity(ctx, grow, s+"?", perdure.Inline()).Await(ctx)
 }
 
-// TestLargePayloadsAreReckoned: what a warm instance asks of S3 is in its cost, by its history.
+// The cost estimate of an instance includes the S3 requests of a cached execution.
 func TestLargePayloadsAreReckoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLargePayloadsAreReckoned(t *testing.T) {
 		if _, err := c.Start(t.Context(), "Bulky", large, client.WithInstanceID("order-1")); err != nil {
 			t.Fatal(err)
 		}
-		h.ServeFor(t.Context(), time.Minute) // the event comes to the second execution, and not to both
+		h.ServeFor(t.Context(), time.Minute) // the event must arrive at the second execution only
 		if err := c.RaiseEvent(t.Context(), "order-1", "go", "12345"+large); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// TestRunsAreReckoned: what activities cost whose runs are stored is in the cost of their instance, by its history.
+// The cost estimate of an instance includes the calls for activities with stored runs.
 func TestRunsAreReckoned(t *testing.T) {
 	t.Parallel()
 	plainCalls, plain := costOfChain(t)
@@ -31,7 +31,7 @@ func TestRunsAreReckoned(t *testing.T) {
 	}
 }
 
-// costOfChain is what ten activities in a row have called, and what their cost is said to be.
+// costOfChain runs ten activities in sequence. It returns their calls and the quantities of the cost estimate.
 func costOfChain(t *testing.T, opts ...perdure.ActivityCallOption) (calls map[string]int64, of map[string]float64) {
 	t.Helper()
 	of = map[string]float64{}

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// tableAPI is what both tables can do.
+// tableAPI has the methods of both table clients.
 type tableAPI interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -37,7 +37,7 @@ type tableAPI interface {
 	) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// queueAPI is what both kinds of queues can do.
+// queueAPI has the methods of both queue clients.
 type queueAPI interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (
@@ -59,20 +59,21 @@ var (
 
 const tableName = "perdure-differential"
 
-// unique makes names that earlier runs against the same emulator have not used.
-var unique = sync.OnceValue(func() string { //nolint:gochecknoglobals // one for the run
+// unique returns a suffix for names that earlier runs against the same emulator have not used.
+var unique = sync.OnceValue(func() string { //nolint:gochecknoglobals // one value for the run
 	return fmt.Sprintf("%x", time.Now().UnixNano())
 })
 
-// config shares its connections among all clients. It does not retry: a conditional write that was applied would fail.
-var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one for the run
+// config shares its connections between all clients. It does not retry, because a retry of an applied conditional write
+// would fail.
+var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one value for the run
 	c := localcloud.Config(os.Getenv(genuineCloud.variable))
 	c.RetryMaxAttempts = 1
 
 	return c
 })
 
-// index is the index of both tables: sparse, sorted by a number, with a projected attribute.
+// index is the name of the index in both tables. It is sparse, sorted by a number, and has a projected attribute.
 const index = "byG"
 
 func simulatedTable() tableAPI {
@@ -82,8 +83,8 @@ func simulatedTable() tableAPI {
 	})).Table
 }
 
-// realTable creates the emulator's table once. Tests keep to partitions of their own.
-var realTable = sync.OnceValue(func() string { //nolint:gochecknoglobals // one for the run
+// realTable creates the table of the emulator once. Each test uses its own partitions.
+var realTable = sync.OnceValue(func() string { //nolint:gochecknoglobals // one value for the run
 	name := tableName + unique()
 	attribute := func(name string, t ddbtypes.ScalarAttributeType) ddbtypes.AttributeDefinition {
 		return ddbtypes.AttributeDefinition{AttributeName: &name, AttributeType: t}
@@ -115,14 +116,14 @@ var realTable = sync.OnceValue(func() string { //nolint:gochecknoglobals // one 
 	return name
 })
 
-// queue is one queue on one side.
+// queue is a queue of the simulation or the emulator.
 type queue struct {
 	queueAPI
 
 	url string
 }
 
-// queues makes the same queue on both sides.
+// queues creates the same queue in the simulation and the emulator.
 func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, genuine queue) {
 	tb.Helper()
 
@@ -165,7 +166,7 @@ func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int
 	}
 }
 
-// dead is the dead-letter queue of a queue.
+// dead returns the dead-letter queue of a queue.
 func (q queue) dead() queue {
 	base, isFIFO := strings.CutSuffix(q.url, ".fifo")
 	q.url = base + "-dead"
@@ -177,7 +178,7 @@ func (q queue) dead() queue {
 	return q
 }
 
-// code is the plain code of an API error, "" for none.
+// code returns the code of an API error without its prefix, or "" without an error.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -191,7 +192,7 @@ func code(err error) string {
 	return strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")
 }
 
-// show writes an item in one form for both sides.
+// show formats an item in the same way for both sides.
 func show(it map[string]ddbtypes.AttributeValue) string {
 	if it == nil {
 		return "-"
@@ -215,7 +216,7 @@ func show(it map[string]ddbtypes.AttributeValue) string {
 	return "{" + strings.Join(fields, " ") + "}"
 }
 
-// units writes consumed capacity.
+// units formats consumed capacity.
 func units(cs ...ddbtypes.ConsumedCapacity) string {
 	total := 0.0
 	for _, c := range cs {

@@ -8,18 +8,18 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// The emulators that simaws is held against.
+// The emulators that simaws is compared with.
 const (
 	ministack     = "ministack"
 	dynamoDBLocal = "dynamodb-local"
 )
 
-// emulator is one of them.
+// emulator describes an emulator.
 type emulator struct {
 	name     string
-	variable string                     // has its endpoint
-	main     func(tests func() int) int // runs tests while it is there
-	blur     func(answer string) string // takes out of a table's answers what it always gets wrong
+	variable string                     // the environment variable with its endpoint
+	main     func(tests func() int) int // runs tests while the emulator runs
+	blur     func(answer string) string // removes known errors of the emulator from a response
 }
 
 // genuineCloud is the emulator of this run.
@@ -39,10 +39,10 @@ var (
 	number     = regexp.MustCompile(`#[-+0-9.eE]+`)
 )
 
-// blurred takes out what DynamoDB Local gets wrong. A transaction costs 4 units whatever is in it, and a page of
-// nothing costs none: AWS charges 2 for each KB written, and the least read that there is. A transaction with an update
-// that cannot be computed is refused without saying which it was. A page whose limit ends it at the last sort key there
-// can be has no empty one after it, as a limit has elsewhere. Numbers keep trailing zeros and exponents.
+// blurred removes known errors of DynamoDB Local from a response. It reports 4 units for each transaction and none for
+// an empty page. AWS reports 2 units for each written KB, and the minimum for an empty page. DynamoDB Local does not
+// name the operation of a transaction that has an invalid update. It returns no empty page after a limit at the last
+// possible sort key. It keeps trailing zeros and exponents of numbers.
 func blurred(answer string) string {
 	answer = uncounted.ReplaceAllString(answer, "$1")
 	answer = impossible.ReplaceAllString(answer, "ValidationException")

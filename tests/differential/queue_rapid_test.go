@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueSequences runs generated sequences of calls against both queues. They use live receipts only: with others
-// the emulator is known to differ. No more messages are sent than one receive takes, since which ones it takes is
-// another difference: AWS first empties a message group, the emulator goes by arrival.
+// Both queues execute random sequences of calls with valid receipt handles, because the emulator handles invalid ones
+// differently. At most as many messages are sent as one receive returns, because AWS empties a message group first and
+// the emulator uses the order of arrival.
 func TestQueueSequences(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +38,7 @@ func TestQueueSequences(t *testing.T) {
 	}
 }
 
-// sequence is one generated run, with the receipts that are still good.
+// sequence is a random run, with the receipt handles that are still valid.
 type sequence struct {
 	rt           *rapid.T
 	fifo         bool
@@ -79,7 +79,7 @@ func (s *sequence) drawSend() queueCall {
 	return send(group, fmt.Sprint(rapid.IntRange(1, 40).Draw(s.rt, "deduplication")), body, 0)
 }
 
-// take picks a live receipt for its last use.
+// take removes and returns a valid receipt handle.
 func (s *sequence) take() int {
 	i := rapid.IntRange(0, len(s.live)-1).Draw(s.rt, "receipt")
 	n := s.live[i]

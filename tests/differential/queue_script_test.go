@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// queueScript is a sequence of calls. differs maps the names of calls at which the emulator is known to differ from AWS
-// to what AWS answers; such a call is the last one that depends on its message.
+// queueScript is a sequence of calls. The map differs has the response of AWS for each call with a known different
+// response of the emulator. Such a call is the last one for its message.
 type queueScript struct {
 	queue      string
 	visibility time.Duration
@@ -45,7 +45,7 @@ func TestQueuesAgainstMinistack(t *testing.T) {
 	}
 }
 
-// pause lets time pass. It runs once on each side, so twice as much passes on both.
+// pause sleeps once for each side, so both sides see twice the duration.
 func pause(d time.Duration) queueCall {
 	return queueCall{"pause", func(*counter) string {
 		time.Sleep(d)

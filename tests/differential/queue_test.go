@@ -11,15 +11,15 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// counter is a queue with its consumer: what was received and how it is called.
+// counter is a queue with the messages received from it.
 type counter struct {
 	queue
 
-	ctx      context.Context //nolint:containedctx // of one test
+	ctx      context.Context //nolint:containedctx // the context of one test
 	received []sqstypes.Message
 }
 
-// queueCall is one call to a queue; it answers with everything that must be the same, as text.
+// queueCall is a call to a queue. Its function returns the comparable parts of the response as text.
 type queueCall struct {
 	name string
 	run  func(c *counter) string
@@ -42,7 +42,7 @@ func send(group, deduplication, body string, delay int32) queueCall {
 	}
 }
 
-// sendBatch sends a batch of bodies under ids; group and deduplication id are those of the body.
+// sendBatch sends a batch of messages with these IDs. Bodies and deduplication IDs contain the ID.
 func sendBatch(fifo bool, ids ...string) queueCall {
 	return queueCall{fmt.Sprintf("send batch %q", ids), func(c *counter) string {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &c.url, Entries: []sqstypes.SendMessageBatchRequestEntry{}}
@@ -74,7 +74,7 @@ func sendBatch(fifo bool, ids ...string) queueCall {
 	}}
 }
 
-// receive takes messages and shows what came.
+// receive receives messages and returns them as text.
 func receive(most, visibility, wait int32) queueCall {
 	return queueCall{fmt.Sprintf("receive %d for %d s, wait %d s", most, visibility, wait), func(c *counter) string {
 		out, err := c.ReceiveMessage(c.ctx, &sqs.ReceiveMessageInput{
@@ -101,7 +101,7 @@ func receive(most, visibility, wait int32) queueCall {
 
 func short(body string) string { return body[:min(20, len(body))] }
 
-// remove deletes by the n-th receipt there was.
+// remove deletes a message by its n-th receipt handle.
 func remove(n int) queueCall {
 	return queueCall{fmt.Sprint("delete ", n), func(c *counter) string {
 		_, err := c.DeleteMessage(c.ctx, &sqs.DeleteMessageInput{
@@ -112,7 +112,7 @@ func remove(n int) queueCall {
 	}}
 }
 
-// setVisibility changes the visibility by the n-th receipt there was.
+// setVisibility changes a visibility timeout by the n-th receipt handle.
 func setVisibility(n int, seconds int32) queueCall {
 	return queueCall{fmt.Sprintf("visibility of %d to %d s", n, seconds), func(c *counter) string {
 		_, err := c.ChangeMessageVisibility(c.ctx, &sqs.ChangeMessageVisibilityInput{
@@ -123,7 +123,7 @@ func setVisibility(n int, seconds int32) queueCall {
 	}}
 }
 
-// order brings messages into an order that both sides share: AWS promises one within a message group only.
+// order sorts messages in the same way for both sides, because AWS guarantees an order only within a message group.
 func order(a, b sqstypes.Message) int {
 	group := "MessageGroupId"
 	if a.Attributes[group] == "" {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTableSequences runs generated sequences of calls on four items against both tables.
+// Both tables execute random sequences of calls on four items.
 func TestTableSequences(t *testing.T) {
 	t.Parallel()
 

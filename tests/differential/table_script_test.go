@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// script is a sequence of calls. differs maps the names of calls at which ministack is known to differ from AWS to what
-// AWS answers.
+// script is a sequence of calls. The map differs has the response of AWS for each call with a known different response
+// of ministack.
 type script struct {
 	name    string
 	calls   []tableCall
@@ -88,7 +88,7 @@ func many(n int) []operation {
 	return operations
 }
 
-// conditionCalls ask every condition of {a: "m", n: 10}.
+// conditionCalls evaluate each condition on {a: "m", n: 10}.
 func conditionCalls() []tableCall {
 	calls := []tableCall{}
 	ask := func(condition string, values item) {
@@ -150,8 +150,8 @@ func updateCalls() []tableCall {
 		operation{action: "update", sk: "4", update: "REMOVE a"}.alone(), read("4", true))
 }
 
-// differences are updates that ministack accepts and AWS refuses, and a condition that AWS finds false where ministack
-// refuses it: begins_with of an attribute that is a number.
+// differences returns updates that ministack accepts and AWS rejects. It also has a begins_with condition on a number,
+// which is false on AWS and an error on ministack.
 func differences() script {
 	s := script{name: "differences", differs: map[string]string{}}
 

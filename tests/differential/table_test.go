@@ -18,17 +18,17 @@ func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemb
 
 func num(n string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberN{Value: n} }
 
-// tableCall is one call to a table that answers with everything that must be the same, as text.
+// tableCall is a call to a table. Its function returns the comparable parts of the response as text.
 type tableCall struct {
 	name string
 	run  func(ctx context.Context, t tableAPI, pk string) string
 }
 
-// operation is a write of one item, alone or in a transaction.
+// operation is a write of one item, either alone or in a transaction.
 type operation struct {
 	action    string // put, update, delete or check
 	sk        string
-	fields    item // of a put
+	fields    item // fields of a put
 	update    string
 	condition string
 	values    item
@@ -38,7 +38,7 @@ func (o operation) String() string {
 	return fmt.Sprintf("%s %s %s %q if %q %s", o.action, o.sk, show(o.fields), o.update, o.condition, show(o.values))
 }
 
-// optional is nil for an empty text.
+// optional returns nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -61,7 +61,7 @@ const (
 	capacity = ddbtypes.ReturnConsumedCapacityTotal
 )
 
-// alone makes the plain call.
+// alone returns the operation as a separate call.
 func (o operation) alone() tableCall {
 	return tableCall{o.String(), func(ctx context.Context, t tableAPI, pk string) string {
 		name := aws.String(realTable())
@@ -105,7 +105,7 @@ func (o operation) alone() tableCall {
 	}}
 }
 
-// inTransaction is the operation as an item of a transaction.
+// inTransaction returns the operation as an item of a transaction.
 func (o operation) inTransaction(pk string) ddbtypes.TransactWriteItem {
 	name, condition := aws.String(realTable()), optional(o.condition)
 
@@ -133,7 +133,7 @@ func (o operation) inTransaction(pk string) ddbtypes.TransactWriteItem {
 	}
 }
 
-// transaction makes one transaction of operations, under a token unless that is empty.
+// transaction returns a transaction of operations, with a token unless the token is empty.
 func transaction(token string, operations ...operation) tableCall {
 	names := make([]string, len(operations))
 	for i, o := range operations {
@@ -162,7 +162,7 @@ func transaction(token string, operations ...operation) tableCall {
 	}
 }
 
-// failure is what must be the same in an error: code, reasons and items.
+// failure returns the comparable parts of an error: code, reasons and items.
 func failure(err error) string {
 	text := code(err)
 
@@ -194,7 +194,7 @@ func read(sk string, consistent bool) tableCall {
 	}}
 }
 
-// question is a Query, page by page. A value of ":pk" becomes the partition of the test.
+// question is a query, read page by page. The value ":pk" is replaced by the partition of the test.
 type question struct {
 	condition string
 	filter    string

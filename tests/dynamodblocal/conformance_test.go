@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dynamodblocal.Main(m.Run)) }
 
-// TestConformance runs all of the suite but what needs virtual time or stale reads.
+// TestConformance runs all tests of the suite, except those that need virtual time or stale reads.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	e := &emulator{tables: dynamodb.NewFromConfig(localcloud.Config(os.Getenv(dynamodblocal.EndpointVariable)))}
@@ -36,10 +36,10 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// ran is how many of the suite's tests do.
+// ran is the number of tests that run.
 const ran = 417
 
-// notApplicable are the tests of what neither DynamoDB Local nor real time has.
+// notApplicable lists tests of features that DynamoDB Local or real time does not have.
 var notApplicable = []string{
 	"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 	"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
@@ -67,14 +67,14 @@ type emulator struct {
 	hubs   atomic.Int64
 }
 
-// hub makes a table that no other test has, also of an earlier run, and queues in memory.
+// hub creates a table with a name that no test or earlier run has used, and queues in memory.
 func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
 	localcloud.CreateTable(t, e.tables, name)
 	queues := simaws.New().Queues
 	return dynamotest.Cloud{
-		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // of long histories there are none in the suite
+		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // the suite has no long histories
 		Table:   e.tables, Queues: queues,
 		CreateQueue: func(queue string, visibility time.Duration) string {
 			return queues.Create(queue, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})

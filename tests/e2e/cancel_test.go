@@ -24,11 +24,11 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of 250 ms, and a
-// moment.
+// A running activity observes its cancel within the poll interval of 250 ms, plus a margin. The time starts at the turn
+// that decides the cancel and ends when ctx.Done is closed in the activity.
 func TestACancelReachesRunningActivities(t *testing.T) {
 	shortrun.Skip(t)
-	// on a busy machine; polls every second take 1,000, and BenchmarkCancel has the figure
+	// the limit for a busy machine; with polls every second it would be 1,000 ms
 	const limit = 700 * time.Millisecond
 	p50, p99, n := latencies(t)
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+
@@ -38,7 +38,8 @@ func TestACancelReachesRunningActivities(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel tells how long a cancel takes to reach activities that run: see TestACancelReachesRunningActivities.
+// BenchmarkCancel measures how long a cancel takes to reach running activities: see
+// TestACancelReachesRunningActivities.
 func BenchmarkCancel(b *testing.B) {
 	for b.Loop() {
 		p50, p99, n := latencies(b)
@@ -48,7 +49,7 @@ func BenchmarkCancel(b *testing.B) {
 	}
 }
 
-// latencies cancels instances until 200 activities have told when they saw it.
+// latencies cancels instances until 200 activities have reported when they observed it.
 func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	tb.Helper()
 	const rounds, instances, each, enough = 12, 5, 10, 200
@@ -69,7 +70,7 @@ func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	return took[len(took)/2], took[len(took)*99/100], len(took)
 }
 
-// patient is a hub of its own, whose functions have time for activities that take long.
+// patient starts a separate hub with a longer timeout for activities, and returns its client.
 func patient(tb testing.TB) *client.Client {
 	tb.Helper()
 	cloud, err := up(tb.Context(), "patient", "--param", "WorkTimeout=60")
@@ -87,11 +88,11 @@ func patient(tb testing.TB) *client.Client {
 	return client.New(p)
 }
 
-// aWhile is what activities get to start. Those that the local cloud does not run by then are cancelled before they do.
+// aWhile is the time for activities to start. Activities that have not started by then are cancelled before they start.
 const aWhile = 3 * time.Second
 
-// relieve starts instances with so many activities each, cancels them all when those run, and tells how long each took
-// to see it.
+// relieve starts instances with activities, cancels the instances while the activities run, and returns how long each
+// activity took to observe its cancel.
 func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()
@@ -126,7 +127,7 @@ func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []ti
 	return took
 }
 
-// explained checks that it is told, sooner or later, what became of each of an instance's activities.
+// explained waits until the outcome of each cancelled activity is known, and checks it.
 func explained(tb testing.TB, c *client.Client, instance string, each int) {
 	tb.Helper()
 	known := func(x client.Cancellation) bool { return x.Target != client.TargetActivity || x.End != "" }
@@ -156,7 +157,7 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 	}
 }
 
-// reached are the times from an instance's cancellation to when its activities saw it.
+// reached returns the times between the cancel of an instance and its observation by each activity.
 func reached(tb testing.TB, c *client.Client, instance string) (took []time.Duration) {
 	tb.Helper()
 	var decided time.Time
@@ -178,8 +179,8 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 	return took
 }
 
-// An activity is cancelled through API Gateway, while it runs, and while it waits for its next attempt. The
-// orchestration goes on, and the next cancel of it is refused.
+// An activity is cancelled through API Gateway while it runs, or while it waits for its next attempt. The orchestration
+// continues, and a second cancel of the activity is rejected.
 func TestCancelActivityByAPI(t *testing.T) {
 	for name, n := range map[string]int{"running": 0, "pending": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -213,8 +214,8 @@ func TestCancelActivityByAPI(t *testing.T) {
 	}
 }
 
-// An activity is cancelled while it lies in its queue: no worker is there. The orchestration goes on at once; a worker
-// that comes later finds it cancelled, does not run it, and leaves nothing in the queue.
+// An activity is cancelled while its work item is queued and no worker runs. The orchestration continues at once. A
+// worker that starts later does not run the activity, and deletes the work item.
 func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "queued")
@@ -264,7 +265,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	valid(t, c, instance)
 }
 
-// An orchestration completes while an activity of it is at work: that is told, on the functions as they are deployed.
+// A running activity observes that its orchestration has completed.
 func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 	instance, folder := id(t, 1), t.TempDir()
 	if _, err := hub.client.Start(t.Context(), "leaves-work", folder, client.WithInstanceID(instance)); err != nil {
@@ -293,7 +294,7 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 	valid(t, hub.client, instance)
 }
 
-// became is what has become of the one activity of an instance that was cancelled, once that is known.
+// became waits for the outcome of the only cancelled activity of an instance, and returns it.
 func became(t *testing.T, c *client.Client, instance string) client.Cancellation {
 	t.Helper()
 	for range 150 {
@@ -310,7 +311,7 @@ func became(t *testing.T, c *client.Client, instance string) client.Cancellation
 	return client.Cancellation{}
 }
 
-// serve runs functions of the application as processes that serve a hub, until the test is over.
+// serve runs functions of the application as processes for a hub until the test ends.
 func serve(t *testing.T, hubName string, functions ...string) {
 	t.Helper()
 	args := []string{"worker", "--hub", hubName}
@@ -333,7 +334,7 @@ func serve(t *testing.T, hubName string, functions ...string) {
 	})
 }
 
-// left is how many messages a queue has.
+// left returns the number of messages in a queue.
 func left(t *testing.T, url string) (n int) {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context())

@@ -13,15 +13,14 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// Every function process is killed in the middle of an order: an activity is scheduled, and not yet answered. The order
-// ends.
+// Every function process is killed while an order has a scheduled activity. The order still completes.
 func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	o := firstOrder(t)
 	instance, err := hub.client.Start(t.Context(), "fulfil-order", o, client.WithInstanceID(id(t, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// it is kept until the order waits for it
+	// the event is stored until the order awaits it
 	if err := hub.client.RaiseEvent(t.Context(), instance, orders.EventPacked, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	valid(t, hub.client, instance)
 }
 
-// Processes die again and again while instances are under way, wherever they happen to be.
+// Processes are killed repeatedly at arbitrary points while instances run.
 func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, deaths = 6, 5
@@ -52,7 +51,7 @@ func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
 	killed := 0
 	// fewer processes at a time on LocalStack
 	for round := 0; round < deaths || killed < deaths && round < 4*deaths; round++ {
-		<-time.After(400 * time.Millisecond) // the moment does not matter: any will do
+		<-time.After(400 * time.Millisecond) // an arbitrary moment
 		killed += killFunctions(t)
 	}
 	for n := range instances {
@@ -84,7 +83,7 @@ func firstOrder(t *testing.T) orders.Order {
 	return all[0]
 }
 
-// await looks at the history until there is an event of a kind.
+// await polls the history until it has an event of a kind.
 func await(t *testing.T, instance string, kind history.Kind) {
 	t.Helper()
 	for range time.Tick(20 * time.Millisecond) {
@@ -99,8 +98,8 @@ func await(t *testing.T, instance string, kind history.Kind) {
 	}
 }
 
-// valid checks that a history is a log: gapless, one end, each id settled at most once. The outcome of what was
-// cancelled stands beside the request.
+// valid checks that a history is a log: without gaps, with one end, and with each ID settled at most once. A cancelled
+// activity may also have a cancel request.
 func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 	t.Helper()
 	var events []history.Event

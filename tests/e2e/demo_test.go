@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The demo is a program that uses the HTTP API alone. It exits 1 unless each of its orders ends as it should.
+// The demo is a program that uses only the HTTP API. It exits with 1 unless all of its orders end as expected.
 func TestDemo_thisDeployment_ordersEndAsTheyShould(t *testing.T) {
 	// LocalStack takes minutes for the orders on a busy machine.
 	demo := exec.CommandContext(t.Context(), "go", "run", "./examples/demo", "-timeout", "10m")

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// The loop of a developer, from a module of one's own: perdure init writes it, perdure dev runs it and shows its logs;
-// a change is deployed onto the running hub, and an instance that waits there goes on with the new code.
+// A developer works in a new module: perdure init writes it, and perdure dev runs it and prints its logs. A change is
+// deployed to the running hub, and a waiting instance continues with the new code.
 func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "guests")
 	if out, exit := perdure(t, "init", dir, "--replace", "../.."); exit != 0 {
@@ -60,7 +60,7 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	}
 
 	edit(t, dir, "has answered", "has answered at last +")
-	edit(t, dir, `at last +`, `at last" +`) // which does not compile
+	edit(t, dir, `at last +`, `at last" +`) // does not compile
 	d.await(t, "the previous build is still running")
 }
 
@@ -80,12 +80,12 @@ func edit(t *testing.T, dir, from, to string) {
 	}
 }
 
-// development is a perdure dev that runs.
+// development is a running perdure dev.
 type development struct {
-	lines chan string // of standard error
+	lines chan string // lines of standard error
 }
 
-// develop starts perdure dev, takes over its environment, and ends it with the test.
+// develop starts perdure dev, sets its exported environment variables, and stops perdure dev when the test ends.
 func develop(t *testing.T, dir string) *development {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -108,7 +108,7 @@ func develop(t *testing.T, dir string) *development {
 	t.Cleanup(func() {
 		stop()
 		reading.Wait()
-		// An exit code of 0 becomes the context's error.
+		// The error of the context replaces an exit code of 0.
 		if err := cmd.Wait(); !errors.Is(err, context.Canceled) {
 			t.Errorf("perdure dev ended with %v:\n%s", err, d.rest())
 		}
@@ -116,7 +116,7 @@ func develop(t *testing.T, dir string) *development {
 	environment := make(chan string, 100)
 	reading.Go(func() { lines(exported, environment) })
 	reading.Go(func() { lines(said, d.lines) })
-	d.await(t, "watching for changes") // by then all is exported
+	d.await(t, "watching for changes") // perdure dev has printed its environment before this line
 	for range 6 {
 		name, value, _ := strings.Cut(strings.TrimPrefix(<-environment, "export "), "=")
 		t.Setenv(name, value)
@@ -131,7 +131,7 @@ func lines(from io.Reader, to chan<- string) {
 	}
 }
 
-// rest returns what an ended perdure dev said since the last line that was awaited.
+// rest returns the output of an ended perdure dev after the last awaited line.
 func (d *development) rest() string {
 	var rest strings.Builder
 	for line := range d.lines {
@@ -140,7 +140,7 @@ func (d *development) rest() string {
 	return rest.String()
 }
 
-// await returns the next line that has a text.
+// await returns the next line that contains a text.
 func (d *development) await(t *testing.T, text string) string {
 	t.Helper()
 	var seen []string

@@ -37,16 +37,16 @@ func perdure(tb testing.TB, args ...string) (stdout string, exit int) {
 	return out.String(), 0
 }
 
-// killFunctions kills every function process of the local cloud with -9, and returns how many there were.
+// killFunctions kills all function processes of the local cloud with SIGKILL, and returns their number.
 func killFunctions(t *testing.T) int {
 	t.Helper()
 	return killFunction(t, "")
 }
 
-// killFunction kills the processes of a function, by the end of its name, with -9, and returns how many there were.
+// killFunction kills the processes of a function, given the end of its name, with SIGKILL. It returns their number.
 func killFunction(t *testing.T, name string) int {
 	t.Helper()
-	// With their environments, which have the names of their functions.
+	// The option e prints environments, which have the names of the functions.
 	processes, err := exec.CommandContext(t.Context(), "ps", "axeww", "-o", "pid=,ppid=,command=").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func killFunction(t *testing.T, name string) int {
 	return killed
 }
 
-// id makes an instance id of the test's own.
+// id returns the n-th instance ID of the test.
 func id(tb testing.TB, n int) string {
 	tb.Helper()
 	return fmt.Sprintf("%s-%d", tb.Name(), n)

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// lambda calls the API of Lambda, of which this module has no client.
+// lambda calls the API of Lambda. This module does not import an SDK client for the function.
 func lambda(t *testing.T, method, path, body string) []byte {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context())
@@ -54,7 +54,7 @@ func lambda(t *testing.T, method, path, body string) []byte {
 	return b
 }
 
-// unmap takes the worker function off its queue.
+// unmap disables the mapping between the worker function and its queue.
 func unmap(t *testing.T) {
 	t.Helper()
 	var all struct {
@@ -87,7 +87,7 @@ func unmap(t *testing.T) {
 	t.Fatalf("%+v", all.EventSourceMappings)
 }
 
-// lease is what came of renewing one.
+// lease is the result of a renewal.
 type lease struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	Cancel    *struct {
@@ -100,19 +100,19 @@ type lease struct {
 	} `json:"error"`
 }
 
-// stranger is a worker that is neither a function of the hub nor Go: it has nothing but SQS and HTTP.
+// stranger is a worker that is not a function of the hub and uses only SQS and HTTP.
 type stranger struct {
 	t      *testing.T
 	queues *sqs.Client
 	url    string
-	body   string // of its renewals
+	body   string // body of its renewal requests
 	asked  int
 }
 
-// visible is how many seconds a message is locked for.
+// visible is the visibility timeout of messages, in seconds.
 const visible = 3
 
-// receive takes a message of the queue.
+// receive receives a message from the queue.
 func (s *stranger) receive(wait int32) (token, handle string) {
 	s.t.Helper()
 	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{
@@ -133,7 +133,7 @@ func (s *stranger) receive(wait int32) (token, handle string) {
 	return item.Token, *out.Messages[0].ReceiptHandle
 }
 
-// renew renews by API Gateway and by invoking the renewer, in turns.
+// renew renews the lease, alternately through API Gateway and by invoking the renewer.
 func (s *stranger) renew() lease {
 	s.t.Helper()
 	var answer struct {
@@ -158,7 +158,7 @@ func (s *stranger) renew() lease {
 	return answer.Leases[0]
 }
 
-// hold renews for several times as long as the message is locked for: nobody else has it.
+// hold renews the lease for several visibility timeouts, and checks that no other worker receives the message.
 func (s *stranger) hold() {
 	s.t.Helper()
 	for began := time.Now(); time.Since(began) < 4*visible*time.Second; {
@@ -173,9 +173,8 @@ func (s *stranger) hold() {
 	}
 }
 
-// A worker that is neither a function of the hub nor Go holds a message for several times as long as SQS would leave it
-// to him, by API Gateway and by invoking the renewer, which may do that and no more; and it hears that its activity is
-// cancelled, and why.
+// A worker in another language keeps a message for several visibility timeouts. It renews its lease through API Gateway
+// and by invoking the renewer. The renewals report the cancel of its activity and the reason.
 func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	shortrun.Skip(t)
 	c := patient(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// httpHolder holds tokens of activities as any program would: it calls the API through API Gateway.
+// httpHolder completes activities by their tokens, through the HTTP API.
 type httpHolder struct{}
 
 func (httpHolder) CompleteActivity(ctx context.Context, token string, result any) error {
@@ -48,7 +48,7 @@ func (httpHolder) HeartbeatActivity(ctx context.Context, token string, details a
 	return cancel, err
 }
 
-// post calls the API with a body. What is wrong with a token is an error as a client's.
+// post calls the API with a body. It returns problems with a token as a client.TokenError.
 func post(ctx context.Context, path string, body, answer any) error {
 	doc, err := json.Marshal(body)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// request calls the API through API Gateway, as any program would.
+// request calls the API through API Gateway and decodes the response.
 func request(t *testing.T, method, path, body string) (status int, header http.Header, answer map[string]any) {
 	t.Helper()
 	status, header, b := call(t, method, path, body)
@@ -21,7 +21,7 @@ func request(t *testing.T, method, path, body string) (status int, header http.H
 	return status, header, answer
 }
 
-// call is a request whose answer may have no body.
+// call calls the API through API Gateway. The response may have no body.
 func call(t *testing.T, method, path, body string) (status int, header http.Header, answer []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, hub.api+path, strings.NewReader(body))
@@ -67,7 +67,7 @@ func TestAFailureComesBackWithItsType(t *testing.T) {
 	}
 }
 
-// Bad input is a 4xx with a code, through the real gateway too.
+// Invalid input is a 4xx error with a code, through the real gateway too.
 func TestBadInputThroughTheAPI(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -95,7 +95,7 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 	}
 }
 
-// An encoded slash is a 400 that tells how such an id travels, whatever the gateway makes of it.
+// An encoded slash is a 400 error that explains how to encode the ID, even if the gateway decodes the slash.
 func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
 	for _, path := range []string{"/instances/a%2Fb", "/instances/a%2Fb/history"} {
 		status, _, problem := request(t, "GET", path, "")
@@ -106,7 +106,7 @@ func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
 	}
 }
 
-// Events through the API and the command line, an activity that is retried, and an instance that is terminated.
+// Events are raised through the API and the command line, an activity is retried, and an instance is terminated.
 func TestEventsRetriesAndTerminate(t *testing.T) {
 	for n := range 3 {
 		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {

@@ -1,4 +1,4 @@
-// Package e2e runs real function binaries on a local AWS: the stack's own template, deployed with short parameters.
+// Package e2e runs real function binaries on a local AWS. It deploys the template of the stack with short timeouts.
 package e2e_test
 
 import (
@@ -21,7 +21,7 @@ var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
 	admin  *admin.Client
-	// sealing is a client with the functions' codec.
+	// sealing is a client with the codec of the functions.
 	sealing *client.Client
 	api     string
 	// perdure is the command-line tool, built from this checkout.
@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onLocalStack is whether the local cloud is LocalStack: `make test-localstack` runs there what applies to it. Its
-// timers hop, since its schedules do not fire, and its roles do not bind.
+// onLocalStack reports whether the local cloud is LocalStack, where `make test-localstack` runs some of the tests.
+// LocalStack does not fire schedules, so timers hop between queue delays. It does not enforce IAM.
 var onLocalStack = strings.HasPrefix(os.Getenv("CLOUD"), "localstack")
 
-// up deploys the tests' application as a hub, on a local cloud of its own.
+// up deploys the test application as a hub in its own local cloud.
 func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud, error) {
 	args := []string{"--app", "tests/e2e/app", "--hub", name, "--port", "0"}
 	if !onLocalStack {
@@ -50,8 +50,8 @@ func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud,
 	return localcloud.Start(ctx, "up", append(args, options...)...)
 }
 
-// withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility
-// ends, so that is short here; and so is the delay beyond which a timer needs a schedule.
+// withHub deploys the hub, runs f and deletes the deployment. The visibility timeout is short, because a crash is
+// noticed when it ends. The longest timer delay is short, so that short timers need a schedule.
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()

@@ -20,10 +20,10 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// large is a text that is too large for histories, and for nothing else.
+// large exceeds the limit for payloads in histories, and no other limit.
 var large = strings.Repeat("0123456789", 25<<10)
 
-// payloadBucket is the hub's bucket, as S3 shows it.
+// payloadBucket is the bucket of the hub.
 type payloadBucket struct {
 	dynamo.BucketAPI
 	name string
@@ -42,7 +42,7 @@ func openBucket(t *testing.T) payloadBucket {
 	return payloadBucket{dynamo.NewBucket(cfg), p.Config().PayloadBucket}
 }
 
-// keys are those of all objects.
+// keys returns the keys of all objects.
 func (b payloadBucket) keys(t *testing.T) (keys []string) {
 	t.Helper()
 	for after := ""; ; after = keys[len(keys)-1] {
@@ -59,16 +59,16 @@ func (b payloadBucket) keys(t *testing.T) (keys []string) {
 	}
 }
 
-// ofExecutions are the keys below those of executions; what is not there is in messages, and expires.
+// ofExecutions returns the keys of objects that belong to executions. Other objects belong to messages and expire.
 func ofExecutions(keys []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, "e2e/x/") })
 }
 
-// bulkyTag tells which instance it is.
+// bulkyTag is the tag with the ID of the instance.
 const bulkyTag = "bulky"
 
-// bulkyInstance runs a scenario with large payloads, and returns the keys of what its executions have in the bucket. No
-// test beside it may store any.
+// bulkyInstance runs a scenario with large payloads, and returns the keys of the objects of its executions. Other tests
+// must not store objects meanwhile.
 func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instance string) []string {
 	t.Helper()
 	before := b.keys(t)
@@ -86,7 +86,7 @@ func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instan
 	return own
 }
 
-// wantGone wants an instance, and what it had in the bucket, to be gone, and all else to be there.
+// wantGone fails the test unless the objects of a purged instance are deleted and the other objects are not.
 func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []string) {
 	t.Helper()
 	left := b.keys(t)
@@ -102,13 +102,12 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 	}
 }
 
-// What an instance has in the bucket goes with it: purged through the API, on the command line, and by a job, each with
-// the rights that it has.
+// A purge through the API, the command line or a job deletes the objects of the instance, with the permissions of each.
 func TestPurgeTakesLargePayloads(t *testing.T) {
 	b := openBucket(t)
 	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))
 
-	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // several executions
+	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // an instance with several executions
 	if status, body := remove(t, id(t, 1), ""); status != http.StatusNoContent {
 		t.Fatalf("HTTP %d: %s", status, body)
 	}
@@ -140,15 +139,15 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 	b.wantGone(t, id(t, 3), own, stays)
 }
 
-// look has the renewer look, as its rule does every other minute.
+// look invokes the renewer for a sweep, like its EventBridge rule.
 func look(t *testing.T) {
 	t.Helper()
 	lambda(t, http.MethodPost, "/functions/perdure-e2e-renewer/invocations", fmt.Sprintf(
 		`{"version":"0","id":"test","detail-type":"Scheduled Event","source":"aws.events","time":%q,"resources":[],"detail":{}}`, time.Now().UTC().Format(time.RFC3339)))
 }
 
-// The API reads what is in the bucket, with the rights of its function; what is encrypted, of which it has no codec, it
-// tells of.
+// The API reads objects with the permissions of its function. It returns encrypted payloads encrypted, because it has
+// no codec.
 func TestALargeOutputThroughTheAPI(t *testing.T) {
 	for n, prefix := range []string{"", app.SealedPrefix} {
 		c := []*client.Client{hub.client, hub.sealing}[n]
@@ -167,7 +166,7 @@ func TestALargeOutputThroughTheAPI(t *testing.T) {
 	}
 }
 
-// Of what is encrypted neither history nor the bucket has anything in the clear.
+// Neither the history nor the bucket has plain text of encrypted payloads.
 func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 	b := openBucket(t)
 	instance := app.SealedPrefix + id(t, 0)
@@ -188,8 +187,7 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 	}
 }
 
-// The command line reads by which rules the bucket expires what messages have brought, and finds nothing wrong with
-// them.
+// The doctor command reads the lifecycle rules of the bucket and reports no problem.
 func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
 		t.Errorf("exit %d: %s", exit, out)

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// An activity that ends its process, and a turn that does, take down a function process in every delivery. Here the
-// limit is one death alone, after two without a mark and one beside others, and then neither runs any more: the
-// activity has failed, and the instance is blocked. Another instance goes on beside them.
+// An activity and a turn end their process in each attempt. Both stop after four attempts: two without a marker, one
+// next to other messages, and one alone, which is the limit in this deployment. Then the activity fails, and the
+// instance with the turn is blocked. Another instance is not affected.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	shortrun.Skip(t)
 	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}
@@ -57,7 +57,7 @@ func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	}
 }
 
-// blocked waits until an instance is blocked as poison.
+// blocked waits until an instance is blocked because of poison.
 func blocked(t *testing.T, instance string) {
 	t.Helper()
 	for range time.Tick(200 * time.Millisecond) {

@@ -23,8 +23,8 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// The very binaries that are deployed as functions serve a hub from outside Lambda: found by its name, on queues that
-// no function is mapped to. Told to stop, they end well.
+// The deployed binaries also serve a hub outside Lambda, with queues that no function is mapped to. They find the hub
+// by its name and exit cleanly on SIGTERM.
 func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")
@@ -86,7 +86,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	}
 }
 
-// pollOnlyHub makes a hub of queues of its own, on the table of the hub that is deployed.
+// pollOnlyHub creates a hub with its own queues and the table of the deployed hub.
 func pollOnlyHub(t *testing.T, name string) {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context())
@@ -129,7 +129,7 @@ func pollOnlyHub(t *testing.T, name string) {
 	}
 }
 
-// ownOrchestrator is the code of the application in this process, which asks for no messages.
+// ownOrchestrator runs queries with the code of the application in this process. It receives no messages.
 func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	t.Helper()
 	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(nil),
@@ -145,7 +145,7 @@ func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	return f.Querier()
 }
 
-// isAskedInProcess: a hub without functions has nobody to ask, but for who has the code.
+// isAskedInProcess checks that a hub without functions supports queries only for a client that has the code.
 func isAskedInProcess(t *testing.T, without, with *client.Client) {
 	t.Helper()
 	instance := t.Name() + "-asked"

@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// remove deletes an instance through API Gateway, as any program would, and tells the answer's body.
+// remove deletes an instance through API Gateway, and returns the body of the response.
 func remove(t *testing.T, instance, query string) (status int, body string) {
 	t.Helper()
 	status, _, answer := call(t, http.MethodDelete, "/instances/"+instance+query, "")
 	return status, string(answer)
 }
 
-// What is over is deleted, through the API and on the command line, with the rights that the functions have; its id is
-// free then.
+// The API and the command line delete ended instances, with the permissions of the functions. Afterwards the ID can be
+// used again.
 func TestPurgeWhatIsOver(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "hello", "world", client.WithInstanceID(id(t, n))); err != nil {

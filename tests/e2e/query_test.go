@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An instance is asked over HTTP, by the command and by a client in Go: each invokes the orchestrator function, with
-// the rights that the stack gives. The instance goes on as if it had not been asked.
+// A query over HTTP, the command and the Go client each invoke the orchestrator function, with the permissions of the
+// stack. The query does not affect the instance.
 func TestAnInstanceIsAsked(t *testing.T) {
 	instance := id(t, 0)
 	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {

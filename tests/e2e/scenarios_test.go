@@ -14,36 +14,36 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// scenarioTick is several times what a turn takes, with others under way.
+// scenarioTick is several times the duration of a turn on a loaded machine.
 const scenarioTick = 250 * time.Millisecond
 
-// sideBySide is how many scenarios are under way at once: enough to wait for many timers together, few enough for a
-// machine of two cores.
+// sideBySide is the number of scenarios that run at once: enough to overlap the waits for timers, few enough for two
+// processor cores.
 const sideBySide = 8
 
-// someScenarios is for who works on some: -run 'TestScenarios$' -scenario=Name,Another.
+// someScenarios selects scenarios: -run 'TestScenarios$' -scenario=Name,Another.
 var someScenarios = flag.String("scenario", "", "of TestScenarios: run the scenarios of these names alone")
 
-// TestScenarios runs the engine's scenarios on the deployed functions, but for those that take hours.
+// TestScenarios runs the scenarios of the engine on the deployed functions, except for scenarios that take hours.
 func TestScenarios(t *testing.T) {
 	runScenarios(t, hub.client, "", func(s *scenarios.Scenario) bool { return !s.Virtual })
 }
 
-// encrypted are the scenarios that run on encrypted payloads too, beside those with large ones: each kind of payload is
-// in one of them.
+// encrypted lists the scenarios that also run with encrypted payloads, in addition to those with large payloads.
+// Together they have each kind of payload.
 var encrypted = []string{
 	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus",
 	"InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
 }
 
-// TestScenariosEncrypted runs some of them with payloads that the functions encrypt.
+// TestScenariosEncrypted runs some scenarios with payloads that the functions encrypt.
 func TestScenariosEncrypted(t *testing.T) {
 	runScenarios(t, hub.sealing, app.SealedPrefix, func(s *scenarios.Scenario) bool {
 		return s.Large || slices.Contains(encrypted, s.Name)
 	})
 }
 
-// runScenarios runs scenarios side by side, with a client whose instances have ids that begin with a prefix.
+// runScenarios runs scenarios concurrently. The IDs of their instances have a prefix.
 func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenarios.Scenario) bool) {
 	t.Helper()
 	all := slices.DeleteFunc(scenarios.All(scenarioTick), func(s scenarios.Scenario) bool {
@@ -80,7 +80,7 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 	}
 }
 
-// calm gives what the end of an instance has led to a few seconds to come.
+// calm waits a few seconds for the effects of the end of an instance.
 func calm(t *testing.T, c *client.Client, s scenarios.Scenario, status client.Status) {
 	t.Helper()
 	var err error
@@ -93,13 +93,13 @@ func calm(t *testing.T, c *client.Client, s scenarios.Scenario, status client.St
 	t.Error(err)
 }
 
-// result is how a scenario's instance ended.
+// result is the result of the instance of a scenario.
 type result struct {
 	status client.Status
 	err    error
 }
 
-// carry starts a scenario's instance, does what its client does, and waits for the end.
+// carry starts the instance of a scenario, runs the client part of the scenario, and waits for the end.
 func carry(ctx context.Context, c *client.Client, s scenarios.Scenario, id string) result {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// runsWhilePaused has a paused schedule start a run, and waits for its end.
+// runsWhilePaused triggers a run of a paused schedule, and waits for its end.
 func runsWhilePaused(t *testing.T, name string) {
 	t.Helper()
 	run, err := hub.client.Schedules().Trigger(t.Context(), name)
@@ -31,8 +31,8 @@ func runsWhilePaused(t *testing.T, name string) {
 	}
 }
 
-// An instance that nobody has started is started over HTTP by an update, and answers it. Once it is over it takes no
-// other.
+// An update over HTTP starts a missing instance and returns its result. After the instance has ended, another update is
+// rejected.
 func TestAPutWithAnUpdate(t *testing.T) {
 	to := strings.ReplaceAll(id(t, 0), "/", "-")
 	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
@@ -50,8 +50,8 @@ func TestAPutWithAnUpdate(t *testing.T) {
 	valid(t, hub.client, to)
 }
 
-// A schedule is put over HTTP, run by the command, paused and deleted; the functions know schedules without a word of
-// the application's.
+// A schedule is created, paused, resumed and deleted over HTTP, and triggered by the command. The functions support
+// schedules without code in the application.
 func TestASchedule(t *testing.T) {
 	name := strings.ReplaceAll(id(t, 0), "/", "-")
 	path := "/schedules/" + name

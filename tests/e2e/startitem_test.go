@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// orderTable is a table of the caller's own, beside that of the hub.
+// orderTable is a table of the caller, separate from the table of the hub.
 type orderTable struct {
 	*testing.T
 	*dynamodb.Client
@@ -58,7 +58,7 @@ func orderKey(order string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}}
 }
 
-// save saves an order that is not there yet and a start, or neither.
+// save writes a new order and a start in one transaction.
 func (o orderTable) save(order string, start provider.PreparedStart) error {
 	put := types.Put{
 		TableName: &o.table, Item: orderKey(order), ConditionExpression: aws.String("attribute_not_exists(id)"),
@@ -69,7 +69,7 @@ func (o orderTable) save(order string, start provider.PreparedStart) error {
 	return err
 }
 
-// wantOrder wants an order to be in the table, or not.
+// wantOrder fails the test unless the table has the order, or does not have it.
 func (o orderTable) wantOrder(order string, want bool) {
 	o.Helper()
 	out, err := o.GetItem(o.Context(), &dynamodb.GetItemInput{
@@ -80,7 +80,7 @@ func (o orderTable) wantOrder(order string, want bool) {
 	}
 }
 
-// wantGreeting wants the order's orchestration to complete.
+// wantGreeting fails the test unless the orchestration of the order completes.
 func (o orderTable) wantGreeting(instance string) {
 	o.Helper()
 	s, err := hub.client.Wait(o.Context(), instance)
@@ -93,8 +93,8 @@ func (o orderTable) wantGreeting(instance string) {
 	valid(o.T, hub.client, instance)
 }
 
-// An order is saved in the caller's table and its orchestration is started, in one transaction, and the functions run
-// it. An order that is refused starts nothing, and a start that is refused saves no order.
+// One transaction saves an order in the table of the caller and starts its orchestration, which the functions run. A
+// rejected order starts nothing, and a rejected start saves no order.
 func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	o := openOrders(t)
 	mine := client.WithIdempotencyKey("key-1")
@@ -121,7 +121,7 @@ func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	}
 }
 
-// The program dies behind its transaction. A start with a delay has its timer, which was sent before.
+// The program crashes after its transaction. The timer of the delayed start was sent before the transaction.
 func TestAnOrderBeginsWhoseProgramDiesBehindItsTransaction(t *testing.T) {
 	o := openOrders(t)
 	if err := o.save("o-1", o.prepare(id(t, 1), client.WithDelay(2*time.Second))); err != nil {

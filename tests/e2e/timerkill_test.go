@@ -14,14 +14,14 @@ import (
 var kills = flag.Int("kills", 1,
 	"how often TestTimers_renewerIsKilledAtAnyMoment kills the renewer, with 20 timers each")
 
-// timersAKill are those that are nearly due when the renewer is killed. Queues delay by whole seconds, so the renewer
-// waits for the rest of their time.
+// timersAKill is the number of timers that are nearly due when the renewer is killed. Queue delays have whole seconds,
+// so the renewer waits for the remaining time.
 const (
 	timersAKill = 20
 	nearly      = 3950 * time.Millisecond
 )
 
-// killRenewer starts timers, kills the renewer so long before they are due, and returns how late each fires.
+// killRenewer starts timers, kills the renewer shortly before they are due, and returns the lateness of each timer.
 func killRenewer(t *testing.T, round int, before time.Duration) (late []time.Duration, killed int) {
 	t.Helper()
 	var instances []string
@@ -33,7 +33,7 @@ func killRenewer(t *testing.T, round int, before time.Duration) (late []time.Dur
 		}
 		instances = append(instances, instance)
 	}
-	due := time.Now().Add(nearly) // of the last; the others are due moments before
+	due := time.Now().Add(nearly) // when the last timer is due; the others are due moments before
 	<-time.After(time.Until(due.Add(-before)))
 	killed = killFunction(t, "-renewer")
 	for _, instance := range instances {
@@ -45,8 +45,8 @@ func killRenewer(t *testing.T, round int, before time.Duration) (late []time.Dur
 	return late, killed
 }
 
-// A renewer that is killed while it waits until timers are due makes them late by ten seconds at most: its lease of 8 s
-// ends, and another takes them.
+// If a renewer is killed while it waits for timers, the timers are late by at most ten seconds. Its lease of 8 s ends,
+// and another renewer receives the timers.
 func TestTimers_renewerIsKilledWhileItWaits_areLateByTenSecondsAtMost(t *testing.T) {
 	shortrun.Skip(t)
 	late, killed := killRenewer(t, 0, 300*time.Millisecond)
@@ -58,7 +58,7 @@ func TestTimers_renewerIsKilledWhileItWaits_areLateByTenSecondsAtMost(t *testing
 	}
 }
 
-// A renewer is killed at any moment: each timer fires, none early. How late they are is measured by
+// The renewer is killed at an arbitrary moment. Each timer fires, and none fires early. This command measures lateness:
 // go test ./tests/e2e -run TestTimers_renewerIsKilledAtAnyMoment -v -kills 10
 func TestTimers_renewerIsKilledAtAnyMoment_fire(t *testing.T) {
 	shortrun.Skip(t)

@@ -15,20 +15,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// A timer is never early, and not late by more than a moment.
+// A timer is never early, and late by at most 1.5 seconds.
 func TestTimersAreNeverEarly(t *testing.T) {
 	exact(t, hub.client, startTimers(t, hub.client, 20, 300*time.Millisecond, 130*time.Millisecond))
 }
 
-// The same of timers that the queue's longest delay (2 s here) does not reach: each is brought back by a schedule of
-// its own.
+// Timers longer than the longest queue delay (2 s here) each need a schedule.
 func TestTimersThatNeedASchedule(t *testing.T) {
 	shortrun.Skip(t)
 	const timers = 100
 	before, seen := schedules(t), map[string]bool{}
 	over := make(chan struct{})
 	var looking sync.WaitGroup
-	looking.Go(func() { // each lives for seconds, and is gone when it has fired
+	looking.Go(func() { // a schedule exists for seconds and is deleted after it fires
 		look := time.NewTicker(200 * time.Millisecond)
 		defer look.Stop()
 		for {
@@ -58,10 +57,10 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	}
 }
 
-// A hub without schedules: the same timers hop from delay to delay.
+// In a hub without schedules, long timers hop between queue delays.
 func TestTimersThatHop(t *testing.T) {
 	shortrun.Skip(t)
-	c, timers := hub.client, 10 // on LocalStack, where the hub of all tests hops, and a turn takes a second
+	c, timers := hub.client, 10 // on LocalStack the shared hub has no schedules, and a turn takes a second
 	if !onLocalStack {
 		c, timers = hopping(t), 50
 	}
@@ -71,7 +70,7 @@ func TestTimersThatHop(t *testing.T) {
 	}
 }
 
-// hopping is a hub of its own, whose timers hop.
+// hopping starts a separate hub without schedules, and returns its client.
 func hopping(t *testing.T) *client.Client {
 	t.Helper()
 	cloud, err := up(t.Context(), "hops", "--param", "Timers=hops", "--param", "TimerLongestDelay=2")
@@ -89,7 +88,7 @@ func hopping(t *testing.T) *client.Client {
 	return client.New(p)
 }
 
-// startTimers starts instances with a timer each, the first of a duration, each further one longer by a bit.
+// startTimers starts instances with a timer each. The duration grows from instance to instance.
 func startTimers(t *testing.T, c *client.Client, timers int, first, more time.Duration) (instances []string) {
 	t.Helper()
 	for n := range timers {
@@ -102,7 +101,8 @@ func startTimers(t *testing.T, c *client.Client, timers int, first, more time.Du
 	return instances
 }
 
-// exact waits for instances with a timer each, and checks that none was early and hardly any late.
+// exact waits for instances with a timer each. It fails the test if a timer was early, or if more than one percent were
+// late.
 func exact(t *testing.T, c *client.Client, instances []string) {
 	t.Helper()
 	var late []time.Duration
@@ -121,7 +121,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	}
 	limit := 1500 * time.Millisecond
 	if onLocalStack {
-		// it looks for delayed messages once a second, and runs one batch of a queue at a time: how late is not ours
+		// LocalStack polls delayed messages once a second and runs one batch of a queue at a time, so timers are late
 		limit = 30 * time.Second
 	}
 	if p99 > limit {
@@ -129,7 +129,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	}
 }
 
-// lateness is from when the instance's timer was due to the turn that saw it.
+// lateness returns the time between the due time of a timer and the turn that observed it.
 func lateness(t *testing.T, c *client.Client, instance string) time.Duration {
 	t.Helper()
 	var due time.Time
@@ -145,7 +145,7 @@ func lateness(t *testing.T, c *client.Client, instance string) time.Duration {
 	return 0
 }
 
-// schedules are the names of those there are now.
+// schedules returns the names of the current schedules.
 func schedules(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

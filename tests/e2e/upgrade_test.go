@@ -21,13 +21,13 @@ import (
 
 const (
 	upgradeHub = "upgrade"
-	// stackInUse is the template of a stack that is in use; infra/cdk tests statically that it can be updated.
+	// stackInUse is the template of a deployed stack. A test in infra/cdk checks statically that it can be updated.
 	stackInUse = "infra/cdk/testdata/upgrade/template.2555cb9.json"
-	// startEvery is how often an instance is started while the stack is updated.
+	// startEvery is the interval between starts during the update.
 	startEvery = 50 * time.Millisecond
 )
 
-// buildBinaries builds the functions of the tests' application. Builds with different IDs are different code.
+// buildBinaries builds the functions of the test application. Builds with different IDs have different code.
 func buildBinaries(t *testing.T, buildID string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -42,7 +42,7 @@ func buildBinaries(t *testing.T, buildID string) (dir string) {
 	return dir
 }
 
-// deployStack creates or updates the stack of a hub of its own on the tests' local cloud, and opens the hub.
+// deployStack creates or updates the stack of a separate hub in the shared local cloud, and opens the hub.
 func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provider {
 	t.Helper()
 	args := append([]string{
@@ -64,14 +64,13 @@ func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provi
 	return p
 }
 
-// started is an instance that was started, and its expected output.
+// started is a started instance and its expected output.
 type started struct {
 	instance string
 	output   string // JSON
 }
 
-// startAll starts instances of each kind that an update may find: waiting for an event, for a timer that a schedule
-// keeps, and for activities, of which one runs.
+// startAll starts instances that wait for an event, for a timer with a schedule, or for activities. One activity runs.
 func startAll(t *testing.T, c *client.Client) (waiting, others []started) {
 	t.Helper()
 	for i := range 5 {
@@ -117,8 +116,8 @@ func keepStarting(ctx context.Context, c *client.Client) (all []started, err err
 	}
 }
 
-// A stack in use is updated to today's template and to new code: instances that wait, sleep, work or start meanwhile
-// complete.
+// A deployed stack is updated to the current template and new code. Instances that wait, sleep, work or start during
+// the update complete.
 func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	old, renewed := buildBinaries(t, "old"), buildBinaries(t, "new")
 	before := deployStack(t, old, "--template", stackInUse)
@@ -164,7 +163,7 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	}
 }
 
-// variableOf returns a variable of a function's environment.
+// variableOf returns an environment variable of a function.
 func variableOf(t *testing.T, function, name string) string {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// The worker of an activity whose end is waited for is killed with -9 in its grace: it has seen the cancel, and has not
-// ended. Nothing is undone until its lease has told that it is gone; and it is known when it saw the cancel.
+// The worker of an activity with WaitForCancellation is killed with SIGKILL after it has observed the cancel and before
+// it has ended. The undo starts only when the lease of the worker has ended. The time of the observation is known.
 func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
@@ -33,7 +33,7 @@ func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
 	}
 }
 
-// The same before it has seen the cancel: its process stands still until the cancel is history, and is killed then.
+// The worker is stopped before it can observe the cancel, and killed after the cancel is in the history.
 func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
@@ -54,13 +54,13 @@ func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *tes
 	}
 }
 
-// holding is an instance of the orchestration of that name, and the folder that it holds.
+// holding is an instance of the orchestration "holding", with its folder.
 type holding struct {
 	t                *testing.T
 	instance, folder string
 }
 
-// hold starts one, and returns when its activity runs.
+// hold starts an instance and returns when its activity runs.
 func hold(t *testing.T) *holding {
 	t.Helper()
 	h := &holding{t, id(t, 1), t.TempDir()}
@@ -71,7 +71,7 @@ func hold(t *testing.T) *holding {
 	return h
 }
 
-// process is the number of the process that has left a note, once it has.
+// process waits for a note of a process and returns the process ID.
 func (h *holding) process(note string) int {
 	h.t.Helper()
 	for range 1000 {
@@ -90,7 +90,8 @@ func (h *holding) process(note string) int {
 	return 0
 }
 
-// seen is when the activity's worker saw the cancel, once that is known: it has not ended.
+// seen waits until the worker has reported that it observed the cancel, and returns the time. The activity must not
+// have ended.
 func (h *holding) seen() time.Time {
 	h.t.Helper()
 	for range 100 {
@@ -106,7 +107,7 @@ func (h *holding) seen() time.Time {
 	return time.Time{}
 }
 
-// cancelled is what is known of the activity's cancel.
+// cancelled returns the status of the cancel of the activity.
 func (h *holding) cancelled() client.Cancellation {
 	h.t.Helper()
 	found, err := client.Collect(hub.client.Cancellations(h.t.Context(), h.instance, ""))
@@ -128,8 +129,8 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
-// wantUndoneAfter fails unless history has, in this order: that the activity was cancelled, that its worker is gone,
-// which nobody has told before it was killed, and the call that undoes it.
+// wantUndoneAfter fails the test unless the history has, in this order, the cancel of the activity, its failure because
+// of the lost worker, and the undo. The failure must be later than the kill.
 func (h *holding) wantUndoneAfter(killed time.Time) {
 	h.t.Helper()
 	s, err := hub.client.Wait(h.t.Context(), h.instance)
@@ -165,7 +166,7 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 	}
 }
 
-// why checks what perdure why says of the activity, and returns the same as the client has it.
+// why checks the output of perdure why for the activity, and returns the cancellation from the client.
 func (h *holding) why() client.Cancellation {
 	h.t.Helper()
 	out, exit := perdure(h.t, "why", h.instance)

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// generations is a build of the orchestration "Generation" in these versions. Each says in each of its turns which it
-// is, and waits for an event in between; with n it does so in n more executions.
+// generations returns a build with the orchestration "Generation" in these versions. Each turn records its version, and
+// an event is awaited between turns. The input n is the number of further executions.
 func generations(versions ...string) *perdure.Registry {
 	return build(func(r *perdure.Registry) {
 		for _, v := range versions {
@@ -40,9 +40,8 @@ func generations(versions ...string) *perdure.Registry {
 	})
 }
 
-// TestTwoGenerationsOnOneQueue has environments of an old build and of a new one take turns at the same inbox, as in a
-// rollout: what began as version 1 stays so, in whichever of them; what begins in the new build is version 2, which the
-// old one leaves alone.
+// During a rollout, environments of the old and the new build consume the same inbox. Instances of version 1 keep their
+// version in both builds. Instances of version 2 run only in the new build.
 func TestTwoGenerationsOnOneQueue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
@@ -75,7 +74,7 @@ func TestTwoGenerationsOnOneQueue(t *testing.T) {
 	})
 }
 
-// A running execution stays with its version, and the next takes the highest there is.
+// A running execution keeps its version, and the next execution uses the highest registered version.
 func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
 	t.Parallel()
 	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
@@ -93,8 +92,8 @@ func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
 	})
 }
 
-// A name or a version that the deployed build does not have waits for the build that has it, and is listed with what is
-// missing.
+// An instance whose name or version is not registered in the deployed build waits for a build that has it. It is listed
+// with the missing name or version.
 func TestUnregisteredOrchestrationWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -132,7 +131,7 @@ func unregistered(t *testing.T, h *hub, id string, says ...string) {
 	}
 }
 
-// A child of an unknown name is an instance that is blocked; its parent waits for it.
+// A child with an unregistered name is blocked, and its parent waits for it.
 func TestUnregisteredChildWaits(t *testing.T) {
 	t.Parallel()
 	parent := func(r *perdure.Registry) {
@@ -159,7 +158,7 @@ func TestUnregisteredChildWaits(t *testing.T) {
 	})
 }
 
-// An activity of an unknown name waits in its queue for the worker that has it.
+// An activity with an unregistered name stays in its queue until a worker has it.
 func TestUnregisteredActivityWaits(t *testing.T) {
 	t.Parallel()
 	inBubble(t, build(func(r *perdure.Registry) {
@@ -180,12 +179,12 @@ func TestUnregisteredActivityWaits(t *testing.T) {
 				return later.HandleRecords(ctx, simhub.Records(ms)), nil
 			},
 		})
-		h.serve(12 * time.Hour) // the other worker may be first, again and again
+		h.serve(12 * time.Hour) // the other worker may receive the message several times first
 		h.completed("i", `"here"`)
 	})
 }
 
-// Code that the engine cannot go on with is reported, in words of the one who wrote it, and goes on once it is mended.
+// Unsupported code blocks its instance with a message for its author, and the instance continues after the fix.
 func TestCodeThatCannotGoOnIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -18,29 +18,28 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// stride is between the calls at which a scenario of hundreds of calls crashes. It is a prime, so that the calls of a
-// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every 17th in a
-// short run.
+// stride is the distance between the calls at which a scenario with hundreds of calls crashes. A prime covers all calls
+// of a repeated pattern. Short scenarios crash at each call, or at every 17th call in a short run.
 const (
 	stride         = 41
 	strideShortRun = 17
 )
 
-// TestEngineCrash kills a function's process before and after its n-th AWS call, for every n there is (of long
-// scenarios, as their names say, every 41st): the instance ends as without a crash, the histories of all executions of
-// all instances are valid logs, all instances are over, and no message or schedule is left.
+// A process crashes before and after its n-th AWS call, for every n, or for every 41st n in long scenarios. The
+// instance ends as without a crash, all histories are valid logs, all instances have ended, and no message or schedule
+// remains.
 func TestEngineCrash(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, simhub.CrashAt)
 }
 
-// TestEngineLostCalls is the same of calls that fail, or whose response is lost, in a process that lives on.
+// A call fails or loses its response, and the process continues.
 func TestEngineLostCalls(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, simhub.FailAt)
 }
 
-// fault makes an interceptor that does harm at the n-th call of the functions, before or after it.
+// fault returns an interceptor that injects a fault before or after the n-th call of the functions.
 type fault func(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64)
 
 func atEveryCall(t *testing.T, f fault) {
@@ -63,14 +62,14 @@ func atEveryCall(t *testing.T, f fault) {
 	}
 }
 
-// survives runs a scenario with a fault at the n-th call, and reports whether there was such a call.
+// survives runs a scenario with a fault at the n-th call. It reports whether the n-th call happened.
 func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) bool {
 	t.Helper()
 	intercept, calls := f(n, after)
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
 		scenarios.Register(r, s)
-		// else most calls were polls
+		// otherwise most calls are polls
 		o := simhub.Options{
 			Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large,
 			Intercept: intercept, CancelPollInterval: time.Hour, LeaseAfter: time.Hour,
@@ -90,7 +89,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 	return calls.Load() >= n
 }
 
-// TestBlockedCrash does the same to an instance that is blocked by a build, and mended by the next.
+// A fault occurs at each call while one build blocks an instance and the next build fixes it.
 func TestBlockedCrash(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{"crash": simhub.CrashAt, "lost": simhub.FailAt} {
@@ -104,7 +103,7 @@ func TestBlockedCrash(t *testing.T) {
 	}
 }
 
-// mends blocks an instance and mends it, with a fault at the n-th call, and reports whether there was such a call.
+// mends blocks and unblocks an instance, with a fault at the n-th call. It reports whether the n-th call happened.
 func mends(t *testing.T, f fault, n int64, after bool) bool {
 	t.Helper()
 	intercept, calls := f(n, after)
@@ -127,16 +126,16 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 	return calls.Load() >= n
 }
 
-// longest is what a scenario may take; toRest is how long the hub is given then to come to rest: more than any
-// visibility, delay or timer.
+// longest is the time limit of a scenario. toRest is the time for the hub to become idle afterwards: longer than any
+// visibility timeout, delay or timer.
 const longest, toRest = 7 * 24 * time.Hour, 6 * time.Hour
 
-// stale is by how many writes an eventually consistent read may be behind.
+// stale is the number of recent writes that an eventually consistent read may miss.
 const stale = 3
 
-// onHub carries a scenario to its end, and the hub to rest.
+// onHub runs a scenario until the hub is idle, and checks the result.
 func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
-	// A look costs as much as a turn, and there is time.
+	// The client polls rarely, because a poll costs as much as a turn in real time.
 	c := client.New(h.Provider, client.WithQuerier(h),
 		client.WithSleep(func(ctx context.Context, _ time.Duration) error {
 			time.Sleep(10 * tick)
@@ -166,7 +165,7 @@ func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 
 const instanceID = "i-1"
 
-// drive does what the scenario's client does, and waits for the end.
+// drive runs the client part of the scenario, and waits for the end of the instance.
 func drive(ctx context.Context, c *client.Client, s scenarios.Scenario) error {
 	id, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(instanceID))...)
 	if err == nil && s.Drive != nil {

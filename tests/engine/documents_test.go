@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// piece is the data of an event: so many bytes that do not compress, and which of all it is.
+// piece is the data of an event: its number, and incompressible bytes.
 type piece struct {
 	N   int    `json:"n"`
 	Pad string `json:"pad"`
@@ -33,19 +33,19 @@ type piece struct {
 func newPiece(n, size int) piece {
 	b := make([]byte, size*3/4)
 	source := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
-	_, _ = source.Read(b) // it never fails
+	_, _ = source.Read(b) // ChaCha8 never returns an error
 	return piece{n, base64.StdEncoding.EncodeToString(b)}
 }
 
-// collection is how far an execution of the collector has come.
+// collection is the progress of the collector.
 type collection struct {
 	Next, All int
-	// Each is how many events an execution takes, before it rests and continues as new; 0: all of them.
+	// Each is the number of events for each execution before it continues as new; 0 means all events.
 	Each int
 	Rest time.Duration
 }
 
-// collector takes events in order. Each must be the next.
+// collector returns an orchestration that receives numbered events and fails unless they arrive in order.
 func collector(name string) *perdure.Registry {
 	return build(func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "collector", func(ctx *perdure.OrchestrationContext, c collection) (int, error) {
@@ -70,20 +70,20 @@ func collector(name string) *perdure.Registry {
 	})
 }
 
-// meter makes AWS as slow as it is, and tells how much time and memory the function's invocations take.
+// meter simulates the latency of AWS, and measures the time and memory of invocations.
 type meter struct {
 	crash simaws.Interceptor
 
 	mu          sync.Mutex
-	bases       map[int]uint64 // the heap at the beginning of each invocation that is under way
+	bases       map[int]uint64 // the heap at the start of each running invocation
 	next        int
 	longest     time.Duration
 	most        uint64
 	invocations int
-	start       int // the largest item that an execution began with
+	start       int // the size of the largest first segment of an execution
 }
 
-// heap is what was live when the collector ran last.
+// heap returns the live heap at the last garbage collection.
 func heap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
@@ -114,7 +114,7 @@ func (m *meter) intercept(ctx context.Context, c simaws.Call, next func() error)
 	return next()
 }
 
-// begins takes notice of what an execution begins with.
+// begins records the size of the first segment of a new execution.
 func (m *meter) begins(input any) {
 	in, ok := input.(*dynamodb.TransactWriteItemsInput)
 	if !ok {
@@ -148,7 +148,7 @@ func (m *meter) invoke(next func() error) error {
 	return next()
 }
 
-// bounded wants no invocation to have been longer than a function may be, nor to have taken more than it has.
+// bounded fails the test if an invocation exceeds the time or memory limit of the function.
 func (m *meter) bounded(t *testing.T, what string) {
 	t.Helper()
 	m.mu.Lock()
@@ -160,7 +160,7 @@ func (m *meter) bounded(t *testing.T, what string) {
 	}
 }
 
-// deaths kill an invocation before or after calls of these numbers, of each operation.
+// deaths returns an interceptor that crashes an invocation before or after calls with these numbers of each operation.
 func deaths(before, after map[string][]int) simaws.Interceptor {
 	var mu sync.Mutex
 	n := map[string]int{}
@@ -172,20 +172,20 @@ func deaths(before, after map[string][]int) simaws.Interceptor {
 	})
 }
 
-// metered is a hub whose invocations are measured.
+// metered runs f on a hub with measured invocations.
 func metered(
 	t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func(ctx context.Context, h *hub, m *meter),
 ) {
 	t.Helper()
-	percent := debug.SetGCPercent(25) // so that what is live is known
+	percent := debug.SetGCPercent(25) // frequent collections give an exact live heap
 	defer debug.SetGCPercent(percent)
 	runtime.GC()
 	m := &meter{crash: crash, bases: map[int]uint64{}}
 	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
 }
 
-// pour raises events, so many bytes each, ten a message batch, and lets the functions take them now and then: the queue
-// needs not hold all.
+// pour raises events of a size. The functions run after every hundred events, so that the queue does not have to hold
+// all events.
 func (h *hub) pour(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {
@@ -199,7 +199,7 @@ func (h *hub) pour(ctx context.Context, id string, all, size int) {
 	}
 }
 
-// collected wants the collector to have ended with all, and the hub to be at rest.
+// collected fails the test unless the collector has completed with all events and the hub is idle.
 func (h *hub) collected(ctx context.Context, id string, all int) {
 	h.t.Helper()
 	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(all) {
@@ -210,8 +210,8 @@ func (h *hub) collected(ctx context.Context, id string, all int) {
 	}
 }
 
-// An eternal orchestration takes a few events an execution, while a thousand of 190 KB come at once: they are neither
-// lost nor copied from execution to execution, and functions that die meanwhile change nothing.
+// An eternal orchestration receives a few events in each execution, while a thousand events of 190 KB arrive at once.
+// Events are neither lost nor copied between executions, even if functions crash.
 func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
@@ -233,8 +233,8 @@ func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
 	})
 }
 
-// A thousand events as large as they may be come to a blocked instance and lie there for a day; then its code is
-// mended.
+// A thousand events of the maximum size arrive at a blocked instance and wait for a day. Then a fixed build is
+// deployed.
 func TestAThousandLargeEventsParkedForADay(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// tick is long: virtual time costs nothing, and no crash delays anything by as much as decides a race.
+// tick is long, because virtual time is free and no crash may delay a step by enough to change the winner of a race.
 const tick = time.Minute
 
-// TestEngine runs each scenario in virtual time: warm, and with each turn replaying the history from its beginning.
+// Each scenario runs in virtual time, with cached executions and with a full replay in each turn.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {
@@ -30,7 +30,7 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// named is a scenario of a test's own: some keep count.
+// named returns a new copy of a scenario, because some scenarios have counters.
 func named(t *testing.T, name string) scenarios.Scenario {
 	t.Helper()
 	for _, s := range scenarios.All(tick) {
@@ -65,7 +65,7 @@ func inVirtualTime(t *testing.T, s scenarios.Scenario, opts ...perduretest.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Advance(time.Hour) // what should not come would have come by then
+	env.Advance(time.Hour) // unwanted messages would have arrived by then
 	if err := s.Check(ctx, c, status); err != nil {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// hub is a hub whose code is replaced while instances are under way.
+// hub is a hub whose code is replaced while instances run.
 type hub struct {
 	*simhub.Hub
 
@@ -25,13 +25,14 @@ type hub struct {
 	gone   []*dispatch.Orchestrator
 }
 
-// inBubble runs f on a hub in virtual time. r is the first build, and what the worker runs.
+// inBubble runs f on a hub in virtual time. The registry r is the first build of the orchestrator, and the only build
+// of the worker.
 func inBubble(t *testing.T, r *perdure.Registry, f func(ctx context.Context, h *hub)) {
 	t.Helper()
 	withFault(t, r, nil, f)
 }
 
-// withFault is inBubble with harm done to the functions' calls.
+// withFault is inBubble with an interceptor that injects faults into calls of the functions.
 func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, f func(ctx context.Context, h *hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +48,7 @@ func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, 
 	})
 }
 
-// leave unwinds what is warm: all goroutines of the bubble must end. A body that blocks outside of perdure is waited
-// for.
+// leave closes cached executions and waits for blocking code, because all goroutines of the bubble must end.
 func (h *hub) leave() {
 	for _, o := range h.gone {
 		o.Close()
@@ -57,7 +57,7 @@ func (h *hub) leave() {
 	time.Sleep(24 * time.Hour)
 }
 
-// build is a registry with what the scenarios share, and what add adds.
+// build returns a registry with the activities and orchestrations of the scenarios, and the additions of add.
 func build(add func(r *perdure.Registry)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	scenarios.Register(r)
@@ -67,10 +67,11 @@ func build(add func(r *perdure.Registry)) *perdure.Registry {
 	return r
 }
 
-// environment is one more of the orchestrator function, of a build that has just reported.
+// environment returns a new environment of the orchestrator function, with a build that has just reported its
+// registrations.
 func (h *hub) environment(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	time.Sleep(time.Second) // builds that report at the same moment are not told apart
+	time.Sleep(time.Second) // reports with equal times cannot be ordered
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
 		BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
 	}))
@@ -80,14 +81,14 @@ func (h *hub) environment(r *perdure.Registry, build string) *dispatch.Orchestra
 	return o
 }
 
-// deploy replaces all environments by one of another build.
+// deploy replaces all environments by an environment of another build.
 func (h *hub) deploy(r *perdure.Registry, build string) {
 	h.t.Helper()
 	h.gone = append(h.gone, h.Orchestrators...)
 	h.Orchestrators = []*dispatch.Orchestrator{h.environment(r, build)}
 }
 
-// serve lets the functions run for a while, with the watch that looks every few minutes.
+// serve runs the functions for a time, with a sweep every few minutes.
 func (h *hub) serve(d time.Duration) {
 	h.t.Helper()
 	const each = 5 * time.Minute
@@ -106,7 +107,7 @@ func (h *hub) start(id, name string, input any, opts ...client.StartOption) {
 	}
 }
 
-// tell raises the event that all wait for.
+// tell raises the event "go".
 func (h *hub) tell(id string, data any) {
 	h.t.Helper()
 	if err := h.client.RaiseEvent(h.t.Context(), id, "go", data); err != nil {
@@ -123,7 +124,7 @@ func (h *hub) status(id string) client.Status {
 	return s
 }
 
-// blocked wants an instance to be listed as blocked, and returns what its status says is wrong.
+// blocked fails the test unless an instance is listed as blocked, and returns the failure in its status.
 func (h *hub) blocked(id string) *history.Failure {
 	h.t.Helper()
 	listed := false
@@ -140,7 +141,7 @@ func (h *hub) blocked(id string) *history.Failure {
 	return s.Failure
 }
 
-// completed wants an instance to have completed with this output, and the hub to have come to rest.
+// completed fails the test unless an instance has completed with this output and the hub is idle.
 func (h *hub) completed(id, output string) {
 	h.t.Helper()
 	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != output {
@@ -151,7 +152,7 @@ func (h *hub) completed(id, output string) {
 	}
 }
 
-// must returns what was made: a test gives all that is required.
+// must returns its first argument, and panics on an error.
 func must[T any](made T, err error) T {
 	if err != nil {
 		panic(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A job purges a hundred thousand of two hundred thousand instances, while the function that works on it dies at random
-// calls, before them or after them. It ends with exact counts, and what it was not for is there.
+// A job purges a hundred thousand of 110,000 instances, and its function crashes before or after random calls. The job
+// ends with exact counts, and other instances are unchanged.
 func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

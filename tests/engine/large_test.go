@@ -24,26 +24,26 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// invocationTime is what the orchestrator function has (R19).
+// invocationTime is the timeout of the orchestrator function (R19).
 const invocationTime = 30 * time.Second
 
-// process is what an invocation runs in; a dead one reaches AWS no more.
+// process is the process of an invocation. A dead process cannot call AWS.
 type process struct{ dead atomic.Bool }
 
 type processKey struct{}
 
-// busy is a cloud in a busy hour: calls take their time, a tenth of the sends are throttled, and some lose their
-// responses. It counts how often SQS has taken each output.
+// busy is an interceptor for a loaded cloud: calls have latency, a tenth of the sends are throttled, and some responses
+// are lost. It counts how often SQS accepts each output.
 type busy struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 	of  map[string]int // by queue and event
-	// of those the ones whose response was lost: that is no less sent, and whoever has sent it cannot know
+	// sends whose response was lost, so that the sender cannot know that they succeeded
 	lost map[string]int
 	all  int
-	// throttle is the share of the sends that are.
+	// throttle is the share of throttled sends.
 	throttle float64
-	dies     []int // after so many sends the process dies
+	dies     []int // the numbers of the sends at which the process dies
 	sent     int
 }
 
@@ -110,8 +110,8 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless are the outputs that were sent again though their response was not lost, and how often that happened to one
-// of them at the most.
+// needless returns how many outputs were repeated without a lost response, and the largest number of such repeats for
+// one output.
 func (b *busy) needless() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {
@@ -132,8 +132,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// invoke gives what is in the inbox to the orchestrator alone, in invocations as the function's are, until nothing has
-// come for an hour.
+// invoke passes messages of the inbox to the orchestrator alone, in invocations like those of the function. It returns
+// when no message has arrived for an hour.
 func (h *hub) invoke() (invocations int) {
 	h.t.Helper()
 	inbox := h.Provider.Config().InboxURL
@@ -164,10 +164,9 @@ func (h *hub) invoke() (invocations int) {
 	return invocations
 }
 
-// A turn that schedules 100,000 activities is sent by as many invocations as it takes, each of which goes on where the
-// one before has stopped, was throttled or died. An activity is sent again where SQS has taken it and the response was
-// lost, and once where the process died before it wrote down that it was sent: no more of them than there are between
-// two writes of the cursor.
+// A turn schedules 100,000 activities, which several invocations send. Each invocation continues where the previous one
+// stopped, was throttled or crashed. An activity is repeated only if its response was lost, or if the process crashed
+// before it stored the progress. The number of repeats is at most the number of sends between two writes of the cursor.
 func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -202,7 +201,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 			return n, perdure.WhenAll(ctx, fs...)
 		})
 	})
-	const betweenCursors = 4 * 640 // three windows, and that which is under way
+	const betweenCursors = 4 * 640 // three windows and the current one
 	b := newBusy(1, 1500, 4321)
 	withFault(t, r, b.intercept, func(_ context.Context, h *hub) {
 		h.start("wide", "wide", n)
@@ -226,7 +225,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 	})
 }
 
-// The same where no process dies: throttled or not, nothing is sent twice but for a lost response.
+// Without a crash, only sends with a lost response are repeated, even under throttling.
 func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -255,8 +254,8 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 	})
 }
 
-// A turn that cancels 10,000 long timers, of which each has a schedule, is done within one invocation; the schedules
-// that it has no time to delete fire for nothing.
+// A turn cancels 10,000 long timers, each with a schedule, within one invocation. The remaining schedules fire without
+// effect.
 func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

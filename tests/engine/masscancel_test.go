@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Ten thousand activities of one instance are at work, or lie in their queue, when it is cancelled: each is told within
-// the poll's second, and then the hub is as it was. Orchestrations take the processor and the calls that they took
-// before, nothing is polled, renewed or sent for what is over, and no message is left.
+// Ten thousand activities of one instance run or are queued when the instance is cancelled. Each running activity
+// observes the cancel within the poll interval of one second. Afterwards orchestrations need no more calls than before,
+// nothing is polled, renewed or sent for the ended instance, and no message remains.
 func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 	shortrun.Skip(t)
-	const many, concurrency = 10_000, 900 // batches of ten: the last thousand have no invocation yet
+	const many, concurrency = 10_000, 900 // batches of ten: the last thousand are still queued
 	var decided time.Time
 	told, last := 0, time.Duration(0)
 	sightings := make(chan time.Time, many)
@@ -33,7 +33,7 @@ func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 	perdure.AddOrchestration(r, "fan", fanOut("inc"))
 	perdure.AddOrchestration(r, "stand-by", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		n, err := fanOut("stand-by")(ctx, n)
-		// so that what they have to say is taken by it
+		// the instance must still run when the outcomes arrive
 		return n, errors.Join(err, perdure.Sleep(perdure.WithoutCancel(ctx), 30*time.Second))
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
 	})
 }
 
-// ends are how many activities of the instance have stopped, being cancelled, and how many have never begun.
+// ends returns how many activities of the instance stopped because of the cancel, and how many never started.
 func ends(t *testing.T, c *client.Client) (stopped, never int) {
 	t.Helper()
 	found, err := client.Collect(c.Cancellations(t.Context(), "mass", ""))
@@ -124,10 +124,10 @@ func fanOut(activity string) func(*perdure.OrchestrationContext, int) (int, erro
 	}
 }
 
-// bursts is how many orchestrations a burst has.
+// bursts is the number of orchestrations in a burst.
 const bursts = 300
 
-// burst runs orchestrations of five activities, and tells what they took.
+// burst runs orchestrations of five activities, and returns their processor time and number of calls.
 func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time.Duration, calls int64) {
 	t.Helper()
 	h.Cloud.ResetCounts()
@@ -136,7 +136,7 @@ func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time
 		if _, err := c.Start(t.Context(), "fan", 5, client.WithInstanceID(fmt.Sprintf("%s-%d", name, n))); err != nil {
 			t.Fatal(err)
 		}
-		// one after the other, so that how they meet in batches is not left to chance
+		// one after another, so that the batches of messages do not vary
 		time.Sleep(100 * time.Millisecond)
 	}
 	cpu, calls = processorTime(t)-used, sum(h.Cloud.Counts())

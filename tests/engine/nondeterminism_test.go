@@ -16,7 +16,7 @@ import (
 // step is a statement of an orchestration.
 type step func(ctx *perdure.OrchestrationContext) error
 
-// code registers an orchestration of these steps.
+// code returns a registry with an orchestration of these steps.
 func code(steps []step, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	return build(func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "Code", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -37,7 +37,7 @@ func call(name string) step {
 	}
 }
 
-// inc waits for an activity, and calls others while that runs.
+// inc awaits an activity, and starts other activities before that.
 func inc(others ...string) step {
 	return func(ctx *perdure.OrchestrationContext) error {
 		f := perdure.CallActivityByName[any](ctx, "Inc", 0)
@@ -54,7 +54,7 @@ func timer(ctx *perdure.OrchestrationContext) error {
 	return nil
 }
 
-// event waits for an external event, and asks for activities before it does.
+// event awaits an external event, and starts activities before that.
 func event(name string, meanwhile ...string) step {
 	return func(ctx *perdure.OrchestrationContext) error {
 		f := perdure.WaitForExternalEvent[int](ctx, name)
@@ -97,7 +97,7 @@ func setStatus(ctx *perdure.OrchestrationContext) error {
 	return nil
 }
 
-// race has an activity win over a timer and another activity, and then does with the losers.
+// race starts an activity that completes before a timer and another activity. It then calls a function with the losers.
 func race(then func(ctx *perdure.OrchestrationContext, winner, timer, slow perdure.Awaitable) error) step {
 	return func(ctx *perdure.OrchestrationContext) error {
 		winner, timer := perdure.CallActivityByName[int](ctx, "Inc", 1), perdure.CreateTimer(ctx, time.Minute)
@@ -132,7 +132,7 @@ func fails(*perdure.OrchestrationContext) error { return errors.New("no more") }
 
 func panics(*perdure.OrchestrationContext) error { panic("no more") }
 
-// change is code that an instance runs, and the code that a deployment replaces it by before the event "go" comes.
+// change is the code of an instance before and after a deployment. The deployment happens before the event "go".
 type change struct {
 	name          string
 	before, after []step
@@ -291,9 +291,9 @@ func changes() []change {
 	}
 }
 
-// TestNondeterminism has every way in which deployed code can part from the history of an instance that is under way.
-// The instance is listed as blocked, with what history has and what the code asked for. It goes on, with the event that
-// came meanwhile, when the old code is back.
+// Deployed code can differ from the history of a running instance in each of these ways. The instance is listed as
+// blocked, with the event in the history and the command of the code. It continues when the old code is deployed again,
+// and keeps the event that arrived meanwhile.
 func TestNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {
@@ -319,7 +319,8 @@ func TestNondeterminism(t *testing.T) {
 	}
 }
 
-// bothSides wants a diagnosis that tells them, in its fields and in its message. A star at the end stands for anything.
+// bothSides fails the test unless the failure has both sides in its fields and in its message. A star at the end
+// matches any text.
 func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 	t.Helper()
 	head, open := strings.CutSuffix(got, "*")
@@ -333,8 +334,7 @@ func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 	}
 }
 
-// What the code says about its decisions is not compared: such a change is no other decision, and what is under way
-// goes on as it began.
+// Arguments of commands are not compared. If only arguments change, running work continues with its old arguments.
 func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
 	t.Parallel()
 	arguments := func(n int, d time.Duration, p perdure.RetryPolicy) []step {
@@ -357,7 +357,6 @@ func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
 	})
 }
 
-// For those who want failure.
 func TestFailOnNondeterminism(t *testing.T) {
 	t.Parallel()
 	inBubble(t, code([]step{event("go")}), func(_ context.Context, h *hub) {

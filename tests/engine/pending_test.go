@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// countingQueues takes whatever it is sent, and notes to which groups.
+// countingQueues accepts all messages, and counts them by message group.
 type countingQueues struct {
 	*simaws.Queues
 
@@ -31,7 +31,7 @@ type countingQueues struct {
 	groups map[string]int
 }
 
-// SendMessageBatch implements what the provider asks of queues.
+// SendMessageBatch implements the queue client of the provider.
 func (q *countingQueues) SendMessageBatch(
 	_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options),
 ) (*sqs.SendMessageBatchOutput, error) {
@@ -48,8 +48,8 @@ func (q *countingQueues) SendMessageBatch(
 	return out, nil
 }
 
-// A million instances were started in an hour, and all of their wakes are lost. Each is woken within ten looks of a
-// minute, though nobody takes a turn meanwhile; and none so often that the backlog feeds itself.
+// A million instances were started in an hour, and all wake messages were lost. Ten sweeps of a minute wake each
+// instance, even though no turn runs meanwhile. No instance is woken so often that the backlog grows.
 func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 	shortrun.Skip(t)
 	const pending = 1_000_000

@@ -27,15 +27,14 @@ import (
 )
 
 const (
-	// segmentBytes is what a segment of the gigabyte takes, one part each.
+	// segmentBytes is the size of each segment of the gigabyte. A segment has one part.
 	segmentBytes = 350 << 10
 	gigabyte     = 1 << 30
-	// functionMemory is what the renewer and the API have.
+	// functionMemory is the memory of the renewer and of the API function.
 	functionMemory = 256 << 20
 )
 
-// heavyTable is a table in which the segments of a history weigh as much as they say: what is read of them is allocated
-// anew, as what comes over a wire is, and a page ends at 1 MB.
+// heavyTable simulates the memory use of large segments: each read allocates the segment, and a page ends at 1 MB.
 type heavyTable struct {
 	*simaws.Table
 
@@ -43,19 +42,19 @@ type heavyTable struct {
 	mu        sync.Mutex
 	packer    *zstd.Encoder
 	execution string
-	heavy     []byte // a segment's events
+	heavy     []byte // the large value in the events of a segment
 	reads     int
 	read      int64 // bytes
 	base      uint64
-	most      uint64        // of the heap, beyond base
-	page      time.Duration // what a page of 1 MB takes, where it is read; its keys alone take a tenth
+	most      uint64        // maximum of the heap, minus base
+	page      time.Duration // latency of a page of 1 MB; of its keys alone, a tenth
 }
 
-// Query implements what the provider asks of a table.
+// Query implements the table client of the provider.
 func (h *heavyTable) Query(
 	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.QueryOutput, error) {
-	const pageItems = 3 // of a segment's size
+	const pageItems = 3 // pages of the size of a segment
 	limited := *in
 	if in.IndexName == nil && in.Limit == nil && (in.ProjectionExpression == nil || h.page == 0) {
 		limited.Limit = aws.Int32(pageItems)
@@ -68,8 +67,7 @@ func (h *heavyTable) Query(
 		return nil, err
 	}
 
-	// Segments are made one after another, and none while the heap is measured: what the table itself leaves behind is
-	// not the code's.
+	// Segments are created one at a time, and not during a measurement, to exclude the memory of the table itself.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, it := range out.Items {
@@ -86,7 +84,7 @@ func (h *heavyTable) Query(
 	return out, nil
 }
 
-// wait takes as long as it takes to read so many items.
+// wait sleeps for the time that a read of these items takes.
 func (h *heavyTable) wait(ctx context.Context, in *dynamodb.QueryInput, items int) error {
 	took := 10*time.Millisecond + h.page*time.Duration(items)/3
 	if in.ProjectionExpression != nil {
@@ -105,7 +103,7 @@ func text(v types.AttributeValue) string {
 	return s.Value
 }
 
-// measure notes how much of the heap is in use.
+// measure updates the maximum of the heap in use.
 func (h *heavyTable) measure() {
 	runtime.GC()
 	var m runtime.MemStats
@@ -113,7 +111,7 @@ func (h *heavyTable) measure() {
 	h.most = max(h.most, m.HeapAlloc-min(h.base, m.HeapAlloc))
 }
 
-// segment is what a segment holds: an activity that has completed with a large result, which nothing makes smaller.
+// segment returns a segment with an activity that has completed with a large, incompressible result.
 func (h *heavyTable) segment(sk string) []byte {
 	var n int64
 	if _, err := fmt.Sscanf(sk, "h#%d", &n); err != nil {
@@ -122,7 +120,7 @@ func (h *heavyTable) segment(sk string) []byte {
 	at := "2026-01-01T00:00:00Z"
 	doc := fmt.Sprintf(`[{"id":%d,"kind":"TurnStarted","time":%q,"version":"0","buildId":"b"},{"id":%d,"kind":"ActivityScheduled","time":%q,"name":"a","queue":"default","input":1},`,
 		3*n-1, at, 3*n, at)
-	settles := 3*n - 3 // the one of the turn before
+	settles := 3*n - 3 // the activity of the previous turn
 	if n == 1 {
 		doc = strings.Replace(doc, `"kind":"ActivityScheduled"`,
 			`"kind":"SubOrchestrationScheduled","instanceId":"child","startId":"x-1:3"`, 1)
@@ -137,8 +135,8 @@ func (h *heavyTable) segment(sk string) []byte {
 	return h.packer.EncodeAll([]byte(doc), nil)
 }
 
-// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not. What its segments hold may be
-// less than they weigh.
+// newHeavy returns a hub with one instance that has a gigabyte of history. Its stored segments may be smaller than the
+// segments that reads return.
 func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
@@ -197,9 +195,8 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 	return p, h, cloud
 }
 
-// An instance with a gigabyte of history is purged by a function of 256 MB: one that is over without its payloads being
-// read, and one that is not with all that it left outstanding cancelled, though that was begun at the other end of the
-// gigabyte.
+// A function with 256 MB purges an instance with a gigabyte of history. For an ended instance it reads no payloads. For
+// a running instance it cancels all open work, including work that started at the other end of the history.
 func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 	shortrun.Skip(t)
 	for name, over := range map[string]bool{"over": true, "running": false} {
@@ -229,7 +226,7 @@ func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 	}
 }
 
-// putSegments gives an instance a history of so many segments.
+// putSegments adds segments to the history of an instance.
 func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments int) {
 	h.t.Helper()
 	for n := 1; n <= segments; n++ {
@@ -246,7 +243,7 @@ func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments in
 	}
 }
 
-// A job deals with 32 instances at once, in the same function of 256 MB; so does a retention.
+// A job or a retention purges 32 instances at once in a function with 256 MB.
 func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, segments = 32, 24
@@ -280,9 +277,9 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 	}
 }
 
-// A page of 1 MB takes a function of 256 MB, a seventh of a processor, some 100 ms: a gigabyte takes minutes, and a
-// call to the API 29 seconds. So a deletion that is called again and again, and dies in between, gets there all the
-// same, and cancels the child that was started at the other end of the gigabyte; and no child that is settled.
+// A function with 256 MB has a seventh of a processor and needs about 100 ms for a page of 1 MB. A gigabyte takes
+// minutes, and a call of the API at most 29 seconds. Repeated calls that are interrupted still finish the deletion.
+// They cancel the child that started at the other end of the history, and no settled child.
 func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -316,7 +313,7 @@ func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
 	})
 }
 
-// childIsCancelled looks for the message that a child gets.
+// childIsCancelled reports whether the inbox has the cancel message of the child.
 func (h *heavyTable) childIsCancelled(cloud *simaws.Cloud) (found bool) {
 	for range 10 {
 		out, err := cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
@@ -332,7 +329,7 @@ func (h *heavyTable) childIsCancelled(cloud *simaws.Cloud) (found bool) {
 	return found
 }
 
-// stubs counts what is left of the history.
+// stubs returns the number of stubs that replace deleted segments.
 func (h *heavyTable) stubs() (n int) {
 	in := &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :h)"),

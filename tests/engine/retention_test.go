@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// atAWS delays each call about as long as AWS takes for it.
+// atAWS delays each call by a typical latency of AWS.
 func atAWS(_ context.Context, c simaws.Call, next func() error) error {
 	took := 5 * time.Millisecond
 	if c.Operation == "TransactWriteItems" {
@@ -33,8 +33,7 @@ type item = map[string]ddbtypes.AttributeValue
 
 func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 
-// copies puts n instances into the table that are as one that has run, in a random order, each with the ids that number
-// makes.
+// copies stores n copies of an instance, with their own IDs. The function change modifies each copy.
 func (h *hub) copies(in provider.Instance, n int, change func(i int, instance item)) {
 	h.t.Helper()
 	query := &dynamodb.QueryInput{
@@ -74,14 +73,14 @@ func (h *hub) copies(in provider.Instance, n int, change func(i int, instance it
 	}
 }
 
-// shardOf is the shard of an instance, as the indexes have it.
+// shardOf returns the shard of an instance in the indexes.
 func shardOf(id string) string {
 	f := fnv.New32a()
 	_, _ = f.Write([]byte(id))
 	return fmt.Sprint(f.Sum32() % 16)
 }
 
-// nothing is an orchestration that is over at once.
+// nothing returns a registry with an orchestration that ends at once.
 func nothing() *perdure.Registry {
 	return build(func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) {
@@ -90,7 +89,7 @@ func nothing() *perdure.Registry {
 	})
 }
 
-// finished is an instance of it that is over.
+// finished returns a completed instance of the orchestration "nothing".
 func (h *hub) finished(ctx context.Context) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(ctx, provider.Start{
@@ -106,8 +105,8 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 	return in
 }
 
-// A hundred thousand instances are due on one day, and the renewer was away for three. It looks every two minutes, for
-// a minute at the most, as deployed, and each call takes as long as on AWS.
+// A hundred thousand instances expire on one day, and the renewer was unavailable for three days. As deployed, it
+// sweeps every two minutes for at most a minute, and calls have the latency of AWS.
 func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

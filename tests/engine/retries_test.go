@@ -23,13 +23,13 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, 22
-// minutes of a processor.
+// retriedFor is the virtual time of retries every five seconds. A year (8760h) has 6.3 million attempts and takes 22
+// minutes of processor time.
 var retriedFor = flag.Duration("retried", 24*time.Hour,
 	"of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
 
-// A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and
-// nothing grows.
+// An activity with an unlimited retry policy always fails. Each attempt runs once and on time, and neither the history
+// nor the heap grows.
 func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 	shortrun.Skip(t)
 	const every, sample = 5 * time.Second, 62 * time.Second
@@ -77,7 +77,7 @@ func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 		t.Logf("%d attempts in %v; the execution's items were %d of %d bytes after a minute, and are %d of %d; the "+
 			"heap was %d KB, and is %d KB", attempts,
 			*retriedFor, items, bytes, itemsNow, bytesNow, memory>>10, memoryNow>>10)
-		// the number of the attempt is longer
+		// the number of the attempt has more digits
 		if want := int(*retriedFor / every); attempts < want*99/100 || itemsNow != items || bytesNow > bytes+10 {
 			t.Errorf("%d attempts of %d, %d items of %d bytes where there were %d of %d", attempts, want, itemsNow,
 				bytesNow, items, bytes)
@@ -91,14 +91,14 @@ func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 		cpu/time.Duration(attempts))
 }
 
-// logCosts logs what each attempt has cost: the calls of the engine, those of the mappings, and capacity of the table.
+// logCosts logs the cost of each attempt: calls of the engine, calls of the mappings, and capacity of the table.
 func logCosts(t *testing.T, h *simhub.Hub, attempts int) {
 	t.Helper()
 	counts, units := h.Cloud.Counts(), h.Cloud.Capacity()
 	n, all := float64(attempts), 0.0
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		each := float64(counts[op]) / n
-		if !strings.HasPrefix(op, "Lambda.") { // the mappings' own
+		if !strings.HasPrefix(op, "Lambda.") { // calls of the mappings
 			all += each
 		}
 		t.Logf("an attempt takes %.3f %s", each, op)
@@ -106,7 +106,7 @@ func logCosts(t *testing.T, h *simhub.Hub, attempts int) {
 	t.Logf("an attempt takes %.3f calls, %.2f write units and %.2f read units", all, units.Write/n, units.Read/n)
 }
 
-// processorTime is what the process has used so far.
+// processorTime returns the processor time of this process.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -116,7 +116,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// stored is what the table holds of an execution.
+// stored returns the number and size of the items of an execution in the table.
 func stored(t *testing.T, h *simhub.Hub, executionID string) (items, bytes int) {
 	t.Helper()
 	out, err := h.Cloud.Table.Query(t.Context(), &dynamodb.QueryInput{

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// paperKeys wraps data keys by naming them: a key is the digest of its name.
+// paperKeys derives a data key from its wrapped form: the key is the SHA-256 digest of the wrapped key.
 type paperKeys struct{}
 
 func (paperKeys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
@@ -25,11 +25,11 @@ func (paperKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, e
 	return sum[:], nil
 }
 
-// sealing encrypts everything, and the same never to the same twice.
+// sealing returns a codec that encrypts all payloads, with a different ciphertext each time.
 func sealing() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
 
-// TestEngineSealed runs each scenario with a codec that encodes everything, and nothing to the same twice: warm, and
-// with each turn replaying the history from its beginning.
+// Each scenario runs with a codec that encrypts all payloads, with cached executions and with a full replay in each
+// turn.
 func TestEngineSealed(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {

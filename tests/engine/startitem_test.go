@@ -18,13 +18,13 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// shop is a program that keeps orders, each with its orchestration. On AWS it has a table of its own (see
-// tests/ministack); the hub's has room for its items, too.
+// shop is a program that stores orders and starts an orchestration for each. Its items are in the table of the hub.
+// tests/ministack has the same test with a separate table.
 type shop struct {
 	*hub
 }
 
-const counted = "3" // what the orchestration of an order returns
+const counted = "3" // the result of the orchestration of an order
 
 // prepare prepares the start of an order's orchestration.
 func (s shop) prepare(ctx context.Context, id string, opts ...client.StartOption) (provider.PreparedStart, error) {
@@ -37,7 +37,7 @@ func orderKey(id string) map[string]types.AttributeValue {
 	}
 }
 
-// save saves an order that is not there yet, with the start of its orchestration.
+// save writes a new order and the start of its orchestration in one transaction.
 func (s shop) save(ctx context.Context, id string, start provider.PreparedStart) error {
 	put := types.Put{
 		TableName: aws.String("perdure"), Item: orderKey(id),
@@ -62,7 +62,7 @@ func (s shop) has(id string) bool {
 	return len(out.Item) > 0
 }
 
-// take is what the shop does with an order.
+// take prepares and saves an order, and wakes its orchestration.
 func (s shop) take(ctx context.Context, id string, opts ...client.StartOption) error {
 	start, err := s.prepare(ctx, id, opts...)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s shop) take(ctx context.Context, id string, opts ...client.StartOption) e
 	return start.Wake(ctx)
 }
 
-// prepared is prepare, which a test counts on.
+// prepared is like prepare, but fails the test on an error.
 func (s shop) prepared(id string, opts ...client.StartOption) provider.PreparedStart {
 	s.t.Helper()
 	start, err := s.prepare(s.t.Context(), id, opts...)
@@ -84,7 +84,7 @@ func (s shop) prepared(id string, opts ...client.StartOption) provider.PreparedS
 	return start
 }
 
-// saved is save, which a test counts on.
+// saved is like save, but fails the test on an error.
 func (s shop) saved(id string, start provider.PreparedStart) {
 	s.t.Helper()
 	if err := s.save(s.t.Context(), id, start); err != nil {
@@ -92,7 +92,7 @@ func (s shop) saved(id string, start provider.PreparedStart) {
 	}
 }
 
-// absent wants no instance of an id.
+// absent fails the test if an instance with the ID exists.
 func (s shop) absent(id string) {
 	s.t.Helper()
 	if _, err := s.client.Status(s.t.Context(), id); !errors.Is(err, client.ErrNotFound) {
@@ -100,7 +100,7 @@ func (s shop) absent(id string) {
 	}
 }
 
-// inShop runs f in a shop, in virtual time.
+// inShop runs f with a shop in virtual time.
 func inShop(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Context, s shop)) {
 	t.Helper()
 	withFault(t, build(func(*perdure.Registry) {}), intercept, func(ctx context.Context, h *hub) { f(ctx, shop{h}) })
@@ -108,7 +108,7 @@ func inShop(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Conte
 
 type dyingKey struct{}
 
-// dying is a process that dies at its n-th call of AWS: before the call, or after it.
+// dying simulates a process that crashes before or after its n-th AWS call.
 type dying struct {
 	n     int
 	after bool
@@ -128,8 +128,8 @@ func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error)
 	return errors.New("the process is gone")
 }
 
-// Interleavings: the program dies at each of its calls of AWS, before the call or after it. Its order is saved and the
-// orchestration runs, or neither.
+// The program crashes before or after each of its AWS calls. Either the order is saved and its orchestration runs, or
+// neither.
 func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
 	t.Parallel()
 	both, neither := 0, 0
@@ -159,8 +159,8 @@ func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
 	}
 }
 
-// Interleaving: the transaction waits for hours, and its process dies behind it. By the time at which it says to be
-// created, the watch has looked past the instance.
+// The program runs its transaction hours after the preparation, and crashes then. The creation time of the instance is
+// older than the range of the next sweeps.
 func TestAnOrderThatIsSavedHoursAfterItsStartWasPreparedBegins(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(_ context.Context, s shop) {
@@ -178,11 +178,11 @@ func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		s.saved("o-1", s.prepared("i-1"))
 		start := s.prepared("i-2")
-		err := s.save(ctx, "o-1", start) // there is an order of this id
+		err := s.save(ctx, "o-1", start) // an order with this ID exists
 		if err == nil || start.StartError(err) != nil {
 			t.Errorf("%v, which is said to be for %v", err, start.StartError(err))
 		}
-		if err := start.Wake(ctx); err != nil { // it knows no better
+		if err := start.Wake(ctx); err != nil { // the program does not check the error
 			t.Error(err)
 		}
 		s.serve(15 * time.Minute)
@@ -191,8 +191,8 @@ func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
 	})
 }
 
-// Interleavings: the order comes again, before the first is saved and behind it; and another start takes the id, before
-// and behind it.
+// The order is repeated before and after the first transaction. Another start with the same ID is prepared before and
+// after the transaction.
 func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
@@ -223,7 +223,7 @@ func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 	})
 }
 
-// Interleavings: the id had a life before, which is purged before the start is prepared, or behind that.
+// An earlier incarnation of the ID is purged before or after the start is prepared.
 func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
@@ -259,7 +259,7 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 	})
 }
 
-// The order comes again while the instance that it started is being purged: it is not there any more.
+// The order is repeated while the instance that it started is being purged.
 func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
 	t.Parallel()
 	dead := false
@@ -284,8 +284,8 @@ func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
 	})
 }
 
-// Interleaving: what the purge of the id's last life has left is a month old, and DynamoDB deletes it between
-// preparation and transaction.
+// The tombstone of the previous incarnation expires after a month. DynamoDB deletes it between preparation and
+// transaction.
 func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
@@ -326,14 +326,14 @@ func TestAnOrderThatIsToBeginLater(t *testing.T) {
 				t.Errorf("%s is %s before its time", id, got.Status)
 			}
 		}
-		s.ServeFor(ctx, time.Hour+time.Minute) // no watch looks meanwhile
+		s.ServeFor(ctx, time.Hour+time.Minute) // without a sweep
 		s.completed("o-1", counted)
 		s.completed("o-2", counted)
 	})
 }
 
-// A transaction writes everything twice, and the attention of the watch is an entry of an index more, which the first
-// turn takes away.
+// A transaction doubles the write units. The entry in the index byAttention, which the first turn removes, costs more
+// units.
 func TestAStartInATransactionCostsSixWriteUnitsMore(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// TestEngineTasks runs each scenario, warm and with each turn replaying the history from its beginning, on a hub of
-// which an interceptor hears what turns begin and end: it is all that history has, each once, and as history has it.
+// An interceptor receives the tasks that turns start and end. In each scenario these tasks equal those in the history,
+// each reported once, with cached executions and with a full replay in each turn.
 func TestEngineTasks(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {

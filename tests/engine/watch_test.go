@@ -25,20 +25,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What a hub comes out of a busy hour with, in which nobody kept watch.
+// The state of a hub after a busy hour without sweeps.
 const (
 	startedInTheHour = 1_000_000
-	lostWakes        = 2_000 // and as many blocked in an earlier build
-	unfinished       = 300   // deletions
-	moved            = 500   // messages that were delivered too often
+	lostWakes        = 2_000 // and the same number of instances blocked by an earlier build
+	unfinished       = 300   // unfinished deletions
+	moved            = 500   // messages in the dead-letter queue
 )
 
-// renewerTimeout is the stack's.
+// renewerTimeout is the timeout of the renewer function in the stack.
 const renewerTimeout = 60 * time.Second
 
-// latencies are what calls take. Pages are slow: one of 1 MB takes 2.5 seconds, so that the hour does not fit a look.
+// latencies returns the latency of a call. Pages are slow: a page of 1 MB takes 2.5 seconds, so that one sweep cannot
+// read all instances of the hour.
 func latencies(c simaws.Call) time.Duration {
-	const perItem = 750 * time.Microsecond // of 300 bytes
+	const perItem = 750 * time.Microsecond // an item has 300 bytes
 	switch in := c.Input.(type) {
 	case *dynamodb.QueryInput:
 		items := int32(3_300)
@@ -56,14 +57,14 @@ func latencies(c simaws.Call) time.Duration {
 	}
 }
 
-// busyHour is a hub after such an hour.
+// busyHour is a hub after a busy hour without sweeps.
 type busyHour struct {
 	*simhub.Hub
 
 	t    *testing.T
 	slow atomic.Bool
-	ids  []string // of what may be stuck
-	// unerased makes deletions stop when they erase.
+	ids  []string // instances that may be stuck
+	// unerased makes deletions stop before they erase the history.
 	unerased atomic.Bool
 }
 
@@ -81,9 +82,8 @@ func (b *busyHour) intercept(ctx context.Context, c simaws.Call, next func() err
 	return next()
 }
 
-// A million instances were started in an hour while the watch could not look: the renewer was throttled, say. Its looks
-// have a minute each. Within ten of them all is dealt with that had got stuck, though no single look could go through
-// the hour.
+// A million instances were started in an hour without sweeps, because the renewer was throttled. Each sweep has a
+// minute, too little to read all instances of the hour. After ten sweeps no instance is stuck.
 func TestTheWatchRecoversFromABusyHour(t *testing.T) {
 	shortrun.Skip(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
@@ -115,7 +115,7 @@ func TestTheWatchRecoversFromABusyHour(t *testing.T) {
 	})
 }
 
-// tick lets the watch look as the renewer does, and the functions run until the next time.
+// tick runs one sweep like the renewer does, and then the functions until the next sweep.
 func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	began := time.Now()
 	invocation, stop := context.WithTimeout(ctx, renewerTimeout)
@@ -128,7 +128,7 @@ func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	return woken, took
 }
 
-// stuck is what is left to be dealt with.
+// stuck counts instances and messages that still need a sweep.
 type stuck struct{ pending, blocked, deleting, moved int }
 
 func (s stuck) String() string {
@@ -152,12 +152,12 @@ func (b *busyHour) stuck(ctx context.Context) (s stuck) {
 			s.deleting++
 		}
 	}
-	time.Sleep(2 * time.Minute) // what a look has seen of the dead letters is hidden for a while
+	time.Sleep(2 * time.Minute) // received dead letters are invisible for a while
 	s.moved = b.movedLeft(ctx)
 	return s
 }
 
-// movedLeft counts the dead letters that nobody has dealt with: those without a reason.
+// movedLeft returns the number of dead letters that no sweep has processed: those without a reason.
 func (b *busyHour) movedLeft(ctx context.Context) (n int) {
 	for m, err := range b.Provider.DeadLetteredRecords(ctx) {
 		if err != nil || m.Queue != provider.QueueInbox {
@@ -171,7 +171,7 @@ func (b *busyHour) movedLeft(ctx context.Context) (n int) {
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// getStuck lets an hour pass in which all that happened.
+// getStuck simulates the busy hour.
 func (b *busyHour) getStuck(ctx context.Context) {
 	b.deletions(ctx)
 	template := b.template(ctx)
@@ -185,7 +185,7 @@ func (b *busyHour) getStuck(ctx context.Context) {
 	}
 }
 
-// deletions begins deletions that are not finished.
+// deletions starts deletions that do not finish.
 func (b *busyHour) deletions(ctx context.Context) {
 	for n := range unfinished {
 		b.start(ctx, fmt.Sprintf("deleted-%d", n))
@@ -211,7 +211,7 @@ func (b *busyHour) start(ctx context.Context, id string) {
 	}
 }
 
-// template is an instance that is over, as it lies in the table.
+// template returns the stored item of a completed instance.
 func (b *busyHour) template(ctx context.Context) map[string]types.AttributeValue {
 	b.start(ctx, "over")
 	b.ServeFor(ctx, time.Minute)
@@ -225,7 +225,7 @@ func (b *busyHour) template(ctx context.Context) map[string]types.AttributeValue
 	return out.Item
 }
 
-// move starts an instance whose wake goes to the dead letters, as after a hundred deliveries.
+// move starts an instance and moves its wake message to the dead-letter queue, like SQS after a hundred deliveries.
 func (b *busyHour) move(ctx context.Context, id string) {
 	b.start(ctx, id)
 	inbox := b.Provider.Config().InboxURL
@@ -252,8 +252,8 @@ func (b *busyHour) move(ctx context.Context, id string) {
 	}
 }
 
-// putMany lets an hour pass in which instances are started that are over by now; of every so many the wake of one is
-// lost, and one is blocked.
+// putMany simulates an hour in which completed instances are created. At regular intervals it creates an instance with
+// a lost wake message, and a blocked instance.
 func (b *busyHour) putMany(ctx context.Context, template map[string]types.AttributeValue, many int) {
 	b.t.Helper()
 	for n := range many {
@@ -275,7 +275,7 @@ func (b *busyHour) putMany(ctx context.Context, template map[string]types.Attrib
 	}
 }
 
-// loseWakes drops what is in the inbox.
+// loseWakes deletes all messages of the inbox.
 func (b *busyHour) loseWakes(ctx context.Context) {
 	inbox := b.Provider.Config().InboxURL
 	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &inbox, MaxNumberOfMessages: 10})

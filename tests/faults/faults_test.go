@@ -14,7 +14,7 @@ import (
 
 const queue = "default"
 
-// start starts an instance of the test's name, and returns when.
+// start starts an instance named after the test, and returns the start time.
 func start(t *testing.T, orchestration string, input any) (instance string, at time.Time) {
 	t.Helper()
 	at = time.Now()
@@ -25,7 +25,7 @@ func start(t *testing.T, orchestration string, input any) (instance string, at t
 	return instance, at
 }
 
-// wantEnd fails unless an instance completes once the fault is gone.
+// wantEnd fails the test unless an instance completes after the fault has ended.
 func wantEnd(t *testing.T, instance string) {
 	t.Helper()
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
@@ -57,7 +57,7 @@ func TestAHubThatIsWellMovesNothing(t *testing.T) {
 	}
 }
 
-// A worker that exits at init: its invocations fail, and its work grows old.
+// A worker exits during initialization: its invocations fail, and its work items age.
 func TestAWorkerThatExitsAtInit(t *testing.T) {
 	failures, oldest := errorsOf(t, "worker-default"), age(hub.place.WorkQueues[queue])
 	var instance string
@@ -73,7 +73,7 @@ func TestAWorkerThatExitsAtInit(t *testing.T) {
 	wantEnd(t, instance)
 }
 
-// A worker whose build has nothing registered: each delivery of an activity counts.
+// A worker has a build without registrations: each delivery of an activity counts.
 func TestAWorkerWithoutRegistrations(t *testing.T) {
 	unregistered := embedded(t, "worker-default", "ActivitiesUnregistered")
 	var instance string
@@ -86,14 +86,13 @@ func TestAWorkerWithoutRegistrations(t *testing.T) {
 	wantEnd(t, instance)
 }
 
-// An orchestrator whose build has nothing registered: the instance is blocked, and the next look of the watch counts
-// it.
+// An orchestrator has a build without registrations: the instance is blocked, and the next sweep counts it.
 func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 	blocked := embedded(t, "renewer", "InstancesBlocked")
 	var instance string
 	t.Run("fault", func(t *testing.T) {
 		var at time.Time
-		instance, at = start(t, "napping", time.Second) // while builds that have it report
+		instance, at = start(t, "napping", time.Second) // before the faulty build is deployed
 		withVariable(t, "orchestrator", app.Fault, app.NoRegistrations)
 		wantMovement(t, at, metric{alarm: "InstancesBlocked", name: "InstancesBlocked", read: blocked})
 	})
@@ -101,14 +100,14 @@ func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A build reports its registrations before its first turn: once this one ends, what the next test starts is known
-	// again.
+	// A build reports its registrations before its first turn. After this instance has ended, the orchestrations of the
+	// next test are registered again.
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusTerminated {
 		t.Errorf("once the fault is gone it is %+v, %v", s, err)
 	}
 }
 
-// A mapping of the timers queue that is disabled: timers are due, and nobody takes them.
+// The mapping of the timers queue is disabled: timers are due, and no function receives them.
 func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
 	id := mapping(t, "renewer")
 	enable := func(enabled bool) {
@@ -123,7 +122,7 @@ func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
 	wantEnd(t, instance)
 }
 
-// A throttled table: requests are refused, and the messages in the inbox grow old. Nothing is lost.
+// The table is throttled: requests are rejected, and the messages in the inbox age. Nothing is lost.
 func TestAThrottledTable(t *testing.T) {
 	table := localcloud.NewThrottlingTable(t, hub.cloud)
 	withVariable(t, "orchestrator", "AWS_ENDPOINT_URL_DYNAMODB", table.URL)
@@ -142,8 +141,8 @@ func TestAThrottledTable(t *testing.T) {
 	wantEnd(t, instance)
 }
 
-// A message that cannot be read, and an activity that ends its process each time: both lie in the dead letters of their
-// queues.
+// A message that cannot be decoded, and an activity that ends its process in each attempt, arrive in the dead-letter
+// queues of their queues.
 func TestPoisonedMessages(t *testing.T) {
 	at := time.Now()
 	body := "{ this is no message"

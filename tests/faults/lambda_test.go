@@ -16,7 +16,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// lambda makes a call of Lambda's API.
+// lambda calls the API of Lambda.
 func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 	t.Helper()
 	var body []byte
@@ -26,7 +26,7 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 			t.Fatal(err)
 		}
 	}
-	ctx := context.WithoutCancel(t.Context()) // what a test has changed is changed back when it is over
+	ctx := context.WithoutCancel(t.Context()) // cleanups run after the test's own context has ended
 	r, err := http.NewRequestWithContext(ctx, method, *hub.config.BaseEndpoint+"/2015-03-31/"+path,
 		bytes.NewReader(body))
 	if err != nil {
@@ -56,10 +56,10 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 	return out
 }
 
-// functionName is the name of a function of the hub.
+// functionName returns the name of a function of the hub.
 func functionName(part string) string { return "perdure-" + hubName + "-" + part }
 
-// withVariable sets a variable of a function's environment, as an operator would, until the test ends.
+// withVariable sets an environment variable of a function until the test ends, as an operator would.
 func withVariable(t *testing.T, part, name, value string) {
 	t.Helper()
 	path := "functions/" + functionName(part) + "/configuration"
@@ -74,7 +74,7 @@ func withVariable(t *testing.T, part, name, value string) {
 	t.Cleanup(func() { set(before) })
 }
 
-// mapping finds the event source mapping of a function.
+// mapping returns the ID of the event source mapping of a function.
 func mapping(t *testing.T, part string) (id string) {
 	t.Helper()
 	all, _ := lambda(t, http.MethodGet, "event-source-mappings/?FunctionName="+functionName(part),

@@ -1,4 +1,4 @@
-// Package faults_test makes faults on a local AWS, and measures how soon the metric of an alarm moves.
+// Package faults_test injects faults into a local AWS and measures how soon the metric of an alarm changes.
 package faults_test
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const hubName = "faults"
 
-// hub is the deployed task hub that all tests share, one after the other.
+// hub is the deployed task hub that all tests share. They run one after another.
 var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withHub deploys the template, runs f and takes everything down. The parameters are within what AWS allows: the watch
-// looks every minute, EventBridge's shortest rate, and a process that dies is noticed when its message's visibility
+// withHub deploys the template, runs f and deletes the deployment. AWS would accept the parameters too. The sweeper
+// runs every minute, the shortest rate of EventBridge. A crash is noticed when the visibility timeout of the message
 // ends.
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)

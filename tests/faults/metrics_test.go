@@ -16,24 +16,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The local cloud has no metrics of AWS's own. Each is read here from what AWS makes it of: Errors from the results of
-// invocations, queues' metrics from their attributes, ThrottledRequests from refused requests, and the hub's own from
-// the lines of its functions' logs.
+// The local cloud has no AWS metrics, so the tests derive each metric from the same source as AWS: Errors from the
+// results of invocations, queue metrics from queue attributes, ThrottledRequests from rejected requests, and the
+// metrics of the hub from the logs of its functions.
 
 const (
-	limit     = 2 * time.Minute // within which a metric must move
+	limit     = 2 * time.Minute // the longest time until a metric changes
 	lookEvery = 250 * time.Millisecond
 )
 
-// metric is one that an alarm watches, and how it is read.
+// metric is the metric of an alarm, with a function that reads its value.
 type metric struct {
-	alarm string // behind perdure-<hub>-
+	alarm string // without the prefix perdure-<hub>-
 	name  string
-	from  float64 // the value that is a movement; 1 by default
+	from  float64 // the lowest value that counts as a change; 1 by default
 	read  func(t *testing.T) float64
 }
 
-// wantMovement fails unless the alarm watches the metric, which moves within the limit of a fault that was made then.
+// wantMovement fails the test unless the alarm uses the metric, and the metric changes within the limit after a fault.
 func wantMovement(t *testing.T, since time.Time, m metric) {
 	t.Helper()
 	if watched := watchedBy(t, m.alarm); !slices.Contains(watched, m.name) {
@@ -56,7 +56,7 @@ func wantMovement(t *testing.T, since time.Time, m metric) {
 	}
 }
 
-// watchedBy reads from the template that is deployed which metrics an alarm watches.
+// watchedBy returns the metrics of an alarm in the deployed template.
 func watchedBy(t *testing.T, alarm string) (metrics []string) {
 	t.Helper()
 	var template struct {
@@ -95,13 +95,13 @@ func watchedBy(t *testing.T, alarm string) (metrics []string) {
 	return nil
 }
 
-// logFile is a log, from where it stood.
+// logFile is a log file, read from an offset.
 type logFile struct {
 	name string
 	from int
 }
 
-// logOf begins to read a log of the local cloud: what a function writes, or what the cloud does.
+// logOf opens a log of a function or of the local cloud, at its current end.
 func logOf(t *testing.T, name string) logFile {
 	t.Helper()
 	l := logFile{name: filepath.Join(hub.cloud.LogDir, name+".log")}
@@ -118,7 +118,7 @@ func (l logFile) text(t *testing.T) string {
 	return string(b[min(l.from, len(b)):])
 }
 
-// errorsOf counts the invocations of a function by its mapping that failed, as Errors does.
+// errorsOf counts the failed invocations of a function by its mapping, like the metric Errors.
 func errorsOf(t *testing.T, part string) func(*testing.T) float64 {
 	t.Helper()
 	log := logOf(t, "ministack")
@@ -129,7 +129,7 @@ func errorsOf(t *testing.T, part string) func(*testing.T) float64 {
 	}
 }
 
-// embedded reads the last value of a metric that lines of a function's log make, as CloudWatch does.
+// embedded returns the last value of a metric in the log of a function, like CloudWatch.
 func embedded(t *testing.T, part, name string) func(*testing.T) float64 {
 	t.Helper()
 	log := logOf(t, functionName(part))
@@ -148,7 +148,7 @@ func embedded(t *testing.T, part, name string) func(*testing.T) float64 {
 	}
 }
 
-// attribute reads a number of a queue.
+// attribute returns a numeric attribute of a queue.
 func attribute(url string, name types.QueueAttributeName) func(*testing.T) float64 {
 	return func(t *testing.T) float64 {
 		t.Helper()
@@ -170,8 +170,8 @@ func visible(url string) func(*testing.T) float64 {
 	return attribute(url, types.QueueAttributeNameApproximateNumberOfMessages)
 }
 
-// age reads for how many seconds a queue has had messages, visible or received, without a moment in which it had none.
-// Of the only message in it that is its age.
+// age returns for how many seconds a queue has had messages without a break, visible or received. If the queue has only
+// one message, the result is the age of this message.
 func age(url string) func(*testing.T) float64 {
 	received := attribute(url, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
 	var since time.Time

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// otherOrigins are the headers of requests that pages of other origins send to a server at an address.
+// otherOrigins returns the headers of requests from pages of other origins to a server at an address.
 func otherOrigins(address string) map[string]string {
 	_, port, _ := strings.Cut(address, ":")
 	return map[string]string{
@@ -33,8 +33,8 @@ func otherOrigins(address string) map[string]string {
 	}
 }
 
-// statusOf sends the text of a request over a connection of its own, and returns the status of the response; 0 if the
-// server closes the connection.
+// statusOf sends a raw request over a new connection and returns the status of the response, or 0 if the server closes
+// the connection.
 func statusOf(t *testing.T, address, raw string) int {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
@@ -50,7 +50,7 @@ func statusOf(t *testing.T, address, raw string) int {
 	}
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
-		if e, ok := err.(net.Error); ok && e.Timeout() { //nolint:errorlint // of the connection itself
+		if e, ok := err.(net.Error); ok && e.Timeout() { //nolint:errorlint // not wrapped
 			t.Errorf("no response to %q", raw)
 		}
 		return 0
@@ -59,7 +59,7 @@ func statusOf(t *testing.T, address, raw string) int {
 	return response.StatusCode
 }
 
-// Who can call the emulator can invoke the functions with any event, and change what they store.
+// A caller of the emulator can invoke the functions with any event, and change their data.
 func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")
@@ -94,8 +94,8 @@ func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 	}
 }
 
-// serveRuntime serves a runtime API of LocalStack's functions without LocalStack, whose modules are empty here. It
-// prints its address and then what reaches the runtime, and ends with standard input.
+// serveRuntime is a program that serves the runtime API of LocalStack's functions without LocalStack, whose modules are
+// empty here. It prints its address and then the requests that reach the runtime, and ends with standard input.
 const serveRuntime = `
 import sys, threading, types
 from concurrent.futures import Future

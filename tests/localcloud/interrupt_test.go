@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Python swallows what a signal's handler raises while an object is being deleted, or a file closed that nobody has
-// closed. A stop that came just then would be lost, and the cloud be killed after a while, with whatever it had
-// started.
+// Python ignores exceptions of a signal handler during a finalizer or the implicit close of a file. A stop at this
+// moment would be lost, and the cloud and its child processes would be killed later.
 func TestAStopIsHeardWhereverItComes(t *testing.T) {
 	t.Parallel()
 	for where, class := range map[string]string{

@@ -29,7 +29,7 @@ func TestACloudAnswersUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// When the emulator dies nothing is left to serve: the script ends, and says so.
+// If the emulator dies, the script ends with an error.
 func TestACloudEndsWithItsEmulator(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")
@@ -61,7 +61,7 @@ func TestTheErrorSaysWhatTheScriptSaid(t *testing.T) {
 	}
 }
 
-// get returns 0 when nobody answers.
+// get returns the status of a response, or 0 without a response.
 func get(t *testing.T, url string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -20,8 +20,8 @@ import (
 const (
 	folder  = "../../localstack"
 	apiHost = "a1b2.execute-api.us-east-1.amazonaws.com"
-	// serveProxy serves the proxy of argv[1] for the API's host argv[2], prints its address, and ends with standard
-	// input.
+	// serveProxy is a program that serves the proxy of argv[1] for the API host argv[2], prints its address, and ends
+	// with standard input.
 	serveProxy = `
 import sys
 import proxy
@@ -31,7 +31,7 @@ print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
 sys.stdin.read()`
 )
 
-// python installs what the proxy needs, and returns the interpreter that has it.
+// python installs the dependencies of the proxy and returns the path of the interpreter.
 func python(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -41,17 +41,17 @@ func python(t *testing.T) string {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return ".venv/bin/python" // in folder
+	return ".venv/bin/python" // relative to folder
 }
 
-// startProxy starts the signing proxy of make run in front of a handler that stands for the local cloud, and returns
-// its address.
+// startProxy starts the signing proxy of make run in front of a handler that replaces the local cloud. It returns its
+// address.
 func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	t.Helper()
 	upstream := httptest.NewServer(cloud)
 	t.Cleanup(upstream.Close)
 	python := python(t)
-	// A cleanup of the test stops it, by when the test's own context has ended.
+	// The cleanup stops the proxy after the test's own context has ended.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	t.Cleanup(stop)
 	p := exec.CommandContext(ctx, python, "-c", serveProxy, upstream.URL, apiHost)
@@ -81,14 +81,14 @@ func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	return strings.TrimSpace(address)
 }
 
-// The proxy signs for everybody who can connect, and the browsers of this machine can.
+// The proxy signs the requests of every client that can connect, including browsers on this machine.
 func TestProxy_hostileRequests_areRejected(t *testing.T) {
 	t.Parallel()
 	api := guardtest.NewAPI(t)
 	guardtest.Check(t, startProxy(t, api), api)
 }
 
-// exchange is a request through the proxy: what the API received, if it did, and the response that the caller got.
+// exchange is a request through the proxy: the request that the API received, if any, and the response of the proxy.
 type exchange struct {
 	request *http.Request
 	sent    string // the body of the request
@@ -99,7 +99,7 @@ type exchange struct {
 	body   string
 }
 
-// through sends a request through the proxy to an API. Its body is chunked.
+// through sends a request with a chunked body through the proxy to an API.
 func through(t *testing.T, api http.HandlerFunc, method, target, body string, header http.Header) (e exchange) {
 	t.Helper()
 	address := startProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func through(t *testing.T, api http.HandlerFunc, method, target, body string, he
 		e.request, e.sent = r, string(b)
 		api(w, r)
 	}))
-	chunked := io.MultiReader(strings.NewReader(body)) // of unknown length
+	chunked := io.MultiReader(strings.NewReader(body)) // the length is unknown
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+target, chunked)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func through(t *testing.T, api http.HandlerFunc, method, target, body string, he
 	if header == nil {
 		r.Header = http.Header{}
 	}
-	response, err := http.DefaultTransport.RoundTrip(r) // which follows no redirect
+	response, err := http.DefaultTransport.RoundTrip(r) // does not follow redirects
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +214,8 @@ func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The body is not sent: the proxy responds by its length, and a client that is writing then sees the connection
-	// end.
+	// The body is not sent. The proxy responds based on the length, and a client that is still sending would see a
+	// closed connection.
 	_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\n\r\n", address, 1<<20+1)
 	if err != nil {
@@ -231,7 +231,7 @@ func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 	}
 }
 
-// A server that closes a connection while its client sends the next request loses that request.
+// If a server closes a connection while its client sends the next request, this request is lost.
 func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	t.Parallel()
 	transport, ok := http.DefaultTransport.(*http.Transport)
@@ -259,7 +259,7 @@ func TestProxy_cloudThatIsGone_isUnavailable(t *testing.T) {
 	}
 }
 
-// A link on another site may lead to the web UI's document.
+// A link on another site may open the document of the web UI.
 func TestProxy_linkToTheWebUI_isServed(t *testing.T) {
 	t.Parallel()
 	e := through(t, accepts, http.MethodGet, "/ui?status=Failed", "", http.Header{"Sec-Fetch-Site": {"cross-site"}})

@@ -12,12 +12,13 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// Checkouts may share a Python environment by a symbolic link. The script becomes the Python of its environment, once.
+// Checkouts may share a Python environment through a symbolic link. The script restarts itself with the Python of its
+// environment at most once.
 func TestTheScriptStartsWhereItsEnvironmentIsALink(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if _, err := localcloud.Start(ctx, "no-such-command"); err == nil { // which makes the environment, if it is missing
+	if _, err := localcloud.Start(ctx, "no-such-command"); err == nil { // creates the environment if it is missing
 		t.Fatal("a command that does not exist was carried out")
 	}
 	there, err := filepath.Abs("../../localstack")
@@ -40,7 +41,7 @@ func TestTheScriptStartsWhereItsEnvironmentIsALink(t *testing.T) {
 	}
 }
 
-// copyAll copies files into a folder.
+// copyAll copies the files of a pattern into a folder.
 func copyAll(t *testing.T, folder, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -25,20 +25,20 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// What a shape costs is counted on AWS in memory: the same calls, entries and units are counted on ministack, where the
-// SDK's clients ask over the network and the emulator says by itself what a table consumes. In one thing ministack
-// differs: it counts each read as if it were of 4 KB, which cold turns exceed.
+// The cost of a shape is measured with AWS in memory. On ministack, with SDK clients and the capacity reported by the
+// emulator, the calls, entries and units are the same. The only exception is that ministack counts each read as 4 KB,
+// which turns without a cache exceed.
 func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 	t.Parallel()
 	for _, s := range cost.Shapes() {
 		switch {
-		// batches are as they come, nothing lasts a day here, and what runs until it is cancelled is served by nobody's
-		// hand
+		// batches vary, nothing can last a day on ministack, and instances that run until they are cancelled need their
+		// own driver
 		case s.AtOnce > 0, s.Of == "timers", s.Drive != nil:
 			continue
 		case s.Count > 100 && strings.HasPrefix(s.Name, "fan-out"):
 			s.Name, s.Input, s.Count = strings.Replace(s.Name, "1,000", "100", 1), 100, 100
-		case s.Count > 100: // the chain of 10 is the same, shorter
+		case s.Count > 100: // the chain of 10 covers it
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -62,12 +62,11 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 	}
 }
 
-// patience is how often a shape is counted on ministack: while inline activities run for longer than a second, as on a
-// machine that has much else to do, the turn looks once a second whether it is called off, and shows the status
-// Running, and is right to.
+// patience is the number of measurements on ministack. On a busy machine an inline activity may take longer than a
+// second. Then the turn makes more calls, because it polls for a cancel and stores the status Running.
 const patience = 4
 
-// textOf is what was counted, without the bytes: ids and times differ in length.
+// textOf returns the counts as text, without bytes, because IDs and times differ in length.
 func textOf(counts meter.Counts, withoutReads bool) []string {
 	var lines []string
 	for k, c := range counts.ByCall() {
@@ -90,7 +89,7 @@ func onMinistack(t *testing.T) *cost.ByHand {
 	t.Helper()
 	e := localcloud.NewEmulator()
 	where := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider.(*dynamo.Provider).Config()
-	where.PayloadBucket = "" // shapes have small payloads
+	where.PayloadBucket = "" // no shape has large payloads
 	where.WorkQueues[perdure.DefaultQueue] = where.WorkQueues[providertest.Queue]
 	cfg, m := localcloud.Config(os.Getenv(localcloud.EndpointVariable)), meter.New()
 	m.AddTo(&cfg)

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// TestListPages goes through 10,000 instances in pages of 100: each once, newest first. How long a page takes is told,
-// and no test of ours: for every page ministack looks at all 10,000.
+// A list of 10,000 instances in pages of 100 returns each instance once, newest first. The time for each page is only
+// logged, because ministack reads all instances for each page.
 func TestListPages(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, size = 10_000, 100
@@ -53,7 +53,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// fill makes so many instances, as copies of the item of one that was started: starting them would take minutes.
+// fill stores copies of the item of one started instance, because starting all instances would take minutes.
 func fill(t *testing.T, tables *dynamodb.Client, p provider.Provider, instances int) {
 	t.Helper()
 	_, err := p.StartOrchestration(t.Context(), provider.Start{

@@ -16,8 +16,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// TestAnOrderAndItsStartAreOneTransactionOfTwoTables has the caller's data in a table of its own, and the SDK's client
-// between.
+// The data of the caller is in its own table, and the transaction uses the client of the SDK.
 func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 	e := localcloud.NewEmulator()
 	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider

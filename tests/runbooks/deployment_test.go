@@ -25,7 +25,7 @@ const (
 	lookLimit = 90 * time.Second
 )
 
-// until looks again and again until something is so.
+// until polls a condition, and fails the test after a time limit.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(lookEvery)
@@ -57,13 +57,14 @@ func (d *deployment) status(t *testing.T, instance string) client.RuntimeStatus 
 	return s.Status
 }
 
-// functions of the hub.
+// parts are the names of the functions of the hub.
 var parts = []string{"orchestrator", "worker-default", "renewer", "api"}
 
-// set sets variables of a function's environment, as a deployment does.
+// set changes environment variables of a function like a deployment does, and returns the previous variables. An empty
+// value removes a variable.
 func (d *deployment) set(t *testing.T, part string, variables map[string]string) (before map[string]string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // what a test has changed is changed back when it is over
+	ctx := context.WithoutCancel(t.Context()) // cleanups run after the test's own context has ended
 	name := "perdure-" + hubName + "-" + part
 	now, err := d.functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
 	if err != nil {
@@ -97,7 +98,7 @@ func (d *deployment) reservedConcurrency(t *testing.T, part string) *int32 {
 	return out.ReservedConcurrentExecutions
 }
 
-// atRest waits until nothing is handled.
+// atRest waits until no message is in flight.
 func (d *deployment) atRest(t *testing.T) {
 	t.Helper()
 	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
@@ -117,7 +118,7 @@ func (d *deployment) atRest(t *testing.T) {
 	})
 }
 
-// items reads all that a table holds.
+// items returns all items of a table.
 func (d *deployment) items(t *testing.T, table string) (all []map[string]dynamotypes.AttributeValue) {
 	t.Helper()
 	pages := dynamodb.NewScanPaginator(d.tables, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
@@ -131,7 +132,7 @@ func (d *deployment) items(t *testing.T, table string) (all []map[string]dynamot
 	return all
 }
 
-// replace has a table hold these items, and no others.
+// replace replaces all items of a table.
 func (d *deployment) replace(t *testing.T, table string, items []map[string]dynamotypes.AttributeValue) {
 	t.Helper()
 	for _, it := range d.items(t, table) {
@@ -148,7 +149,7 @@ func (d *deployment) replace(t *testing.T, table string, items []map[string]dyna
 	}
 }
 
-// deployOn deploys the hub on another table: its functions, and where clients find it.
+// deployOn deploys the hub with another table, and changes the configuration for clients.
 func (d *deployment) deployOn(t *testing.T, table string) {
 	t.Helper()
 	for _, part := range parts {

@@ -1,5 +1,5 @@
-// Package runbooks_test walks through docs/operate/runbooks.md: it makes each trouble on a local AWS, and runs the
-// commands that the page shows.
+// Package runbooks_test simulates each problem of docs/operate/runbooks.md on a local AWS, and runs the commands of the
+// page.
 package runbooks_test
 
 import (
@@ -39,13 +39,13 @@ type deployment struct {
 	settings  *ssm.Client
 }
 
-// hub is the deployment that all tests share, one after the other. The last one leaves it on another table.
+// hub is the deployment that all tests share. They run one after another. The last test changes its table.
 var hub *deployment
 
-// elsewhere is the deployment in another region. It is made while the first tests wait.
+// elsewhere receives the deployment of another region, which is created while the first tests wait.
 var elsewhere = make(chan *deployment, 1)
 
-// path has the command-line tools that the page uses: perdure, of this checkout, and aws.
+// path is the PATH of the commands of the page, with perdure from this checkout and aws.
 var path string
 
 func TestMain(m *testing.M) {
@@ -98,8 +98,8 @@ func withHub(f func() int) (code int, err error) {
 	return max(code, 1), nil
 }
 
-// deploy deploys the application of the tests of faults. A process that dies is noticed when its message's visibility
-// ends, so that is short.
+// deploy deploys the application of the fault tests. The visibility timeout is short, because a crash is noticed when
+// it ends.
 func deploy(ctx context.Context) (*deployment, error) {
 	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
 		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param",
@@ -119,13 +119,13 @@ func deploy(ctx context.Context) (*deployment, error) {
 	return d, nil
 }
 
-// parameter is where a hub's configuration is.
+// parameter is the name of the SSM parameter with the configuration of the hub.
 const parameter = "/perdure/" + hubName + "/config"
 
-// opening guards the environment of this process, by which a hub is found.
+// opening guards the environment variables of this process, which dynamo.Open reads.
 var opening sync.Mutex
 
-// find reads where the hub is.
+// find reads the configuration of the hub and creates its clients.
 func (d *deployment) find(ctx context.Context) error {
 	out, err := d.settings.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(parameter)})
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// section is one of the page: its blocks of commands, which a test runs in their order.
+// section is a section of the page. A test runs its blocks of commands in order.
 type section struct {
 	t      *testing.T
 	on     *deployment
 	blocks []string
 	next   int
-	// values are what is in capitals on the page.
+	// values are the values of the placeholders in capitals on the page.
 	values map[string]string
 }
 
-// read reads a section of the page. The test fails unless it runs all of its blocks.
+// read returns a section of the page. The test fails unless it runs all blocks.
 func read(t *testing.T, on *deployment, heading string, values map[string]string) *section {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "runbooks.md"))
@@ -56,7 +56,7 @@ func read(t *testing.T, on *deployment, heading string, values map[string]string
 	return s
 }
 
-// run runs the next block, which must succeed and print these texts.
+// run executes the next block, which must succeed and print these texts.
 func (s *section) run(tells ...string) {
 	s.t.Helper()
 	if s.next == len(s.blocks) {
@@ -65,7 +65,7 @@ func (s *section) run(tells ...string) {
 	block := s.blocks[s.next]
 	s.next++
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", block)
-	cmd.Dir = s.t.TempDir() // for files that the commands write
+	cmd.Dir = s.t.TempDir() // for output files of the commands
 	values := maps.Clone(s.on.cloud.Env)
 	values["PATH"], values["TABLE"], values["AWS_DEFAULT_REGION"], values["AWS_PAGER"] = path, s.on.place.Table,
 		s.on.cloud.Env["AWS_REGION"], ""

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-// A worker that dies at init, and one whose activity takes the process down.
+// One worker exits during initialization, and an activity ends the process of another.
 func TestABadWorker(t *testing.T) {
 	deadly := hub.start(t, "deadly", "world", "deadly")
 	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
@@ -38,7 +38,7 @@ func TestABadWorker(t *testing.T) {
 	}
 }
 
-// A build that does not know what runs: the instance is blocked until another is there.
+// A build without registrations blocks the instance until another build is deployed.
 func TestABadDeployment(t *testing.T) {
 	const build = "PERDURE_BUILD_ID"
 	hub.set(t, "orchestrator", map[string]string{app.Fault: app.NoRegistrations, build: "bad"})
@@ -52,7 +52,7 @@ func TestABadDeployment(t *testing.T) {
 	page.run("Enabled", "hello, world")
 }
 
-// A table that refuses what the orchestrator asks, until it refuses no more.
+// A table rejects the requests of the orchestrator until the test ends the throttling.
 func TestAThrottledTable(t *testing.T) {
 	table := localcloud.NewThrottlingTable(t, hub.cloud)
 	const variable = "AWS_ENDPOINT_URL_DYNAMODB"
@@ -74,8 +74,8 @@ func TestAThrottledTable(t *testing.T) {
 	page.run("hello, world")
 }
 
-// waiting starts instances in several states: one is over, one has work that no worker takes, one waits for a timer.
-// The timer must not fire before a test has paused the hub: what it sends then would count as sent for five minutes.
+// waiting starts a completed instance, an instance with an unprocessed work item, and an instance with a timer. The
+// timer must not fire before the test pauses the hub, because SQS drops repeats of its messages for five minutes.
 func waiting(t *testing.T, d *deployment, nap time.Duration) (over, working, napping string) {
 	t.Helper()
 	over = d.start(t, "greeting", "world", "over")
@@ -91,7 +91,7 @@ func waiting(t *testing.T, d *deployment, nap time.Duration) (over, working, nap
 	return over, working, napping
 }
 
-// wantAll checks that a hub that is back has lost none.
+// wantAll fails the test unless all instances complete.
 func wantAll(t *testing.T, d *deployment, instances ...string) {
 	t.Helper()
 	for _, id := range instances {
@@ -101,10 +101,10 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 	}
 }
 
-// The region is lost: a second cloud, whose table is a copy, and whose queues are empty.
+// The region is lost. A second cloud has a copy of the table and empty queues.
 func TestALostRegion(t *testing.T) {
 	other := <-elsewhere
-	elsewhere <- other // it is stopped with the first one
+	elsewhere <- other // withHub stops it
 	if other == nil {
 		t.Fatal("it is not deployed")
 	}
@@ -114,10 +114,10 @@ func TestALostRegion(t *testing.T) {
 	page := read(t, other, "Lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
 	page.run("2 not ended, ")
 	wantAll(t, other, over, working, napping)
-	wantAll(t, hub, working, napping) // what the other one has done is none of its business
+	wantAll(t, hub, working, napping) // the other hub must not affect this hub
 }
 
-// The table is restored to a second, and what happened since is gone.
+// The table is restored to a point in time, and later changes are lost.
 func TestARestore(t *testing.T) {
 	over, working, napping := waiting(t, hub, time.Minute)
 	then := hub.items(t, hub.place.Table)
@@ -126,8 +126,8 @@ func TestARestore(t *testing.T) {
 		"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339), "LOOKBACK": "17d",
 	})
 
-	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five
-	// minutes, for which the tool that is built here does not wait.
+	// This instance is lost by the restore. It sends no message that is repeated after the restore, because SQS drops
+	// repeats for five minutes and the tool of this test does not wait that long.
 	late := hub.start(t, "greeting", "world", "late")
 	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
 
@@ -138,7 +138,7 @@ func TestARestore(t *testing.T) {
 	page.run()
 	page.run()
 	page.run("ENABLED", `"DeletionProtectionEnabled": true`)
-	hub.replace(t, restored, then) // the local cloud restores to now
+	hub.replace(t, restored, then) // the local cloud restores the current state
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
 	hub.deployOn(t, restored)
 	page.run("Disabled", "rule/")

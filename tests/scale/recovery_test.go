@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/tests/scale"
 )
 
-// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one;
-// docs/operate/runbooks.md has the figures. The watch looks every two minutes, which is not part of them.
+// A bad deployment blocks ten thousand instances at once. They recover within minutes after a good deployment, as
+// described in docs/operate/runbooks.md. The figures exclude the interval of two minutes between sweeps.
 func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 	t.Parallel()
 	instances := shortrun.Few(500, 10_000)

@@ -22,15 +22,15 @@ var (
 	all    = flag.Bool("all", false, "with 10,000 instances in flight too, which takes minutes")
 )
 
-// mostActivities is how many activities at once are simulated: 10,000 fan-outs of 1,000 are not.
+// mostActivities is the largest number of simultaneous activities that is simulated. It excludes 10,000 fan-outs of
+// 1,000 activities.
 const mostActivities = 100_000
 
-// mostOfAStep is the most that the median of a step through the worker may take by the list of latencies. Who adds a
-// call to its way notices it here. It is virtual time: a busy machine changes nothing in it but which draw falls to
-// which call.
+// mostOfAStep is the limit for the median time of a step with a worker in the latency model. A change that adds a call
+// to a step exceeds it. The time is virtual, so a busy machine changes only which call gets which random latency.
 const mostOfAStep = 75 * time.Millisecond
 
-// mostInline is the most that it may take in the turn.
+// mostInline is the limit for a step with an inline activity.
 const mostInline = 8 * time.Millisecond
 
 func TestStepsOfTheLatencyModel(t *testing.T) {
@@ -74,7 +74,7 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 	return m
 }
 
-// What docs/operate/scale.md calculates with is what its workloads say that a step of a long chain takes.
+// The calculations of docs/operate/scale.md use the measured cost of a step in a long chain.
 func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operate/scale.md")
@@ -92,7 +92,7 @@ func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All of it in a function of 512 MB, or all in one of 256 MB.
+	// all of the time in a function of 512 MB, or all in a function of 256 MB
 	least, most := 1000*seconds/cost.Memory[cost.Orchestrator], 1000*seconds/cost.Memory[cost.Worker]
 	for _, want := range []string{
 		string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most),

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// A function whose registry panics never answers, and a deployed hub shows that as instances which do not begin.
+// A function whose registry panics does not start, and in a deployed hub its instances stay pending.
 func TestEverythingIsRegisteredOnce(t *testing.T) {
 	if app.Registry(nil) == nil {
 		t.Error("there is no registry")
