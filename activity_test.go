@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/activityctx"
 )
 
-func TestActivityRuns(t *testing.T) {
+func TestAddActivity_runWithInput_returnsResult(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
@@ -24,7 +24,7 @@ func TestActivityRuns(t *testing.T) {
 	}
 }
 
-func TestActivityThatPanics(t *testing.T) {
+func TestActivity_panic_failsWithMessageAndStack(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic("boom") })
@@ -36,7 +36,7 @@ func TestActivityThatPanics(t *testing.T) {
 	}
 }
 
-func TestActivityInfo(t *testing.T) {
+func TestActivityInfoFrom_contextOfActivity_returnsItsInfo(t *testing.T) {
 	t.Parallel()
 	if got := perdure.ActivityInfoFrom(t.Context()); got != (perdure.ActivityInfo{}) {
 		t.Errorf("outside a worker: %+v", got)

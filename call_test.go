@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestChainOfActivities(t *testing.T) {
+func TestCallActivity_chain_passesEachResultToNextCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, benchRegistry()).start("chain", 5).run()
 	if got := w.replayed().output(); got != "5" {
@@ -21,7 +21,7 @@ func TestChainOfActivities(t *testing.T) {
 	}
 }
 
-func TestFanOutFanIn(t *testing.T) {
+func TestWhenAll_fanOutOfActivities_collectsAllResults(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (sum int, err error) {
 		var fs []*perdure.Future[int]
@@ -45,7 +45,7 @@ func TestFanOutFanIn(t *testing.T) {
 	}
 }
 
-func TestActivityByNameAndByReference(t *testing.T) {
+func TestActivityRef_callByReferenceOrName_runsSameActivity(t *testing.T) {
 	t.Parallel()
 	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"),
 		perdure.WithCancelPollInterval(time.Minute))
@@ -71,7 +71,7 @@ func TestActivityByNameAndByReference(t *testing.T) {
 	}
 }
 
-func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
+func TestWithCancelPollInterval_outOfRange_panics(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]any{
 		0:                       "perdure: WithCancelPollInterval: 0s is out of range; use 10ms to 12h0m0s",
@@ -92,7 +92,7 @@ func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
 	}
 }
 
-func TestStartToCloseIsRecordedInMilliseconds(t *testing.T) {
+func TestWithStartToCloseTimeout_fractionOfMillisecond_isRoundedUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{time.Minute: 60_000, 1500 * time.Microsecond: 2, 0: 1, -time.Hour: 1} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -110,7 +110,7 @@ func TestStartToCloseIsRecordedInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestTimers(t *testing.T) {
+func TestCreateTimer_nanosecondToYears_firesWhenDue(t *testing.T) {
 	t.Parallel()
 	const years = 10 * 365 * 24 * time.Hour
 	for _, d := range []time.Duration{time.Nanosecond, time.Hour, years} {
@@ -135,7 +135,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-func TestTimerOfNothingIsOverAtOnce(t *testing.T) {
+func TestCreateTimer_zeroOrNegative_isDoneAtOnce(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
 		zero, negative := perdure.CreateTimer(ctx, 0), perdure.CreateTimer(ctx, -time.Hour)
@@ -147,7 +147,7 @@ func TestTimerOfNothingIsOverAtOnce(t *testing.T) {
 	}
 }
 
-func TestUnobservedFuturesAreFine(t *testing.T) {
+func TestOrchestration_futuresNotAwaited_completes(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		perdure.CallActivity(ctx, inc, 1)
@@ -159,7 +159,7 @@ func TestUnobservedFuturesAreFine(t *testing.T) {
 	}
 }
 
-func TestFutureMayBeAwaitedAgain(t *testing.T) {
+func TestFuture_awaitedTwice_returnsSameResult(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		f := perdure.CallActivity(ctx, inc, 1)
@@ -175,7 +175,7 @@ func TestFutureMayBeAwaitedAgain(t *testing.T) {
 	}
 }
 
-func TestContextTellsWhoAndWhen(t *testing.T) {
+func TestOrchestrationContext_firstTurn_hasIDsTimeAndLogger(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		if !ctx.Now().Equal(epoch) || ctx.Now().Location() != time.UTC || ctx.IsReplaying() || ctx.Err() != nil {
@@ -192,14 +192,14 @@ func TestContextTellsWhoAndWhen(t *testing.T) {
 }
 
 // An HTTP request made with an orchestration's context must not compile.
-func TestOrchestrationContextIsNoContext(t *testing.T) {
+func TestOrchestrationContext_doesNotImplementContext(t *testing.T) {
 	t.Parallel()
 	if reflect.TypeFor[*perdure.OrchestrationContext]().Implements(reflect.TypeFor[context.Context]()) {
 		t.Error("it can be passed to what blocks")
 	}
 }
 
-func TestNondeterminismErrorIsPublic(t *testing.T) {
+func TestNondeterminismError_replayDiverges_isReturned(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivity(ctx, inc, 1).Await(ctx)

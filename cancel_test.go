@@ -11,7 +11,7 @@ import (
 )
 
 // The engine records the same reasons for its own cancel requests.
-func TestReasonsInHistory(t *testing.T) {
+func TestCancelReason_orchestrationEnds_isRecordedWithCancelRequests(t *testing.T) {
 	t.Parallel()
 	body := func(end func(ctx *perdure.OrchestrationContext, err error) (int, error)) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -47,7 +47,7 @@ func TestReasonsInHistory(t *testing.T) {
 	}
 }
 
-func TestCancelledInstanceThatIgnoresItCompletes(t *testing.T) {
+func TestCancel_codeIgnoresError_completes(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		n, _ := perdure.CallActivity(ctx, inc, 1).Await(ctx)
@@ -59,7 +59,7 @@ func TestCancelledInstanceThatIgnoresItCompletes(t *testing.T) {
 }
 
 // A cancelled child fails its caller with a cancelled error. The caller itself is not cancelled.
-func TestCallerOfACancelledChild(t *testing.T) {
+func TestCallSubOrchestration_childIsCancelled_returnsCancelledError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1).Await(ctx)
@@ -79,7 +79,7 @@ func TestCallerOfACancelledChild(t *testing.T) {
 }
 
 // The cancellation of the caller settles the future of the child at once. The end of the child is recorded later.
-func TestCancelledCallerOfAChild(t *testing.T) {
+func TestCallSubOrchestration_callerIsCancelled_settlesAtOnceAndRecordsEndOfChild(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})
@@ -101,7 +101,7 @@ func TestCancelledCallerOfAChild(t *testing.T) {
 }
 
 // A child that waits for its next attempt has only a timer, which the cancellation cancels.
-func TestCancelWhileAChildWaitsForItsNextAttempt(t *testing.T) {
+func TestCancel_childWaitsForRetry_cancelsRetryTimer(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1,
@@ -114,7 +114,7 @@ func TestCancelWhileAChildWaitsForItsNextAttempt(t *testing.T) {
 		"TimerCancelled #8 of #6 (requested)", "OrchestrationCancelled #9 (requested)")
 }
 
-func TestActivityThatAClientCancels(t *testing.T) {
+func TestCallActivity_cancelledByClient_returnsCancelledError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallActivityByName[int](ctx, "slow", 1).Await(ctx)
@@ -130,7 +130,7 @@ func TestActivityThatAClientCancels(t *testing.T) {
 	}
 }
 
-func TestMassCancelIsOneEvent(t *testing.T) {
+func TestCancel_manyActivities_isOneEvent(t *testing.T) {
 	t.Parallel()
 	const n = 2000
 	for name, stop := range map[string]history.Event{
@@ -158,7 +158,7 @@ func TestMassCancelIsOneEvent(t *testing.T) {
 	}
 }
 
-func TestMassCancelOfScatteredIDs(t *testing.T) {
+func TestCancel_activitiesOfAlternatingScopes_isOneEventForEachScope(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -197,7 +197,7 @@ func (w *world) wantKindsFrom(from int, want ...history.Kind) {
 }
 
 // The cost of many scopes grows with their number, not with its square.
-func TestManyScopes(t *testing.T) {
+func TestWithTimeout_thousandScopes_eachTimesOut(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -220,7 +220,7 @@ func TestManyScopes(t *testing.T) {
 	}
 }
 
-func TestCoroutinesInScopes(t *testing.T) {
+func TestWithCancel_coroutinesInEndedScope_cleanUpBeforeTheySettle(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]string, error) {
 		var log []string
@@ -262,7 +262,7 @@ func TestCoroutinesInScopes(t *testing.T) {
 }
 
 // A cancelled coroutine continues its cleanup while the body waits for the coroutine in a context without cancellation.
-func TestBodyWaitsForItsCoroutinesToUnwind(t *testing.T) {
+func TestWithoutCancel_awaitOfCancelledCoroutine_waitsForItsCleanup(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {

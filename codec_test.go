@@ -19,7 +19,7 @@ type order struct {
 // text returns a string that encodes to the given number of bytes.
 func text(bytes int) string { return strings.Repeat("x", bytes-2) }
 
-func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
+func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("it ran"); return 0, nil })
@@ -44,7 +44,7 @@ func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
 	}
 }
 
-func TestInputsThatSayNothing(t *testing.T) {
+func TestActivityInput_emptyOrNull_isZeroValue(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "none", func(_ context.Context, in struct{}) (struct{}, error) { return in, nil })
@@ -60,7 +60,7 @@ func TestInputsThatSayNothing(t *testing.T) {
 	}
 }
 
-func TestInputThatIsNotJSON(t *testing.T) {
+func TestActivityInput_invalidJSON_isADecodeFailure(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
@@ -72,7 +72,7 @@ func TestInputThatIsNotJSON(t *testing.T) {
 	}
 }
 
-func TestOutputThatDoesNotEncode(t *testing.T) {
+func TestResult_unsupportedType_isAnEncodeFailure(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (any, error) { return make(chan int), nil })
@@ -89,7 +89,7 @@ func TestOutputThatDoesNotEncode(t *testing.T) {
 	}
 }
 
-func TestInputThatDoesNotEncodeFailsTheFuture(t *testing.T) {
+func TestCallActivity_inputDoesNotEncode_failsFuture(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "inc", make(chan int)).Await(ctx)
@@ -99,7 +99,7 @@ func TestInputThatDoesNotEncodeFailsTheFuture(t *testing.T) {
 	}
 }
 
-func TestResultThatDoesNotDecodeIsAnErrorOfTheAwait(t *testing.T) {
+func TestAwait_resultDoesNotDecode_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.CallActivityByName[order](ctx, "inc", 1)
@@ -115,7 +115,7 @@ func TestResultThatDoesNotDecodeIsAnErrorOfTheAwait(t *testing.T) {
 	}
 }
 
-func TestPayloadLimit(t *testing.T) {
+func TestMaxPayloadBytes_oneByteMore_isTooLarge(t *testing.T) {
 	t.Parallel()
 	echo := func(_ context.Context, n int) (string, error) { return text(n), nil }
 	for name, size := range map[string]int{
@@ -161,7 +161,7 @@ func wantTooLarge(t *testing.T, err error, what string, size int) {
 }
 
 // A payload that has the fields of a reference of the engine is passed on unchanged.
-func TestPayloadsThatLookLikeReferences(t *testing.T) {
+func TestPayload_looksLikeReference_isUnchanged(t *testing.T) {
 	t.Parallel()
 	type reference struct {
 		Ref    string `json:"ref"`

@@ -43,7 +43,7 @@ func (w *world) undone() (all []string) {
 
 var errLate = errors.New("too late")
 
-func TestWhatFailsIsUndoneLastFirst(t *testing.T) {
+func TestCompensate_orchestrationFails_undoesLastFirst(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
 		"an error": func(*perdure.OrchestrationContext, int) (int, error) { return 0, errLate },
@@ -62,7 +62,7 @@ func TestWhatFailsIsUndoneLastFirst(t *testing.T) {
 	}
 }
 
-func TestWhatSucceedsOrContinuesIsNotUndone(t *testing.T) {
+func TestCompensate_successOrContinueAsNew_undoesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
 		"success": func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil },
@@ -87,7 +87,7 @@ func TestWhatSucceedsOrContinuesIsNotUndone(t *testing.T) {
 }
 
 // A cancelled instance runs its compensations to their ends, also if it returns the error of ContinueAsNew.
-func TestWhatIsCancelledIsUndone(t *testing.T) {
+func TestCompensate_orchestrationCancelled_undoesLastFirst(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*perdure.OrchestrationContext) (int, error){
 		"its error":  func(ctx *perdure.OrchestrationContext) (int, error) { return 0, ctx.Err() },
@@ -108,7 +108,7 @@ func TestWhatIsCancelledIsUndone(t *testing.T) {
 }
 
 // The failure contains the error of a compensation and the original error. The other compensations still run.
-func TestWhatCannotBeUndoneIsTold(t *testing.T) {
+func TestCompensate_undoFails_addsErrorAndContinues(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func() (int, error){
 		"an error": func() (int, error) { return 0, errLate },
@@ -130,7 +130,7 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 }
 
 // The failure has the stack of the original panic.
-func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
+func TestCompensate_panic_keepsStack(t *testing.T) {
 	t.Parallel()
 	f := booked(t, func(*perdure.OrchestrationContext, int) (int, error) {
 		return outOfRange(nil), nil
@@ -144,7 +144,7 @@ func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
 func outOfRange(s []int) int { return s[3] }
 
 // An instance that is dropped from memory runs no compensation, even if the error variable is set.
-func TestWhatIsDroppedFromMemoryIsNotUndone(t *testing.T) {
+func TestCompensate_instanceDroppedFromMemory_undoesNothing(t *testing.T) {
 	t.Parallel()
 	undone := 0
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (_ int, err error) {
@@ -157,7 +157,7 @@ func TestWhatIsDroppedFromMemoryIsNotUndone(t *testing.T) {
 	}
 }
 
-func TestIsContinueAsNew(t *testing.T) {
+func TestIsContinueAsNew_joinedWithOtherError_isFalse(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		next := continueWith(ctx, 2)
@@ -174,7 +174,7 @@ func TestIsContinueAsNew(t *testing.T) {
 	}
 }
 
-func TestCompensateNeedsWhatItIsFor(t *testing.T) {
+func TestCompensate_nilArgument_panics(t *testing.T) {
 	t.Parallel()
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
 		"perdure: Compensate: err is nil; pass the address": func(ctx *perdure.OrchestrationContext) {

@@ -36,7 +36,7 @@ func poll(t *testing.T, from, to int, p perdure.PollPolicy, opts ...perdure.Acti
 	return state, waits, err
 }
 
-func TestWaitForConditionChecksUntilItIsMet(t *testing.T) {
+func TestWaitForCondition_pollPolicy_checksUntilConditionIsMet(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestWaitForConditionChecksUntilItIsMet(t *testing.T) {
 	}
 }
 
-func TestWaitForConditionGivesUp(t *testing.T) {
+func TestWaitForCondition_attemptsOrTimeExhausted_returnsConditionNotMetError(t *testing.T) {
 	t.Parallel()
 	state, waits, err := poll(t, 0, 100, perdure.PollPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	failed, ok := errors.AsType[*perdure.ConditionNotMetError](err)
@@ -93,7 +93,7 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 }
 
 // WaitForCondition returns an error of the check without a retry, together with the state before the check.
-func TestAnErrorOfTheCheckEndsTheWait(t *testing.T) {
+func TestWaitForCondition_checkFails_returnsErrorAndLastState(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		state, err := perdure.WaitForCondition(ctx, "a",
@@ -110,7 +110,7 @@ func TestAnErrorOfTheCheckEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
+func TestWaitForCondition_scopeEnds_returnsCancelledError(t *testing.T) {
 	t.Parallel()
 	checks := 0
 	wait := func(ctx *perdure.OrchestrationContext) (string, error) {
@@ -148,7 +148,7 @@ func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
 
 // Jitter shortens a wait by at most the configured fraction. Replays of an execution have the same jitter, and other
 // executions have another.
-func TestThePollsJitter(t *testing.T) {
+func TestPollPolicy_jitter_isInRangeAndRepeatable(t *testing.T) {
 	t.Parallel()
 	waits := func(execution string, jitter float64) []time.Duration {
 		r := perdure.NewRegistry()
@@ -189,7 +189,7 @@ func TestThePollsJitter(t *testing.T) {
 	}
 }
 
-func TestAPollPolicyThatCannotBe(t *testing.T) {
+func TestPollPolicy_invalid_panics(t *testing.T) {
 	t.Parallel()
 	for field, p := range map[string]perdure.PollPolicy{
 		"MaxAttempts":        {MaxAttempts: -1},

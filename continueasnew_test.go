@@ -30,7 +30,7 @@ func continuing(tb testing.TB, how func(*perdure.OrchestrationContext) error) *w
 	})
 }
 
-func TestContinueAsNewBeginsAnewWithItsInput(t *testing.T) {
+func TestContinueAsNew_returned_startsExecutionWithInput(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		n, err := perdure.CallActivity(ctx, inc, n).Await(ctx)
@@ -49,7 +49,7 @@ func TestContinueAsNewBeginsAnewWithItsInput(t *testing.T) {
 	}
 }
 
-func TestEventsThatNobodyObservedGoOn(t *testing.T) {
+func TestContinueAsNew_unobservedEvents_reachNextExecution(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if n == 1 {
@@ -69,7 +69,7 @@ func TestEventsThatNobodyObservedGoOn(t *testing.T) {
 	}
 }
 
-func TestWhatContinuesAsNew(t *testing.T) {
+func TestContinueAsNew_errorWrappedOrJoined_continues(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(*perdure.OrchestrationContext) error{
 		"the very error": func(ctx *perdure.OrchestrationContext) error { return continueWith(ctx, 2) },
@@ -116,7 +116,7 @@ func TestWhatContinuesAsNew(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotContinueAsNew(t *testing.T) {
+func TestContinueAsNew_otherErrorOrInvalidInput_fails(t *testing.T) {
 	t.Parallel()
 	const another = "perdure: ContinueAsNew: returned together with another error: "
 	for name, tt := range map[string]struct {
@@ -179,7 +179,7 @@ func TestWhatDoesNotContinueAsNew(t *testing.T) {
 	}
 }
 
-func TestContinueAsNewThatIsNotReturnedDoesNothing(t *testing.T) {
+func TestContinueAsNew_errorNotReturned_completes(t *testing.T) {
 	t.Parallel()
 	w := continuing(t, func(ctx *perdure.OrchestrationContext) error { _ = continueWith(ctx, 2); return nil })
 	if got := w.replayed().output(); got != "0" || w.history[0].Number != 1 {
@@ -187,7 +187,7 @@ func TestContinueAsNewThatIsNotReturnedDoesNothing(t *testing.T) {
 	}
 }
 
-func TestPanicAfterContinueAsNewFails(t *testing.T) {
+func TestContinueAsNew_panicAfterwards_fails(t *testing.T) {
 	t.Parallel()
 	w := continuing(t, func(ctx *perdure.OrchestrationContext) error {
 		defer panic("boom")
@@ -198,7 +198,7 @@ func TestPanicAfterContinueAsNewFails(t *testing.T) {
 	}
 }
 
-func TestDeferredCallsRunBeforeContinuing(t *testing.T) {
+func TestContinueAsNew_deferredCalls_runFirst(t *testing.T) {
 	t.Parallel()
 	w := continuing(t, func(ctx *perdure.OrchestrationContext) (err error) {
 		defer func() { err = errors.Join(err, perdure.Sleep(ctx, time.Hour)) }()
@@ -213,7 +213,7 @@ func TestDeferredCallsRunBeforeContinuing(t *testing.T) {
 }
 
 // The error of another execution can only get here through shared memory. An execution must not continue because of it.
-func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
+func TestContinueAsNew_errorOfOtherExecution_fails(t *testing.T) {
 	t.Parallel()
 	var kept error
 	keep := func(ctx *perdure.OrchestrationContext) error {
@@ -246,7 +246,7 @@ func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
 	}
 }
 
-func TestSubOrchestrationThatContinuesAsNew(t *testing.T) {
+func TestContinueAsNew_subOrchestration_returnsResultOfLastExecution(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "countdown", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -264,7 +264,7 @@ func TestSubOrchestrationThatContinuesAsNew(t *testing.T) {
 	}
 }
 
-func TestContinuingOtherwiseThanHistoryIsNondeterminism(t *testing.T) {
+func TestContinueAsNew_historyCompleted_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	ends := func(how func(*perdure.OrchestrationContext) error) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

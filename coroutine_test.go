@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestCoroutinesTakeTurnsInOrder(t *testing.T) {
+func TestGo_severalCoroutines_runInOrder(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		var order []string
@@ -37,7 +37,7 @@ func TestCoroutinesTakeTurnsInOrder(t *testing.T) {
 	}
 }
 
-func TestAsyncHandsOnValuesAndErrors(t *testing.T) {
+func TestAsync_valueOrError_isReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		notJSON := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (func() string, error) {
@@ -64,13 +64,13 @@ func TestAsyncHandsOnValuesAndErrors(t *testing.T) {
 	}
 }
 
-func TestCoroutineThatDoesNotReturnFailsTheOrchestration(t *testing.T) {
+func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		code       func()
 		kind, says string
 	}{
-		"panic":  {func() { panic("boom") }, history.TypePanic, "TestCoroutineThatDoesNotReturn"},
+		"panic":  {func() { panic("boom") }, history.TypePanic, "TestGo_panicOrGoexit"},
 		"goexit": {runtime.Goexit, history.TypeGoexit, "runtime.Goexit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCoroutineThatDoesNotReturnFailsTheOrchestration(t *testing.T) {
 	}
 }
 
-func TestCancelledCoroutineSettlesAndGoesOn(t *testing.T) {
+func TestAsync_futureCancelled_settlesAndCoroutineContinues(t *testing.T) {
 	t.Parallel()
 	wentOn := 0
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -109,7 +109,7 @@ func TestCancelledCoroutineSettlesAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestCoroutinesUnwindOneAfterAnother(t *testing.T) {
+func TestInstanceClose_suspendedCoroutines_unwindInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // the bubble fails the test if a coroutine remains
 		var order []string

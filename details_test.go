@@ -39,7 +39,7 @@ func detailsText(err error) string {
 	return fmt.Sprint(d.N)
 }
 
-func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
+func TestErrorDetails_errorOfActivity_returnsOutermostDetails(t *testing.T) {
 	t.Parallel()
 	with := func(n int, err error) error { return perdure.WithErrorDetails(err, detail{n}) }
 	plain := errors.New("plain")
@@ -100,7 +100,7 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 }
 
 // Details change neither the text nor the type of an error, nor its retries, nor the errors that it wraps.
-func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
+func TestWithErrorDetails_wrappedError_keepsTextTypeAndRetries(t *testing.T) {
 	t.Parallel()
 	inner := &wrapping{errors.New("plain")}
 	err := perdure.WithErrorDetails(inner, detail{1})
@@ -131,7 +131,7 @@ func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 }
 
 // A failure that passes through children keeps the details of its cause. Details that a parent adds take precedence.
-func TestDetailsGoUpThroughChildren(t *testing.T) {
+func TestErrorDetails_failureInNestedChild_reachesTopLevelParent(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) {
@@ -163,7 +163,7 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 }
 
 // A failure whose details do not fit is still valid JSON and records the omission.
-func TestTheCutOfAFailureSaysWhatIsLost(t *testing.T) {
+func TestFailureTruncate_detailsDoNotFit_recordsOmission(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{
 		Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`),

@@ -55,7 +55,7 @@ func failing(t *testing.T, err error) history.Failure {
 	return *f
 }
 
-func TestErrorTypeTravels(t *testing.T) {
+func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -144,7 +144,7 @@ func TestErrorTypeTravels(t *testing.T) {
 	}
 }
 
-func TestCausesAreBounded(t *testing.T) {
+func TestFailure_longCauseChain_isTruncated(t *testing.T) {
 	t.Parallel()
 	var err error = coded{"bottom"}
 	for range 100 {
@@ -161,7 +161,7 @@ func TestCausesAreBounded(t *testing.T) {
 }
 
 // Each orchestration that a failure passes through adds a cause to the chain.
-func TestCausesOfAFailureThatIsPassedOnAreBounded(t *testing.T) {
+func TestFailure_longCauseChainPassedOn_isTruncated(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{Type: "bottom"}
 	for range 100 {
@@ -177,7 +177,7 @@ func TestCausesOfAFailureThatIsPassedOnAreBounded(t *testing.T) {
 	}
 }
 
-func TestMessagesAreBounded(t *testing.T) {
+func TestFailure_longMessage_isTruncated(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", 1<<20)
 	var boom any = long
@@ -194,14 +194,14 @@ func TestMessagesAreBounded(t *testing.T) {
 		if len(f.Message) > 40<<10 || len(f.Message) < 8<<10 || !utf8.ValidString(f.Message) {
 			t.Errorf("%s: %d bytes, valid %v", name, len(f.Message), utf8.ValidString(f.Message))
 		}
-		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestMessagesAreBounded") {
+		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestFailure_longMessage_isTruncated") {
 			t.Errorf("%s: the stack is cut off", name)
 		}
 	}
 }
 
 // One non-retryable error among joined errors prevents a retry, at any position: by its mark or by its type.
-func TestNonRetryableCountsInAnyOrder(t *testing.T) {
+func TestNonRetryable_anyJoinedError_preventsRetry(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
 	passing, fatal := &declinedError{}, coded{"E9"}
@@ -239,7 +239,7 @@ func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 
 // The types of joined errors are part of the failure of an activity, and of the failure of an orchestration that
 // returns it.
-func TestJoinedNamesTravelOn(t *testing.T) {
+func TestFailure_typesOfJoinedErrors_arePassedOn(t *testing.T) {
 	t.Parallel()
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
@@ -255,7 +255,7 @@ func TestJoinedNamesTravelOn(t *testing.T) {
 	}
 }
 
-func TestNonRetryableOfNothingIsNothing(t *testing.T) {
+func TestNonRetryable_nil_returnsNil(t *testing.T) {
 	t.Parallel()
 	if err := perdure.NonRetryable(nil); err != nil {
 		t.Error(err)
@@ -278,7 +278,7 @@ func awaiting(t *testing.T, f *history.Failure) (end history.Failure, seen error
 	return w.failure(), seen
 }
 
-func TestActivityErrorIsTyped(t *testing.T) {
+func TestActivityError_failedActivity_hasTypeMessageAndCause(t *testing.T) {
 	t.Parallel()
 	cause := &history.Failure{Type: "E42", Message: "coded"}
 	end, err := awaiting(t, &history.Failure{Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause})
@@ -301,7 +301,7 @@ func TestActivityErrorIsTyped(t *testing.T) {
 	}
 }
 
-func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
+func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	t.Parallel()
 	_, err := awaiting(t, &history.Failure{Type: history.TypeTimeout, Message: "after 1s"})
 	var te *perdure.TimeoutError
@@ -330,7 +330,7 @@ func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
 	}
 }
 
-func TestCancelledErrorIs(t *testing.T) {
+func TestCancelledError_reason_matchesContextError(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[perdure.CancelReason]error{
 		perdure.ReasonTimeout: context.DeadlineExceeded, perdure.ReasonSelectLoser: context.Canceled,
@@ -343,7 +343,7 @@ func TestCancelledErrorIs(t *testing.T) {
 	}
 }
 
-func TestReasonStringsAreStable(t *testing.T) {
+func TestCancelReason_eachReason_hasStableString(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[perdure.CancelReason]string{
 		perdure.ReasonRequested:                   "requested",
@@ -468,7 +468,7 @@ func reasonsWritten(t *testing.T) {
 	}
 }
 
-func TestBodyThatFails(t *testing.T) {
+func TestOrchestration_errorPanicOrGoexit_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body func() error
@@ -476,7 +476,7 @@ func TestBodyThatFails(t *testing.T) {
 		says string
 	}{
 		"error":  {func() error { return &declinedError{} }, "declinedError", "declined"},
-		"panic":  {func() error { panic("boom") }, history.TypePanic, "TestBodyThatFails"},
+		"panic":  {func() error { panic("boom") }, history.TypePanic, "TestOrchestration_errorPanicOrGoexit_fails"},
 		"goexit": {func() error { runtime.Goexit(); return nil }, history.TypeGoexit, "runtime.Goexit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,7 +489,7 @@ func TestBodyThatFails(t *testing.T) {
 	}
 }
 
-func TestTimerThatCouldNotBeSet(t *testing.T) {
+func TestSleep_timerCannotBeSet_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, perdure.Sleep(ctx, 1) })
 	w.turn(history.Event{

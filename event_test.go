@@ -28,7 +28,7 @@ func take(ctx *perdure.OrchestrationContext, name string, n int) (string, error)
 	return strings.Join(got, " "), nil
 }
 
-func TestEventsBeforeBetweenAndAfterWaits(t *testing.T) {
+func TestWaitForExternalEvent_eventsBeforeAndDuringWait_arriveInOrder(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {
@@ -44,7 +44,7 @@ func TestEventsBeforeBetweenAndAfterWaits(t *testing.T) {
 	}
 }
 
-func TestEventIsRecordedOncePerID(t *testing.T) {
+func TestWaitForExternalEvent_duplicateEventID_isIgnored(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) { return take(ctx, "e", 3) })
 	w.turn(raise("e", "1", `"a"`), raise("e", "1", `"again"`), raise("f", "1", `"again"`))
@@ -59,7 +59,7 @@ func TestEventIsRecordedOncePerID(t *testing.T) {
 	}
 }
 
-func TestFuturesTakeEventsInTheOrderInWhichTheyWereMade(t *testing.T) {
+func TestWaitForExternalEvent_severalWaits_receiveInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		first, second := perdure.WaitForExternalEvent[string](ctx, "e"), perdure.WaitForExternalEvent[string](ctx, "e")
@@ -73,7 +73,7 @@ func TestFuturesTakeEventsInTheOrderInWhichTheyWereMade(t *testing.T) {
 }
 
 // The wait receives its event while the code waits for something else, and is then cancelled.
-func TestEventThatLosesARaceGoesBackToTheHead(t *testing.T) {
+func TestWaitForExternalEvent_lostAfterReceipt_returnsEventToHeadOfQueue(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(
 		*perdure.OrchestrationContext, *perdure.Future[time.Time], ...perdure.Awaitable,
@@ -123,7 +123,7 @@ func TestEventThatLosesARaceGoesBackToTheHead(t *testing.T) {
 	}
 }
 
-func TestEventThatIsGivenUpGoesToWhoWaitsNext(t *testing.T) {
+func TestWaitForExternalEvent_cancelledAfterReceipt_nextWaitReceivesEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		first, second := perdure.WaitForExternalEvent[string](ctx, "e"), perdure.WaitForExternalEvent[string](ctx, "e")
@@ -138,7 +138,7 @@ func TestEventThatIsGivenUpGoesToWhoWaitsNext(t *testing.T) {
 	}
 }
 
-func TestCancelledWaitTakesNoEvent(t *testing.T) {
+func TestWaitForExternalEvent_cancelledBeforeEvent_receivesNothing(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		for range 2 {
@@ -154,7 +154,7 @@ func TestCancelledWaitTakesNoEvent(t *testing.T) {
 	}
 }
 
-func TestObservedEventIsConsumed(t *testing.T) {
+func TestWaitForExternalEvent_observedThenCancelled_keepsEvent(t *testing.T) {
 	t.Parallel()
 	for name, observe := range map[string]func(*perdure.OrchestrationContext, *perdure.Future[string]) error{
 		"Await": func(ctx *perdure.OrchestrationContext, f *perdure.Future[string]) error {
@@ -192,7 +192,7 @@ func TestObservedEventIsConsumed(t *testing.T) {
 	}
 }
 
-func TestEventDataThatDoesNotFit(t *testing.T) {
+func TestWaitForExternalEvent_dataDoesNotDecode_returnsErrorAndConsumesEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
@@ -206,7 +206,7 @@ func TestEventDataThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestTerminateEndsTheExecutionWithoutItsCode(t *testing.T) {
+func TestTerminate_runningOrchestration_endsWithoutRunningCode(t *testing.T) {
 	t.Parallel()
 	went := false
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

@@ -16,7 +16,7 @@ import (
 
 // The package exports names for orchestrations and activities only. Dispatchers use internal/registry and
 // internal/activityctx. Before you add a name to testdata/exported.txt, check that user code needs it.
-func TestThePackageExportsWhatAuthorsUse(t *testing.T) {
+func TestPackage_exportedNames_matchList(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -23,8 +23,8 @@ func failureOf(err error) *history.Failure {
 	return failures.Errors{Describe: describe, Called: calledFailure}.Of(err)
 }
 
-// describe describes an error of this package. The error can be a nil pointer: fmt.Errorf keeps one that it wraps beside
-// others.
+// describe describes an error of this package. The error can be a nil pointer: fmt.Errorf keeps one that it wraps
+// beside others.
 func describe(err error) (d failures.Description) {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *CancelledError:

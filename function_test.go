@@ -85,7 +85,7 @@ func calling(t *testing.T, call func(*perdure.OrchestrationContext)) (history.Ev
 	return w.history[2], nil
 }
 
-func TestFunctionValueNamesItsActivity(t *testing.T) {
+func TestCallActivity_registeredFunction_findsName(t *testing.T) {
 	t.Parallel()
 	var nobody *cards
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
@@ -113,7 +113,7 @@ func TestFunctionValueNamesItsActivity(t *testing.T) {
 	}
 }
 
-func TestFunctionValueThatNamesNothingIsRefused(t *testing.T) {
+func TestCallActivity_functionWithoutUniqueName_fails(t *testing.T) {
 	t.Parallel()
 	var iface charger = &cards{}
 	for name, tt := range map[string]struct {
@@ -163,7 +163,7 @@ func TestFunctionValueThatNamesNothingIsRefused(t *testing.T) {
 }
 
 // Go dereferences the nil pointer to form the method value, before CallActivity is called.
-func TestValueReceiverOfNilPointerFailsTheOrchestration(t *testing.T) {
+func TestCallActivity_valueMethodOfNilPointer_failsOrchestration(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		var nobody *ledger
@@ -174,7 +174,7 @@ func TestValueReceiverOfNilPointerFailsTheOrchestration(t *testing.T) {
 	}
 }
 
-func TestQueueOfACall(t *testing.T) {
+func TestCallActivity_queueOfRegistrationOrReference_isRecorded(t *testing.T) {
 	t.Parallel()
 	reference := perdure.DefineActivity[int, int]("elsewhere", perdure.OnQueue("gpu"))
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
@@ -227,7 +227,7 @@ func orchestrations(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "body", body(1))
 }
 
-func TestFunctionValueNamesItsOrchestration(t *testing.T) {
+func TestCallSubOrchestration_registeredFunction_findsName(t *testing.T) {
 	t.Parallel()
 	var nobody *shop
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
@@ -243,7 +243,7 @@ func TestFunctionValueNamesItsOrchestration(t *testing.T) {
 	}
 }
 
-func TestFunctionValueThatNamesNoOrchestrationIsRefused(t *testing.T) {
+func TestCallSubOrchestration_functionWithoutUniqueName_fails(t *testing.T) {
 	t.Parallel()
 	var iface closer = &shop{}
 	for name, tt := range map[string]struct {

@@ -29,7 +29,7 @@ func (h *heart) LastDetails() json.RawMessage { return h.last }
 
 type progress struct{ Row int }
 
-func TestHeartbeatsDoNothingOutsideAWorker(t *testing.T) {
+func TestHeartbeat_outsideWorker_doesNothing(t *testing.T) {
 	t.Parallel()
 	perdure.Heartbeat(t.Context(), progress{1})
 	perdure.Heartbeat(t.Context(), func() {})
@@ -38,7 +38,7 @@ func TestHeartbeatsDoNothingOutsideAWorker(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsTravelAsJSON(t *testing.T) {
+func TestHeartbeat_details_areRecordedAsJSON(t *testing.T) {
 	t.Parallel()
 	h := &heart{}
 	ctx := activityctx.WithInfo(activityctx.WithHeartbeats(t.Context(), h), &activityctx.Info{Name: "import"})
@@ -58,7 +58,7 @@ func TestHeartbeatsTravelAsJSON(t *testing.T) {
 	}
 }
 
-func TestHeartbeatDetailsAreThoseThatWereLeft(t *testing.T) {
+func TestHeartbeatDetails_earlierAttempt_returnsItsLastDetails(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[string]struct {
 		row int
@@ -72,7 +72,7 @@ func TestHeartbeatDetailsAreThoseThatWereLeft(t *testing.T) {
 	}
 }
 
-func TestLimitsOfAnActivityAreRecordedInMilliseconds(t *testing.T) {
+func TestActivityTimeouts_anyDuration_areRecordedInMilliseconds(t *testing.T) {
 	t.Parallel()
 	const tenYears = 10 * 365 * 24 * 3600 * 1000
 	for d, want := range map[time.Duration]int64{
@@ -95,7 +95,7 @@ func TestLimitsOfAnActivityAreRecordedInMilliseconds(t *testing.T) {
 }
 
 // The code of a running instance may change the timeouts. The recorded timeouts stay in effect.
-func TestLimitsAreNotComparedOnReplay(t *testing.T) {
+func TestActivityTimeouts_changedCode_areNotComparedOnReplay(t *testing.T) {
 	t.Parallel()
 	limit := time.Minute
 	r := perdure.NewRegistry()
@@ -120,7 +120,7 @@ func importRows(ctx context.Context, rows int) (int, error) {
 }
 
 // A test can call an activity with heartbeats as a plain function, and can choose the details at which it starts.
-func TestAnActivityWithHeartbeatsIsAPlainFunction(t *testing.T) {
+func TestHeartbeat_activityCalledDirectly_resumesFromLastDetails(t *testing.T) {
 	t.Parallel()
 	if n, err := importRows(t.Context(), 10); n != 10 || err != nil {
 		t.Errorf("%d, %v", n, err)

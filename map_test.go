@@ -45,7 +45,7 @@ func mapped(naps []int, opts ...perdure.MapOption) func(*perdure.OrchestrationCo
 	}
 }
 
-func TestMapEndsAsItsPolicySays(t *testing.T) {
+func TestMap_policy_decidesEndAndResults(t *testing.T) {
 	t.Parallel()
 	const lost = "cancelled (select_loser)"
 	for name, tt := range map[string]struct {
@@ -115,7 +115,7 @@ func TestMapEndsAsItsPolicySays(t *testing.T) {
 }
 
 // Map returns after the compensations of its running items. Items that have not started never start.
-func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
+func TestMap_scopeTimesOut_waitsForItemsToReturn(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		late, cancel := perdure.WithTimeout(ctx, time.Second)
@@ -140,7 +140,7 @@ func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
 }
 
 // An activity that an item schedules and does not await is cancelled when the item ends.
-func TestWhatAnItemLeavesIsCancelledWithIt(t *testing.T) {
+func TestMap_itemLeavesActivityRunning_cancelsActivity(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		results, err := perdure.Map(ctx, []int{1, 2}, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -158,7 +158,7 @@ func TestWhatAnItemLeavesIsCancelledWithIt(t *testing.T) {
 	}
 }
 
-func TestAMapOfTenThousandItemsReplays(t *testing.T) {
+func TestMap_tenThousandItems_replays(t *testing.T) {
 	t.Parallel()
 	items := make([]int, 10_000)
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -174,7 +174,7 @@ func TestAMapOfTenThousandItemsReplays(t *testing.T) {
 
 // The compensation of a failed item does not cancel the calls of other items. By default, Map runs all items to their
 // ends.
-func TestAnItemThatCompensatesCancelsNoCallOfAnotherItem(t *testing.T) {
+func TestMap_itemCompensates_otherItemsContinue(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		results, _ := perdure.Map(ctx, []int{-1, 2}, func(ctx *perdure.OrchestrationContext, n int) (m int, err error) {

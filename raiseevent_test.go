@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-func TestAnEventForAnotherInstance(t *testing.T) {
+func TestRaiseEvent_delivered_completesFuture(t *testing.T) {
 	t.Parallel()
 	tells := func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
 		f := perdure.RaiseEvent(ctx, "other", "approved", parcel{"a", 1})
@@ -34,7 +34,7 @@ func TestAnEventForAnotherInstance(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
+func TestRaiseEvent_notDelivered_returnsReason(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer           history.Event
@@ -73,7 +73,7 @@ func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
 }
 
 // A sent event cannot be recalled, so its cancellation is not recorded.
-func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
+func TestRaiseEvent_cancelled_isStillDelivered(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, leave := perdure.WithCancel(ctx)
@@ -109,7 +109,7 @@ func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestAnEventOnItsWayMustBeRaisedAgainOnReplay(t *testing.T) {
+func TestRaiseEvent_otherTargetOrDataOnReplay_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	to, data := "other", 1
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -129,7 +129,7 @@ func TestAnEventOnItsWayMustBeRaisedAgainOnReplay(t *testing.T) {
 	}
 }
 
-func TestAnEventThatCannotBeRaised(t *testing.T) {
+func TestRaiseEvent_invalidArgument_returnsError(t *testing.T) {
 	t.Parallel()
 	for want, tt := range map[string]struct {
 		to, name string
@@ -158,7 +158,7 @@ func TestAnEventThatCannotBeRaised(t *testing.T) {
 	}
 }
 
-func TestTheFutureOfAChildKnowsItsInstance(t *testing.T) {
+func TestFutureInstanceID_subOrchestration_returnsIDOfChild(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) ([]string, error) {
 		named := perdure.CallSubOrchestration(ctx, pack, 7, perdure.WithInstanceID("mine"))
@@ -173,7 +173,7 @@ func TestTheFutureOfAChildKnowsItsInstance(t *testing.T) {
 	}
 }
 
-func TestADelayedSubOrchestration(t *testing.T) {
+func TestWithDelay_subOrchestration_recordsStartTime(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		_, err := perdure.StartOrchestration(ctx, "pack", 7, perdure.WithDelay(time.Hour))
@@ -204,7 +204,7 @@ func TestADelayedSubOrchestration(t *testing.T) {
 }
 
 // A later version of the code may use another delay.
-func TestAnotherDelayIsNoOtherDecision(t *testing.T) {
+func TestWithDelay_changedCode_isNotComparedOnReplay(t *testing.T) {
 	t.Parallel()
 	delay := time.Hour
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

@@ -12,7 +12,7 @@ import (
 
 func nothing(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }
 
-func TestRegistryPanicsOnMistakes(t *testing.T) {
+func TestRegistry_invalidRegistration_panics(t *testing.T) {
 	t.Parallel()
 	var none func(context.Context, int) (int, error)
 	var noBody func(*perdure.OrchestrationContext, int) (int, error)
@@ -76,7 +76,7 @@ func TestRegistryPanicsOnMistakes(t *testing.T) {
 	}
 }
 
-func TestEmptyVersionIsTheHighest(t *testing.T) {
+func TestRegistryOrchestration_emptyVersion_returnsHighest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		versions []string
@@ -104,7 +104,7 @@ func TestEmptyVersionIsTheHighest(t *testing.T) {
 	}
 }
 
-func TestUnknownNamesAreNotFound(t *testing.T) {
+func TestRegistry_unknownName_isNotFound(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1"))
@@ -118,7 +118,7 @@ func TestUnknownNamesAreNotFound(t *testing.T) {
 	}
 }
 
-func TestNamesListsWhatABuildCanRun(t *testing.T) {
+func TestRegistryNames_listsOrchestrationsAndActivities(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "b", inc)

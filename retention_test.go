@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-func TestWithRetention(t *testing.T) {
+func TestWithRetention_onlyValidDurations_areRegistered(t *testing.T) {
 	t.Parallel()
 	body := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
 	for _, d := range []time.Duration{0, -2, time.Minute, time.Hour - 1} {

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
+func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		policy perdure.RetryPolicy
@@ -64,7 +64,7 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 	}
 }
 
-func TestRetryPolicyThatCannotBe(t *testing.T) {
+func TestRetryPolicy_invalid_panics(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]perdure.RetryPolicy{
 		"MaxAttempts -1 is negative":       {MaxAttempts: -1},
@@ -92,7 +92,7 @@ func TestRetryPolicyThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestNextRetry(t *testing.T) {
+func TestRetryNext_policyAndFailure_decideDelay(t *testing.T) {
 	t.Parallel()
 	failed := &history.Failure{Type: "E", Message: "m"}
 	three := &history.RetryPolicy{
@@ -139,7 +139,7 @@ func TestNextRetry(t *testing.T) {
 }
 
 // The retries of 10,000 activities that fail at the same time are spread evenly over the range of the jitter.
-func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
+func TestRetryNext_manyFailuresAtOnce_spreadsRetries(t *testing.T) {
 	t.Parallel()
 	const calls, interval, bins = 10_000, time.Minute, 12
 	for _, jitter := range []float64{0.2, 0.5, 1} {
@@ -166,7 +166,7 @@ func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 	}
 }
 
-func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
+func TestRetryNext_otherAttemptOrExecution_hasOtherJitter(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{InitialIntervalMs: 60_000, BackoffCoefficient: 1, Jitter: 1}
 	seen := map[time.Duration]bool{}
@@ -183,7 +183,7 @@ func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
 
 // A release must not change the jitter of running instances. Otherwise a redelivered outcome would request a different
 // retry time.
-func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
+func TestRetryNext_jitter_isStableBetweenReleases(t *testing.T) {
 	t.Parallel()
 	policy := &history.RetryPolicy{InitialIntervalMs: 100_000, BackoffCoefficient: 2, Jitter: 0.2}
 	for attempt, want := range []time.Duration{
@@ -211,7 +211,7 @@ func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
 
 func failedWith(kind string) *history.Failure { return &history.Failure{Type: kind} }
 
-func TestScheduledRetryIsRecordedAndSettlesNothing(t *testing.T) {
+func TestCallActivity_retryScheduled_isRecordedAndFutureStaysPending(t *testing.T) {
 	t.Parallel()
 	due := epoch.Add(time.Minute)
 	retry := func(attempt int) history.Event {
@@ -243,7 +243,7 @@ func TestScheduledRetryIsRecordedAndSettlesNothing(t *testing.T) {
 	}
 }
 
-func TestCancelledActivityIsNotTriedAgain(t *testing.T) {
+func TestCallActivity_cancelled_ignoresScheduledRetry(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(perdure.RetryPolicy{})).Cancel("")

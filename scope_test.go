@@ -46,7 +46,7 @@ func outcome(id int64, result string) history.Event {
 	}
 }
 
-func TestEverythingThroughACancelledScopeHasItsOneError(t *testing.T) {
+func TestOrchestrationContext_cancelled_allCallsReturnItsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		before, settled := perdure.CallActivity(ctx, inc, 1), perdure.CreateTimer(ctx, 0)
@@ -95,7 +95,7 @@ func TestEverythingThroughACancelledScopeHasItsOneError(t *testing.T) {
 		"OrchestrationCancelled #9 (requested)")
 }
 
-func TestErrOfAScope(t *testing.T) {
+func TestOrchestrationContextErr_scopeEnded_returnsReason(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		scope, stop := perdure.WithCancel(ctx)
@@ -116,7 +116,7 @@ func TestErrOfAScope(t *testing.T) {
 	w.wantLines(2, "TurnStarted #2", "OrchestrationCompleted #3")
 }
 
-func TestScopesNest(t *testing.T) {
+func TestWithCancel_outerScopeEnds_endsNestedScopes(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		outer, stopOuter := perdure.WithCancel(ctx)
@@ -152,7 +152,7 @@ func TestScopesNest(t *testing.T) {
 		"OrchestrationCancelled #15 (requested)")
 }
 
-func TestTimeoutEndsItsScope(t *testing.T) {
+func TestWithTimeout_expires_endsScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		scope, stop := perdure.WithTimeout(ctx, time.Minute)
@@ -172,7 +172,7 @@ func TestTimeoutEndsItsScope(t *testing.T) {
 		"ActivityCancelRequested #7 of #4 (timeout)", "OrchestrationCompleted #8")
 }
 
-func TestTimeoutThatIsNotNeededIsCancelled(t *testing.T) {
+func TestWithTimeout_scopeEndsFirst_cancelsTimer(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, stop := perdure.WithTimeout(ctx, time.Minute)
@@ -190,7 +190,7 @@ func TestTimeoutThatIsNotNeededIsCancelled(t *testing.T) {
 }
 
 // A timeout that fires after its scope has ended, or a second time, has no effect.
-func TestTimeoutThatFiresLateIsDropped(t *testing.T) {
+func TestWithTimeout_firesAfterScopeOrTwice_isIgnored(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		_, stop := perdure.WithTimeout(ctx, time.Minute)
@@ -206,7 +206,7 @@ func TestTimeoutThatFiresLateIsDropped(t *testing.T) {
 	w.replayed().wantLines(7, "TurnStarted #7", "TimerFired #8 of #5")
 }
 
-func TestTimeoutThatCannotBeSetEndsItsScope(t *testing.T) {
+func TestWithTimeout_timerCannotBeSet_endsScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, _ := perdure.WithTimeout(ctx, time.Minute)
@@ -221,7 +221,7 @@ func TestTimeoutThatCannotBeSetEndsItsScope(t *testing.T) {
 	}
 }
 
-func TestCancelOfTheInstanceReachesTimeouts(t *testing.T) {
+func TestWithTimeout_instanceCancelled_cancelsTimer(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, stop := perdure.WithTimeout(ctx, time.Minute)
@@ -234,7 +234,7 @@ func TestCancelOfTheInstanceReachesTimeouts(t *testing.T) {
 		"OrchestrationCancelled #8 (requested)")
 }
 
-func TestSelectInAScope(t *testing.T) {
+func TestSelect_scopeTimesOut_leavesFuturesOfOtherScopesPending(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		scope, stop := perdure.WithTimeout(ctx, time.Minute)
@@ -257,7 +257,7 @@ func TestSelectInAScope(t *testing.T) {
 		"OrchestrationCompleted #13")
 }
 
-func TestWhenAllEndsWithItsScope(t *testing.T) {
+func TestWhenAll_scopeEnds_returnsErrorOfScope(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
 		scope, stop := perdure.WithCancel(ctx)
@@ -278,7 +278,7 @@ func TestWhenAllEndsWithItsScope(t *testing.T) {
 }
 
 // The code awaits a task of one scope with the context of another scope.
-func TestWaitThroughAnotherScope(t *testing.T) {
+func TestAwait_scopeOfWaitEnds_leavesFuturePending(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		a, stopA := perdure.WithCancel(ctx)
@@ -301,7 +301,7 @@ func TestWaitThroughAnotherScope(t *testing.T) {
 	w.wantLines(4, "ActivityCancelRequested #4 of #3 (dropped_future)", "OrchestrationCompleted #5")
 }
 
-func TestEventsOfACancelledScopeGoBack(t *testing.T) {
+func TestWaitForExternalEvent_scopeEnds_returnsUnobservedEvents(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		scope, stop := perdure.WithCancel(ctx)
@@ -340,7 +340,7 @@ func TestEventsOfACancelledScopeGoBack(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-func TestCompensationAfterACancel(t *testing.T) {
+func TestWithoutCancel_instanceCancelled_runsCompensation(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (n int, err error) {
 		defer func() {
@@ -377,7 +377,7 @@ func TestCompensationAfterACancel(t *testing.T) {
 }
 
 // The error that a cancelled instance returns decides whether it is cancelled, failed or completed.
-func TestEndOfACancelledInstance(t *testing.T) {
+func TestCancel_returnedError_decidesKindOfEnd(t *testing.T) {
 	t.Parallel()
 	other := errors.New("other")
 	for name, tt := range map[string]struct {
@@ -451,7 +451,7 @@ func TestEndOfACancelledInstance(t *testing.T) {
 }
 
 // Only the cancellation of the instance ends it as cancelled. The timeout of another scope fails it.
-func TestTimeoutThatIsReturnedFailsTheInstance(t *testing.T) {
+func TestWithTimeout_errorReturned_failsInstance(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, _ := perdure.WithTimeout(ctx, time.Minute)
@@ -463,7 +463,7 @@ func TestTimeoutThatIsReturnedFailsTheInstance(t *testing.T) {
 }
 
 // The message before the cancellation continues the instance as new, so the next execution receives the cancellation.
-func TestCancelIsNotLostInContinueAsNew(t *testing.T) {
+func TestCancel_duringContinueAsNew_reachesNextExecution(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "next").Await(ctx); err != nil {
@@ -477,7 +477,7 @@ func TestCancelIsNotLostInContinueAsNew(t *testing.T) {
 	}
 }
 
-func TestContinueAsNewThroughAScopeIsTheSameOrder(t *testing.T) {
+func TestContinueAsNew_contextOfScope_continues(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n == 3 {
@@ -494,7 +494,7 @@ func TestContinueAsNewThroughAScopeIsTheSameOrder(t *testing.T) {
 
 // The end of a scope ends all scopes inside it and wakes the waiting coroutines in the order of their starts. A replay
 // has the same order.
-func TestEndOfAScopeWakesInOrder(t *testing.T) {
+func TestWithCancel_scopeEnds_wakesCoroutinesInStartOrder(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
@@ -528,7 +528,7 @@ func TestEndOfAScopeWakesInOrder(t *testing.T) {
 		fmt.Sprint("OrchestrationCompleted #", n+8))
 }
 
-func TestCancelOfTheInstanceLeavesShieldedWaits(t *testing.T) {
+func TestWithoutCancel_instanceCancelled_keepsWaiting(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		safe := perdure.WithoutCancel(ctx)
@@ -547,7 +547,7 @@ func TestCancelOfTheInstanceLeavesShieldedWaits(t *testing.T) {
 }
 
 // Events that return to the buffer are received in the order of their arrival, whichever wait held them.
-func TestEventsThatComeBackKeepTheirOrder(t *testing.T) {
+func TestWaitForExternalEvent_severalEventsReturned_keepArrivalOrder(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		scope, stop := perdure.WithCancel(ctx)
@@ -570,7 +570,7 @@ func TestEventsThatComeBackKeepTheirOrder(t *testing.T) {
 }
 
 // The cancellation of the instance returns a received event to the buffer. The cleanup can wait for the event.
-func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
+func TestWaitForExternalEvent_instanceCancelled_returnsEventForCleanup(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		held := perdure.WaitForExternalEvent[int](ctx, "e")
@@ -591,7 +591,7 @@ func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
 
 // The scope of a WhenAll ends while one future is pending. WhenAll has reported no result, so a received event of
 // another future goes to the next wait. The position of the future does not matter.
-func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
+func TestWhenAll_scopeTimesOut_leavesReceivedEventForNextWait(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -618,7 +618,7 @@ func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
 }
 
 // After WhenAll has returned, its events stay consumed when the scope ends.
-func TestAnEventOfAWhenAllThatIsOverIsConsumed(t *testing.T) {
+func TestWhenAll_allDone_consumesEvents(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		scope, stop := perdure.WithCancel(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestSelectCancelsTheLosers(t *testing.T) {
+func TestSelect_oneFutureIsDone_cancelsOthers(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		slow, timer, quick := perdure.CallActivity(ctx, inc, 1), perdure.CreateTimer(ctx, time.Hour),
@@ -39,7 +39,7 @@ func TestSelectCancelsTheLosers(t *testing.T) {
 	}
 }
 
-func TestTiesGoToTheFirstArgument(t *testing.T) {
+func TestSelect_severalFuturesAreDone_firstArgumentWins(t *testing.T) {
 	t.Parallel()
 	for name, pick := range map[string]func(*perdure.OrchestrationContext, ...perdure.Awaitable) (int, error){
 		"Select": perdure.Select, "WhenAny": perdure.WhenAny,
@@ -57,7 +57,7 @@ func TestTiesGoToTheFirstArgument(t *testing.T) {
 	}
 }
 
-func TestWhenAnyLeavesTheOthersAlive(t *testing.T) {
+func TestWhenAny_oneFutureIsDone_othersContinue(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		a, b := perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2)
@@ -71,7 +71,7 @@ func TestWhenAnyLeavesTheOthersAlive(t *testing.T) {
 	}
 }
 
-func TestWaitingForNothing(t *testing.T) {
+func TestSelect_noFutures_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		i, noneFirst := perdure.WhenAny(ctx)
@@ -84,7 +84,7 @@ func TestWaitingForNothing(t *testing.T) {
 	}
 }
 
-func TestWhenAllJoinsErrorsInArgumentOrder(t *testing.T) {
+func TestWhenAll_severalFailures_joinsErrorsInArgumentOrder(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	fail := func(_ context.Context, n int) (int, error) { return 0, fmt.Errorf("no %d", n) }
@@ -105,7 +105,7 @@ func TestWhenAllJoinsErrorsInArgumentOrder(t *testing.T) {
 	}
 }
 
-func TestCancelSettlesAtOnce(t *testing.T) {
+func TestFutureCancel_runningActivity_settlesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		f := perdure.CallActivity(ctx, inc, 1)
@@ -131,7 +131,7 @@ func TestCancelSettlesAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrorOfACancelledFutureDoesNotCancelTheInstance(t *testing.T) {
+func TestFutureCancel_errorReturned_failsInstance(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.CallActivity(ctx, inc, 1)
@@ -144,7 +144,7 @@ func TestErrorOfACancelledFutureDoesNotCancelTheInstance(t *testing.T) {
 	}
 }
 
-func TestCancelOfADoneFutureChangesNothing(t *testing.T) {
+func TestFutureCancel_doneFuture_changesNothing(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.CallActivity(ctx, inc, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestSideEffectHappensOnce(t *testing.T) {
+func TestSideEffect_replay_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -29,7 +29,7 @@ func TestSideEffectHappensOnce(t *testing.T) {
 }
 
 // The first run returns the same value as a replay, so the value is encoded and decoded.
-func TestSideEffectIsWhatJSONMakesOfIt(t *testing.T) {
+func TestSideEffect_firstRun_returnsValueDecodedFromJSON(t *testing.T) {
 	t.Parallel()
 	var saw []int
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
@@ -43,7 +43,7 @@ func TestSideEffectIsWhatJSONMakesOfIt(t *testing.T) {
 	}
 }
 
-func TestSideEffectThatFails(t *testing.T) {
+func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		effect     func(*perdure.OrchestrationContext) any
@@ -51,7 +51,7 @@ func TestSideEffectThatFails(t *testing.T) {
 	}{
 		"panics": {func(*perdure.OrchestrationContext) any {
 			panic("boom")
-		}, history.TypePanic, "TestSideEffectThatFails"},
+		}, history.TypePanic, "TestSideEffect_panicOrInvalidValue_fails"},
 		"does not encode": {func(*perdure.OrchestrationContext) any {
 			return math.NaN()
 		}, history.TypeEncode, "encode value of a side effect"},
@@ -78,7 +78,7 @@ func TestSideEffectThatFails(t *testing.T) {
 	}
 }
 
-func TestFailureOfASideEffectIsRecordedToo(t *testing.T) {
+func TestSideEffect_panicRecovered_isRecorded(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (out string, err error) {
@@ -96,7 +96,7 @@ func TestFailureOfASideEffectIsRecordedToo(t *testing.T) {
 	}
 }
 
-func TestSideEffectOfAnotherTypeIsNondeterminism(t *testing.T) {
+func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	asks := func(effect func(*perdure.OrchestrationContext)) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -125,7 +125,7 @@ func TestSideEffectOfAnotherTypeIsNondeterminism(t *testing.T) {
 	}
 }
 
-func TestCustomStatusIsRecordedWhenItChanges(t *testing.T) {
+func TestSetCustomStatus_unchangedValue_isNotRecordedAgain(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		for _, s := range []any{
@@ -146,7 +146,7 @@ func TestCustomStatusIsRecordedWhenItChanges(t *testing.T) {
 	}
 }
 
-func TestCustomStatusThatDoesNotFit(t *testing.T) {
+func TestSetCustomStatus_tooLargeOrInvalid_failsOrchestration(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status any

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestDetachedOrchestrationGoesOnByItself(t *testing.T) {
+func TestStartOrchestration_detachedInstances_runIndependently(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		first, err := perdure.StartOrchestration(ctx, "pack", 7)
@@ -42,7 +42,7 @@ func TestDetachedOrchestrationGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestDetachedOrchestrationIsNotTriedAgain(t *testing.T) {
+func TestStartOrchestration_withRetry_returnsError(t *testing.T) {
 	t.Parallel()
 	got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 		_, err := perdure.StartOrchestration(ctx, "pack", 7, perdure.WithRetry(perdure.RetryPolicy{}))
@@ -53,7 +53,7 @@ func TestDetachedOrchestrationIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestInstanceIDOfASubOrchestration(t *testing.T) {
+func TestWithInstanceID_validID_isUsed(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 1})
 	for name, tt := range map[string]struct {
@@ -87,7 +87,7 @@ func nothingScheduled(t *testing.T, call func(*perdure.OrchestrationContext) err
 	return w.failure().Message
 }
 
-func TestInstanceIDThatCannotBe(t *testing.T) {
+func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{})
 	for want, opts := range map[string][]perdure.SubOrchestrationCallOption{
@@ -127,7 +127,7 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestInputOfAnOrchestrationThatDoesNotFit(t *testing.T) {
+func TestOrchestrationInput_tooLargeOrInvalid_returnsError(t *testing.T) {
 	t.Parallel()
 	for want, in := range map[string]any{
 		`perdure: encode input of orchestration "pack": json: unsupported value: NaN`: math.NaN(),
@@ -148,7 +148,7 @@ func TestInputOfAnOrchestrationThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestOrchestrationWithoutANamePanics(t *testing.T) {
+func TestOrchestrationName_empty_panics(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*perdure.OrchestrationContext){
 		"call":  func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestrationByName[int](ctx, "", 1) },

@@ -75,7 +75,7 @@ func kinds(events []history.Event) string {
 	return strings.Join(names, " ")
 }
 
-func TestSubOrchestrationByFunctionAndByName(t *testing.T) {
+func TestCallSubOrchestration_byFunctionOrName_runsChild(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*perdure.OrchestrationContext) *perdure.Future[parcel]{
 		"function": func(ctx *perdure.OrchestrationContext) *perdure.Future[parcel] {
@@ -100,7 +100,7 @@ func TestSubOrchestrationByFunctionAndByName(t *testing.T) {
 	}
 }
 
-func TestFanOutOfSubOrchestrations(t *testing.T) {
+func TestCallSubOrchestration_fanOut_runsInParallel(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "nap", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -139,7 +139,7 @@ func TestFanOutOfSubOrchestrations(t *testing.T) {
 	}
 }
 
-func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
+func TestSubOrchestrationError_childFails_hasTypeMessageAndCause(t *testing.T) {
 	t.Parallel()
 	const id = "order-17:01JEXECUTION:3"
 	cause := &history.Failure{Type: "E42", Message: "coded E42"}
@@ -194,7 +194,7 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 }
 
 // The timeout is in an activity of a grandchild.
-func TestEnginesOwnErrorsAreFoundInASubOrchestrationError(t *testing.T) {
+func TestSubOrchestrationError_timeoutInGrandchild_isFoundByErrorsAs(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestration(ctx, decline, "child").Await(ctx)
@@ -209,7 +209,7 @@ func TestEnginesOwnErrorsAreFoundInASubOrchestrationError(t *testing.T) {
 	}
 }
 
-func TestPanicOfASubOrchestration(t *testing.T) {
+func TestSubOrchestrationError_childPanics_hasTypePanic(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestration(ctx, decline, "boom").Await(ctx)
@@ -224,7 +224,7 @@ func TestPanicOfASubOrchestration(t *testing.T) {
 	}
 }
 
-func TestResultOfASubOrchestrationThatDoesNotFit(t *testing.T) {
+func TestCallSubOrchestration_resultDoesNotDecode_returnsError(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.CallSubOrchestrationByName[string](ctx, "pack", 1).Await(ctx)
@@ -235,7 +235,7 @@ func TestResultOfASubOrchestrationThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestEachAttemptOfASubOrchestrationIsAnInstance(t *testing.T) {
+func TestCallSubOrchestration_retry_startsNewInstance(t *testing.T) {
 	t.Parallel()
 	policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -261,7 +261,7 @@ func TestEachAttemptOfASubOrchestrationIsAnInstance(t *testing.T) {
 	}
 }
 
-func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
+func TestCallSubOrchestration_turnRunsAgain_retryHasSameJitter(t *testing.T) {
 	t.Parallel()
 	policy := perdure.WithRetry(perdure.RetryPolicy{
 		MaxAttempts: 3, InitialInterval: time.Minute, BackoffCoefficient: 1,
@@ -292,7 +292,7 @@ func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
 	}
 }
 
-func TestSubOrchestrationThatFailsForGood(t *testing.T) {
+func TestCallSubOrchestration_noFurtherAttempt_returnsLastError(t *testing.T) {
 	t.Parallel()
 	retry := func(p perdure.RetryPolicy) []perdure.SubOrchestrationCallOption {
 		return []perdure.SubOrchestrationCallOption{perdure.WithRetry(p)}
@@ -320,7 +320,7 @@ func TestSubOrchestrationThatFailsForGood(t *testing.T) {
 	}
 }
 
-func TestRetryWhoseTimerCouldNotBeSetIsTheSubOrchestrationsFailure(t *testing.T) {
+func TestCallSubOrchestration_retryTimerCannotBeSet_returnsError(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}),
@@ -338,7 +338,7 @@ func TestRetryWhoseTimerCouldNotBeSetIsTheSubOrchestrationsFailure(t *testing.T)
 	}
 }
 
-func TestCancelledSubOrchestrationSettlesAtOnce(t *testing.T) {
+func TestFutureCancel_subOrchestration_settlesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		f := perdure.CallSubOrchestrationByName[int](ctx, "elsewhere", 1, perdure.WithRetry(perdure.RetryPolicy{}),
@@ -359,7 +359,7 @@ func TestCancelledSubOrchestrationSettlesAtOnce(t *testing.T) {
 	}
 }
 
-func TestVersionOfASubOrchestration(t *testing.T) {
+func TestWithVersion_subOrchestration_runsThatVersion(t *testing.T) {
 	t.Parallel()
 	as := func(v string) func(*perdure.OrchestrationContext, int) (string, error) {
 		return func(*perdure.OrchestrationContext, int) (string, error) { return v, nil }
@@ -383,7 +383,7 @@ func TestVersionOfASubOrchestration(t *testing.T) {
 }
 
 // One option value applies to activities, sub-orchestrations and registrations.
-func TestOptionsOfSeveralKinds(t *testing.T) {
+func TestWithRetry_activityAndSubOrchestration_appliesToBoth(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2})
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -396,7 +396,7 @@ func TestOptionsOfSeveralKinds(t *testing.T) {
 	perdure.AddOrchestration(w.registry, "p", nothing, []perdure.OrchestrationOption{perdure.WithVersion("1")}...)
 }
 
-func TestSubOrchestrationOfAnotherIDIsNondeterminism(t *testing.T) {
+func TestWithInstanceID_otherIDOnReplay_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	calls := func(id string) *world {
 		return parent(t, func(ctx *perdure.OrchestrationContext, _ int) (parcel, error) {

@@ -45,7 +45,7 @@ func waits(name string) func(ctx *perdure.OrchestrationContext, _ int) (int, err
 	}
 }
 
-func TestATimerHasItsNameInHistory(t *testing.T) {
+func TestWithTimerName_eachKindOfTimer_recordsName(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, waits("payment window")).run().replayed()
 	if diff := cmp.Diff(slices.Repeat([]string{"payment window"}, 4), timers(w.history)); diff != "" {
@@ -58,7 +58,7 @@ func TestATimerHasItsNameInHistory(t *testing.T) {
 
 // A name is only displayed. Code that changes, adds or removes the names of timers can continue an existing history,
 // whose recorded names stay. Code without names is like a build that does not support names.
-func TestAReplayDoesNotCompareTheNamesOfTimers(t *testing.T) {
+func TestWithTimerName_changedCode_isNotComparedOnReplay(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"", "payment window"} {
 		for _, is := range []string{"", "payment window", "limit"} {
@@ -85,7 +85,7 @@ func TestAReplayDoesNotCompareTheNamesOfTimers(t *testing.T) {
 
 // No release compares the field with the name of a timer during replay. In particular, the name is not in the field
 // Name of the event.
-func TestANameIsWhereNoReleaseComparesIt(t *testing.T) {
+func TestWithTimerName_namedTimer_changesOnlyMessageOfEvent(t *testing.T) {
 	t.Parallel()
 	with, without := orchestrate(t, waits("payment window")).run(), orchestrate(t, waits("")).run()
 	for i := range with.history {
@@ -97,7 +97,7 @@ func TestANameIsWhereNoReleaseComparesIt(t *testing.T) {
 	}
 }
 
-func TestANameThatDoesNotFitIsMended(t *testing.T) {
+func TestWithTimerName_invalidOrTooLong_isCorrected(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"": "", "a\xffb": "a\ufffdb", "über": "über", strings.Repeat("ü", 128): strings.Repeat("ü", 128),

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
+func TestAwaitAll_anyOrderOfCompletion_returnsValuesInOrder(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
 		var fs []*perdure.Future[int]
@@ -36,7 +36,7 @@ func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
 	}
 }
 
-func TestValuesJoinsWhatFailed(t *testing.T) {
+func TestAwaitAll_severalFailures_joinsErrors(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		bad := func(says string) *perdure.Future[int] {
@@ -53,7 +53,7 @@ func TestValuesJoinsWhatFailed(t *testing.T) {
 	}
 }
 
-func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
+func TestFirstSuccess_oneFails_returnsFirstValueAndCancelsOthers(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		fs := []*perdure.Future[int]{
@@ -77,7 +77,7 @@ func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
 	}
 }
 
-func TestFirstFailsOnceAllHave(t *testing.T) {
+func TestFirstSuccess_allFail_joinsErrors(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		bad := func(says string, after time.Duration) *perdure.Future[int] {
@@ -95,7 +95,7 @@ func TestFirstFailsOnceAllHave(t *testing.T) {
 	}
 }
 
-func TestFirstEndsWithItsScope(t *testing.T) {
+func TestFirstSuccess_scopeTimesOut_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		late, cancel := perdure.WithTimeout(ctx, time.Second)
@@ -109,7 +109,7 @@ func TestFirstEndsWithItsScope(t *testing.T) {
 }
 
 // If a future that did not win has received an event, the next wait receives that event.
-func TestFirstLosesNoExternalEvent(t *testing.T) {
+func TestFirstSuccess_eventOfLoser_isReceivedByNextWait(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		first, err := perdure.FirstSuccess(ctx, []*perdure.Future[string]{
@@ -130,7 +130,7 @@ func TestFirstLosesNoExternalEvent(t *testing.T) {
 	}
 }
 
-func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
+func TestAwaitAll_resultDoesNotDecode_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		fs := []*perdure.Future[int]{
@@ -146,7 +146,7 @@ func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
 	}
 }
 
-func TestValuesFailsWhereAnExternalEventDoesNotDecode(t *testing.T) {
+func TestAwaitAll_eventDoesNotDecode_returnsError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
@@ -159,7 +159,7 @@ func TestValuesFailsWhereAnExternalEventDoesNotDecode(t *testing.T) {
 }
 
 // FirstSuccess has returned the error of the event to the code, so no later wait receives the event.
-func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing.T) {
+func TestFirstSuccess_eventDoesNotDecode_isNotCarriedToNextExecution(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if n == 2 {
@@ -182,7 +182,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing
 }
 
 // The end of the scope does not return an event whose error the code has seen.
-func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
+func TestFirstSuccess_eventDoesNotDecode_isConsumedWhenScopeEnds(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		for range 3 {
@@ -206,7 +206,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
 }
 
 // FirstSuccess skips an event that does not decode. The event stays with its future.
-func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
+func TestFirstSuccess_skippedEventDoesNotDecode_isConsumed(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		bad, good := perdure.WaitForExternalEvent[int](ctx, "a"), perdure.WaitForExternalEvent[int](ctx, "b")
@@ -226,7 +226,7 @@ func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
 }
 
 // FirstSuccess cancels all other futures within the time of a turn, like the end of a scope.
-func TestFirstOfManyExternalEventsOfOneNameGivesThemUpInItsTurn(t *testing.T) {
+func TestFirstSuccess_hundredThousandWaits_cancelsThemWithinTurnLimit(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // An invalid name of a change panics at the call, so the first test that reaches the call finds it.
-func TestAChangeNeedsAName(t *testing.T) {
+func TestVersion_invalidChangeName_panics(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{"", strings.Repeat("x", 257), "\xff"} {
 		func() {

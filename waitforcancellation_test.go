@@ -38,7 +38,7 @@ func done(id int64) history.Event {
 	}
 }
 
-func TestACancelledCallSettlesWhenItHasEnded(t *testing.T) {
+func TestWaitForCancellation_cancelledActivity_settlesWhenItEnds(t *testing.T) {
 	t.Parallel()
 	failed := func(attempt int, ended string) history.Event {
 		e := history.Event{
@@ -81,7 +81,7 @@ func TestACancelledCallSettlesWhenItHasEnded(t *testing.T) {
 
 // A wait in a running scope continues until the call has ended, whatever the reason of the cancellation. A wait in an
 // ended scope returns at once.
-func TestWaysToBeCancelledAndWaitedFor(t *testing.T) {
+func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		body  func(ctx *perdure.OrchestrationContext) (string, error)
@@ -153,7 +153,7 @@ func TestWaysToBeCancelledAndWaitedFor(t *testing.T) {
 }
 
 // An instance that is cancelled and returns the errors of its calls ends as Cancelled, not as Failed.
-func TestAnInstanceWhoseCallsEndedIsCancelled(t *testing.T) {
+func TestWaitForCancellation_errorOfCallReturned_instanceIsCancelled(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
 		f := charge(ctx)
@@ -173,7 +173,7 @@ func TestAnInstanceWhoseCallsEndedIsCancelled(t *testing.T) {
 }
 
 // The call settles when the sub-orchestration has ended. Between two attempts, it settles at once.
-func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
+func TestWaitForCancellation_cancelledSubOrchestration_settlesWhenItEnds(t *testing.T) {
 	t.Parallel()
 	failed := history.Event{
 		Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
@@ -242,7 +242,7 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 
 // After an error or a panic, Compensate cancels the pending calls with WaitForCancellation in its scope and in the
 // scopes inside it, and waits until they have ended.
-func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
+func TestCompensate_callsWithWaitForCancellation_undoesAfterTheirEnd(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]func() error{
 		"an error": func() error { return errLate },
@@ -293,7 +293,7 @@ func TestCompensateWaitsForTheCallsThatAskForIt(t *testing.T) {
 }
 
 // Compensate also waits for a call that a coroutine schedules after the cancellation of its previous call.
-func TestCompensateWaitsForWhatComesToBeAskedForMeanwhile(t *testing.T) {
+func TestCompensate_callScheduledMeanwhile_undoesAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	undone := false
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (_ string, err error) {
@@ -319,7 +319,7 @@ func TestCompensateWaitsForWhatComesToBeAskedForMeanwhile(t *testing.T) {
 }
 
 // The context without cancellation is shared by the whole execution, so Compensate cancels no calls in it.
-func TestCompensateInAContextWithoutCancelCancelsNothing(t *testing.T) {
+func TestCompensate_contextWithoutCancel_cancelsNothing(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
 		safe := perdure.WithoutCancel(ctx)
@@ -339,7 +339,7 @@ func TestCompensateInAContextWithoutCancelCancelsNothing(t *testing.T) {
 }
 
 // The history records the option. Code that adds or removes the option does not change a call that is already recorded.
-func TestWhetherACallIsWaitedForIsRecorded(t *testing.T) {
+func TestWaitForCancellation_changedCode_followsHistory(t *testing.T) {
 	t.Parallel()
 	body := func(opts ...perdure.ActivityCallOption) *perdure.Registry {
 		r := perdure.NewRegistry()
@@ -372,7 +372,7 @@ func TestWhetherACallIsWaitedForIsRecorded(t *testing.T) {
 }
 
 // The outcome of a cancelled call is part of the error, and of the failure that the error becomes.
-func TestHowACallEndedTravels(t *testing.T) {
+func TestCancelOutcome_errorOfActivityOrChild_reachesCaller(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "kid", func(*perdure.OrchestrationContext, int) (string, error) {
@@ -398,7 +398,7 @@ func TestHowACallEndedTravels(t *testing.T) {
 }
 
 // The end of an orchestration waits for no call, and does not cancel a cancelled call again.
-func TestAnEndDoesNotCancelAgain(t *testing.T) {
+func TestWaitForCancellation_orchestrationEnds_cancelsOnlyOnce(t *testing.T) {
 	t.Parallel()
 	w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
 		charge(ctx).Cancel("no")

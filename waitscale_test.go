@@ -11,7 +11,7 @@ import (
 // Ten thousand coroutines of an instance are cancelled at once and compensate. They have scopes of their own, or share
 // the scope of the instance, where each coroutine waits for the ends of all calls. A turn of more than ten seconds
 // would block the instance.
-func TestTenThousandCoroutinesCompensateAtOnce(t *testing.T) {
+func TestCompensate_tenThousandCancelledCoroutines_undoesAll(t *testing.T) {
 	t.Parallel()
 	const n, batch = 10_000, 1000
 	for _, own := range []bool{true, false} {

@@ -151,7 +151,7 @@ func (h *lettered) wantSum(ctx context.Context, want int) {
 
 // A redrive loses no message if any of its calls fails, or if the response of a call is lost.
 // If the operator repeats the redrive soon, the redrive sends no message twice.
-func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
+func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	count := func(_ context.Context, _ simaws.Call, next func() error) error { calls.Add(1); return next() }
@@ -199,7 +199,7 @@ func TestARedriveThatFailsAtAnyCallLosesNothing(t *testing.T) {
 
 // A redriven message arrives even if its first send was moments ago.
 // Two redrives at the same time send each message once.
-func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
+func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 25, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
@@ -222,7 +222,7 @@ func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
 }
 
 // A list returns dead letters without removing them, and makes them visible again immediately.
-func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
+func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 4, "poison: it dies")
@@ -259,7 +259,7 @@ func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 
 // A redrive skips dead letters that were already handled, unless the operator forces the redrive.
 // A drop removes only the selected dead letters.
-func TestPoisonIsKeptAndDropped(t *testing.T) {
+func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 1, "poison: it dies")
@@ -288,7 +288,7 @@ func TestPoisonIsKeptAndDropped(t *testing.T) {
 }
 
 // A dead letter of another hub fails without affecting others. Each redriven message returns to its original queue.
-func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
+func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 3, "corrupt: for now")
@@ -328,7 +328,7 @@ func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 }
 
 // If some or all deletes fail, a redrive sends each work item once and repeats only the deletes.
-func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
+func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	const letters = 10
 	for name, permits := range map[string]int{"none can be deleted": 0, "one delete fails, the next do not": letters} {
@@ -396,7 +396,7 @@ func (h *lettered) countSent() *atomic.Int64 {
 
 // If a redriven message fails immediately, it becomes a dead letter again while the redrive is running.
 // The redrive sends each such message once and reports it.
-func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
+func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 3, "corrupt: for now")
@@ -439,7 +439,7 @@ func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, let
 
 // A redrive with a time limit reports that more dead letters may remain.
 // Repeated calls reach all dead letters, including those behind the dead letters that the redrive skips.
-func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
+func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 800
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
@@ -489,7 +489,7 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 // This test measures the heap, so it does not run in parallel with other tests.
 //
 //nolint:paralleltest // all running tests share the heap
-func TestALookAtManyDeadLettersHoldsNoBodies(t *testing.T) {
+func TestDeadLetters_manyUnselectedLetters_keepNoBodiesInMemory(t *testing.T) {
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		const letters, size = 1000, 200 << 10
 		many := &manyLetters{Provider: h.Provider, left: letters, size: size, before: heap()}

@@ -67,7 +67,7 @@ func (h *lost) expire(id string) {
 
 // A reconciliation skips starts that are older than MaxReconcileLookback.
 // The redispatch that the reconciliation triggers also skips these starts.
-func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testing.T) {
+func TestReconcile_detachedStartFromFortyDaysAgo_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
 		h.aged()
@@ -82,7 +82,7 @@ func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testi
 }
 
 // The redispatch that a redriven dead letter of the instance triggers skips starts older than MaxReconcileLookback.
-func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
+func TestRedriveDeadLetters_detachedStartFromFortyDaysAgo_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
 		h.aged()
@@ -103,7 +103,7 @@ func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
 
 // A redrive does not start an old child again, even if the parent still waits for the child.
 // The child had ended, and its outcome is lost. A reconciliation notifies the parent.
-func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
+func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		child := h.untoldParent()

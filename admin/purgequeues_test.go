@@ -31,7 +31,7 @@ func (h *lost) emptied() {
 }
 
 // PurgeQueues returns ErrBusy and deletes no message while a worker handles a message or a dead letter exists.
-func TestQueuesAreEmptiedAtRest(t *testing.T) {
+func TestPurgeQueues_deadLetterOrMessageInFlight_returnsErrBusy(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 1, "corrupt: for now")
@@ -60,7 +60,7 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 
 // PurgeQueues deletes schedules before it purges the queues. A schedule that fires during the deletion belongs to a
 // lost history, and its timer may have the same ID as a timer of the new history.
-func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
+func TestPurgeQueues_scheduleFiresDuringDeletion_deletesItsMessage(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -122,7 +122,7 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 
 // SQS rejects a purge of a queue within a minute of the previous purge. PurgeQueues repeats the purge until SQS accepts
 // the purge.
-func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
+func TestPurgeQueues_sqsRejectsPurge_repeatsThePurge(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.Close()

@@ -37,7 +37,7 @@ func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 
 // Two operators recover the hub, and the second one starts five minutes after the first one.
 // The purge by one operator does not cause the loss of a message that the other operator sends.
-func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
+func TestPurgeQueues_twoOperators_loseNoMessage(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.unheard("start")
@@ -76,7 +76,7 @@ func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 
 // A client sends an event during a purge, and the purge deletes the event.
 // If the client sends the event again after the purge with the same ID, the event arrives.
-func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
+func TestPurgeQueues_eventSentAgainWithSameID_arrives(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.many(1)

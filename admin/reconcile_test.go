@@ -36,7 +36,7 @@ var thousand = flag.Bool("thousand", false, "reconcile a table of a thousand ins
 
 // The test reconciles an old copy of a table with new queues, or with purged queues. The table has instances in every
 // status, and a thousand of them with -thousand. No instance is lost, and no settled activity runs again.
-func TestATableThatIsRestoredIsReconciled(t *testing.T) {
+func TestReconcile_restoredTable_losesNoInstanceAndRepeatsNoSettledActivity(t *testing.T) {
 	t.Parallel()
 	for name, newQueues := range map[string]string{"new queues": "new-", "the old queues": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 	}
 }
 
-func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
+func TestReconcile_tableCutAtAnyMoment_losesNoInstanceAndRepeatsNoSettledActivity(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*cuts) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 }
 
 // Reconcile returns a FieldError that names the invalid option.
-func TestAReconciliationIsChecked(t *testing.T) {
+func TestReconcile_invalidOption_returnsFieldError(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		for field, r := range map[string]admin.ReconcileOptions{

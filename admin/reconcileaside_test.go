@@ -51,7 +51,7 @@ func (h *lost) throttleSlow(until time.Time) {
 
 // One instance of each page of 500 fails. Reconcile finishes the other instances without delay.
 // Reconcile retries the failing instances for an hour in total, and returns their IDs.
-func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
+func TestReconcile_instanceKeepsFailing_othersFinishWithoutDelay(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		slow := []int{3, 600, 1050}
@@ -87,7 +87,7 @@ func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 }
 
 // If an instance fails for half an hour, Reconcile finishes the instance at the end, and no instance remains.
-func TestAnInstanceThatFailsForAWhileIsDoneAtTheEnd(t *testing.T) {
+func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(20, 3, 7)
@@ -124,7 +124,7 @@ func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
 // A process dies after the third page, when an instance of the first or the second page is deferred.
 // The cursor names the deferred instance, so that the instance is not lost, and continues behind the third page.
 // A hub may have a million instances, and one failing instance must not cause a second reconciliation of all.
-func TestACursorNamesWhatIsSetAside(t *testing.T) {
+func TestReconcileCursor_deferredInstance_isNamed(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]int{"of the second page": 1000, "of the first page": 1599} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestACursorNamesWhatIsSetAside(t *testing.T) {
 }
 
 // If more instances are deferred than a cursor can name, the cursor refers to the first page with an unnamed one.
-func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
+func TestReconcileCursor_tooManyDeferredInstances_refersToFirstUnnamedPage(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		slow := []int{1599, 1598}
@@ -167,7 +167,7 @@ func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
 
 // A cursor names a deferred instance, and the next call dies before that call reconciles the instance.
 // The cursor of the next call names the instance again.
-func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
+func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1600, 1599)
@@ -213,7 +213,7 @@ func (r *refusing) ReconcileInstance(
 
 // All calls for single instances fail, but lists succeed. Reconcile stops after an hour of these failures.
 // The next reconciliation continues from the cursor when the calls succeed again.
-func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
+func TestReconcile_allInstancesFail_stopsAfterAnHour(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1100)
@@ -234,7 +234,7 @@ func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 }
 
 // Reconcile counts an instance that does not exist as not found, and not as active.
-func TestAnInstanceThatIsGoneIsCountedAsGone(t *testing.T) {
+func TestReconcile_missingInstance_isCountedAsNotFound(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1)

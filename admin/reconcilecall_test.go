@@ -48,7 +48,7 @@ func addCalls(_ *lost, r *perdure.Registry) {
 
 // All queues are lost while a call or its response is in a queue.
 // The caller still gets a response, and the called instance handles the call once.
-func TestWhatOneInstanceCallsSurvivesItsQueues(t *testing.T) {
+func TestReconcile_queuesLostDuringCallUpdate_callIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"updateSent", "updateAnswered"} {
 		for _, tt := range []struct {

@@ -67,7 +67,7 @@ func (h *lost) forgottenTurn() (segment record) {
 // A turn that cancels activities writes its segment and its cancel record in one transaction.
 // An item-by-item copy of the table may have the cancel record without the segment. The cancellation then has no
 // effect, and the activity runs.
-func TestACancelWhoseTurnIsForgottenKeepsNoActivityFromRunning(t *testing.T) {
+func TestReconcile_cancelRecordWithoutItsTurn_activityRuns(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {
 		h.forgottenTurn()
@@ -78,7 +78,7 @@ func TestACancelWhoseTurnIsForgottenKeepsNoActivityFromRunning(t *testing.T) {
 
 // A reconciliation finds a cancel record without its turn and tries to delete the record. If the turn is committed at
 // that moment, the record remains.
-func TestACancelThatIsDecidedWhileItIsReconciledStays(t *testing.T) {
+func TestReconcile_turnOfCancelRecordCommitsMeanwhile_recordRemains(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {
 		segment := h.forgottenTurn()

@@ -52,7 +52,7 @@ func (h *lost) reconcileEmpty() {
 
 // The cursor of a large turn records work items that SQS has accepted. The queues have lost these work items, so a
 // reconciliation ignores the cursor.
-func TestCursorsOfWhatWasTakenAreForgotten(t *testing.T) {
+func TestReconcile_turnCursorOfLostWorkItems_isIgnored(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		h.losing("fan", 1200, time.Second, func(c simaws.Call) bool {
@@ -64,7 +64,7 @@ func TestCursorsOfWhatWasTakenAreForgotten(t *testing.T) {
 
 // Earlier executions have started detached instances, and the queue has lost the start messages. A reconciliation sends
 // the start messages again.
-func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
+func TestReconcile_lostDetachedStartsOfPastExecutions_areSentAgain(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		h.losing("eternal", 3, 10*time.Minute, func(c simaws.Call) bool {
@@ -81,7 +81,7 @@ func TestStartsOfPastExecutionsAreSentAgain(t *testing.T) {
 }
 
 // The history of an instance contains the end, but the status update was lost. A reconciliation writes the status.
-func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
+func TestReconcile_endedInstanceWithoutStatus_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		h.losing("chain", 1, time.Minute, func(c simaws.Call) bool {
@@ -93,7 +93,7 @@ func TestAnEndWhoseStatusWasNotWrittenIsWritten(t *testing.T) {
 
 // As in the test above, the status update was lost, but the hub has new queues. The sequence number of a message in an
 // old queue does not identify a message in a new queue.
-func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
+func TestReconcile_endedInstanceWithoutStatusOnNewQueues_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -123,7 +123,7 @@ func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 
 // The deletion of a child has sent an outcome to the parent, and the queue has lost the message. A reconciliation
 // completes the deletion, and the parent receives the outcome.
-func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
+func TestReconcile_childIsBeingDeleted_parentReceivesOutcome(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		if _, err := h.Start(h.ctx, "parent", 9, client.WithInstanceID("i")); err != nil {
@@ -183,7 +183,7 @@ func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 }
 
 // The hub no longer has the work queue of an activity. The activity fails instead of waiting forever.
-func TestWhatNoQueueTakesFails(t *testing.T) {
+func TestReconcile_workQueueNoLongerExists_activityFails(t *testing.T) {
 	t.Parallel()
 	withLost(t, func(h *lost) {
 		if _, err := h.Start(h.ctx, "chain", 1, client.WithInstanceID("i")); err != nil {
@@ -207,7 +207,7 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 
 // The hub has new queues but keeps the schedule group of the stack. An old schedule has the same name as the schedule
 // of a timer, and its target is the old queue. A reconciliation replaces the old schedule.
-func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
+func TestReconcile_newQueuesWithOldSchedules_replacesSchedules(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		if _, err := h.Start(h.ctx, "far", kinds["far"], client.WithInstanceID("i")); err != nil {

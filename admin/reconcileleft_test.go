@@ -27,7 +27,7 @@ func looksAt(c simaws.Call) bool {
 
 // The operator's session expires in the middle of a page, so the rest of the page and the next list call fail. The
 // result contains the failed instances as RemainingInstances, and a call with the cursor processes all other instances.
-func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
+func TestReconcile_operatorSessionExpires_returnsRemainingInstances(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1600)
@@ -66,7 +66,7 @@ func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 
 // The operator has no permission to send to the new inbox. Reconcile returns the failed instances as
 // RemainingInstances, and stops before it has tried every instance of the hub.
-func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
+func TestReconcile_sendsAreDenied_returnsFailedInstancesAndStops(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(3000)
@@ -91,7 +91,7 @@ func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
 
 // More of the specified instances fail than Reconcile can keep for a later retry. RemainingInstances contains all
 // unprocessed instances, including the instances that Reconcile has not tried.
-func TestNamedInstancesThatWereNotTriedAreLeft(t *testing.T) {
+func TestReconcile_tooManyNamedInstancesFail_returnsAllAsRemaining(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		n := 1600
@@ -112,7 +112,7 @@ func TestNamedInstancesThatWereNotTriedAreLeft(t *testing.T) {
 }
 
 // The caller interrupts a reconciliation of specified instances. RemainingInstances contains the unprocessed ones.
-func TestNamedInstancesAreLeftWhenTheCallIsInterrupted(t *testing.T) {
+func TestReconcile_interruptedWithNamedInstances_returnsUnprocessedOnes(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(600)

@@ -19,7 +19,7 @@ import (
 
 // A reconciliation has sent some of an instance's work items, and then a redispatch writes the same progress record.
 // The next attempt of the reconciliation still finds its own progress, and sends only the missing work items.
-func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
+func TestReconcile_redispatchBetweenAttempts_sendsOnlyMissingWorkItems(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"a note": 60, "a cursor": 2600} {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (h *lost) aged20() {
 
 // A child ended three weeks ago, before the restored point in time, and the queue has lost the outcome of the child. A
 // reconciliation sends the outcome to the parent.
-func TestAParentHasTheOutcomeOfAChildThatEndedLongAgo(t *testing.T) {
+func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.unheard("childOutcome")
@@ -67,7 +67,7 @@ func TestAParentHasTheOutcomeOfAChildThatEndedLongAgo(t *testing.T) {
 
 // A parent abandoned its child and ended three weeks ago, and the queue has lost the cancel request. A reconciliation
 // cancels the child.
-func TestAChildIsCancelledWhoseParentEndedLongAgo(t *testing.T) {
+func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.unheard("cancel")
@@ -89,7 +89,7 @@ func TestAChildIsCancelledWhoseParentEndedLongAgo(t *testing.T) {
 
 // A reconciliation skips and counts a detached start from three weeks ago. With a lookback of 28 days, the
 // reconciliation sends the start.
-func TestWhatIsLeftOutIsCounted(t *testing.T) {
+func TestReconcile_detachedStartOlderThanLookback_isSkippedAndCounted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.unheard("start")
@@ -116,7 +116,7 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 
 // An instance has continued as new once a minute for three days. A reconciliation reads about a hundred of its
 // executions, and reports the instance as truncated.
-func TestAnEternalInstanceCostsNoMoreThanOthers(t *testing.T) {
+func TestReconcile_thousandsOfExecutions_readsAboutAHundred(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {

@@ -56,7 +56,7 @@ func (h *lost) wantCancelledFor(id, reason string) {
 
 // A parent abandoned its child, ended and was purged, and the queue has lost the cancel request. The parent has no
 // records left, so a reconciliation of the child must send the cancel request.
-func TestAChildIsCancelledWhoseParentWasPurged(t *testing.T) {
+func TestReconcile_parentWasPurged_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	for name, days := range map[string]int{"lately": 1, "so long ago that its tombstone is gone": 40} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAChildIsCancelledWhoseParentWasPurged(t *testing.T) {
 
 // The deletion of a parent had already notified the children, and was in progress at the restored point in time. The
 // deletion does not notify the children again, so a reconciliation of the child must send the cancel request.
-func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
+func TestReconcile_parentIsBeingDeleted_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.unheard("cancel")
@@ -120,7 +120,7 @@ func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
 
 // A parent abandoned its child three weeks ago by continuing as new. That execution is older than the lookback, but a
 // reconciliation still cancels the child.
-func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
+func TestReconcile_childAbandonedByPastExecution_isCancelled(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "moves-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -196,7 +196,7 @@ func (h *lost) wantToldOnce(why string) {
 
 // A child was purged before its outcome arrived. The parent receives a failure with this cause, not the error "the ID
 // is in use".
-func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
+func TestReconcile_childWasPurged_parentFailsWithTheCause(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		h.untoldParent()
@@ -212,7 +212,7 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 // A child was purged 40 days ago, and its tombstone has expired. The child does not run again in any of these cases:
 //   - two operators reconcile concurrently while the hub runs, and each operator sends the messages
 //   - the queues are emptied again, and the outcome is lost a second time
-func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
+func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ operators, times int }{
 		"once": {1, 1}, "two at once": {2, 1}, "again, with queues that are emptied": {1, 2},
@@ -252,7 +252,7 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 }
 
 // A reconciliation does not report a child as lost if the child was started 40 days ago and is still running.
-func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
+func TestReconcile_runningChildFromFortyDaysAgo_isNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "waits-for-it", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -281,7 +281,7 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 // A running instance sent a detached start three weeks ago, and the start has not arrived. The wake message of the
 // instance sends the start again, independent of the lookback, so a reconciliation does not count the start as skipped.
 // A start from more than 28 days ago is skipped and counted.
-func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
+func TestReconcile_detachedStartOfRunningInstance_isSkippedOnlyAfterTheLongestLookback(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
 		h.unheard("start")
@@ -305,7 +305,7 @@ func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 
 // Ended instances have started other instances, which were purged and whose tombstones have expired. A reconciliation
 // does not start these instances again, even with the longest lookback.
-func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
+func TestReconcile_purgedInstancesStartedByEndedOnes_doNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		for _, kind := range []string{"parent", "detaches", "eternal"} {
@@ -341,7 +341,7 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
+func TestReconcile_parentOfManyChildren_isReadOnce(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "family", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -367,7 +367,7 @@ func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 	})
 }
 
-func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
+func TestReconcile_corruptParent_childIsReconciled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
 		if _, err := h.Start(h.ctx, "leaves", time.Hour, client.WithInstanceID("i")); err != nil {

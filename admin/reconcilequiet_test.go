@@ -13,7 +13,7 @@ import (
 
 // The inbox of a running hub loses its messages. For five minutes, SQS treats messages that are sent again as
 // duplicates of the lost messages, and drops the duplicates. A reconciliation after the cooldown loses no messages.
-func TestWhatTheInboxLostArrivesAfterTheQuietTime(t *testing.T) {
+func TestReconcile_inboxLosesMessages_messagesArriveAfterCooldown(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct {
 		orchestration string

@@ -13,7 +13,7 @@ import (
 // A long reconciliation of a running hub has read a parent for one of its children. Then the parent continues as new.
 // The next execution starts a child with the ID of a purged child, whose reconciliation was postponed. The new child
 // belongs to the current execution, so the reconciliation must not cancel the new child based on the earlier read.
-func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
+func TestReconcile_parentStartsNewChildMeanwhile_childIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	fill := func(_ *lost, r *perdure.Registry) {
 		perdure.AddOrchestration(r, "keeps", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

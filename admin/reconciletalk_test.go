@@ -42,7 +42,7 @@ func addTalk(_ *lost, r *perdure.Registry) {
 
 // All queues lose their messages while an event or its acknowledgment is in transit. The sender receives the result of
 // the event, and the receiver processes the event once.
-func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
+func TestReconcile_queuesLostDuringRaiseEvent_eventIsProcessedOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
 		for _, tt := range []struct {

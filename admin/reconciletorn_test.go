@@ -103,7 +103,7 @@ func (h *lost) renewed() (before record, next string) {
 
 // The table contains only a part of an instance's last transaction. A reconciliation reports the instance, the instance
 // is blocked with the cause, and messages for the instance become dead letters. An operator can terminate the instance.
-func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
+func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 	t.Parallel()
 	for name, torn := range map[string]func(h *lost){
 		"a start without its history": func(h *lost) {

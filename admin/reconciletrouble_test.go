@@ -22,7 +22,7 @@ import (
 
 // A reconciliation is cancelled at one of its calls. The calls of the next reconciliation are throttled for an hour.
 // The next reconciliation waits for the end of the throttling, and loses no instance.
-func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
+func TestReconcile_diesAndIsThrottledForAnHour_losesNoInstance(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []int64{1, 40, 111, 160} {
 		t.Run(fmt.Sprint(dies), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 // The last work items of a turn are throttled for half an hour, or half of all calls fail for an hour. Each attempt
 // continues where the previous attempt stopped. If two operators reconcile concurrently, the second operator does not
 // discard the progress of the first.
-func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
+func TestReconcile_throttledOrFailingCalls_doNotMultiplyWorkItems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		activities, operators int

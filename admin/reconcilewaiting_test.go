@@ -35,7 +35,7 @@ func (h *lost) hangSlow(until time.Time) {
 
 // A call receives no response. After two minutes, Reconcile cancels the call and continues with other instances.
 // Reconcile processes the postponed instance when calls succeed again.
-func TestACallThatHangsIsGivenUp(t *testing.T) {
+func TestReconcile_callHangs_isCancelledAndRetriedLater(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1100, 3, 1050)
@@ -54,7 +54,7 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestAListThatHangsIsAskedAgain(t *testing.T) {
+func TestReconcile_listCallHangs_isRetried(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(3)
@@ -89,7 +89,7 @@ func (h *lost) throttled(windows ...time.Duration) {
 
 // All calls are throttled for an hour, succeed for a minute, and are throttled for another hour. Each success resets
 // the retry budget. Reconcile calls OnStall about once a minute during the throttling.
-func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
+func TestReconcile_hoursOfThrottling_completesAndReportsStalls(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(600)
@@ -117,7 +117,7 @@ func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 
 // PurgeQueues runs while all calls are throttled for an hour, and again for an hour after two of three schedules are
 // deleted. PurgeQueues deletes all messages and schedules, and calls OnStall during the throttling.
-func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
+func TestPurgeQueues_hoursOfThrottling_completesAndReportsStalls(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		for _, id := range []string{"a", "b", "c"} {
@@ -165,7 +165,7 @@ func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 
 // A process deletes the schedules and dies, so the next process finds no schedules. One of the schedules has already
 // fired. The next process also deletes the message of that schedule.
-func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
+func TestPurgeQueues_scheduleFiresAndProcessDies_nextCallDeletesItsMessage(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		if _, err := h.Start(h.ctx, "far", kinds["far"], client.WithInstanceID("i")); err != nil {

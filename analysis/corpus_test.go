@@ -20,7 +20,7 @@ import (
 
 // The programs in testdata/wrong have the findings of their want comments, and no others. Programs in right have none.
 // Programs in missed are wrong, but have no findings. The documentation of the rules lists these cases.
-func TestCorpus(t *testing.T) {
+func TestLinter_corpus_hasWantedFindings(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0
 	for _, p := range findings(t, analysis.New(), corpus(t)...) {

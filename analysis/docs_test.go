@@ -19,7 +19,7 @@ const (
 )
 
 // With -update, the test writes the rules into docs/reference/linter.md.
-func TestDocsDescribeEveryRule(t *testing.T) {
+func TestDocs_rules_areCurrent(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -57,7 +57,7 @@ func describe() string {
 }
 
 // Each rule has programs in the corpus, and documents its limits.
-func TestEveryRuleIsInTheCorpus(t *testing.T) {
+func TestRules_corpusAndDocumentation_areComplete(t *testing.T) {
 	t.Parallel()
 	var corpus strings.Builder
 	if err := readAll(&corpus, "testdata/wrong"); err != nil {

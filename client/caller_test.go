@@ -58,7 +58,7 @@ func act(
 	return by
 }
 
-func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
+func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 	t.Parallel()
 	_, fake := setup(t)
 	k := &known{Provider: fake}
@@ -95,7 +95,7 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 }
 
 // A read does not request the identity of the caller, because a read records no requester.
-func TestAReadAsksNobodyWhoCalls(t *testing.T) {
+func TestClient_reads_doNotRequestTheCaller(t *testing.T) {
 	t.Parallel()
 	_, fake := setup(t)
 	k := &known{Provider: fake}

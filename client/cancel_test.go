@@ -25,7 +25,7 @@ var (
 )
 
 // An instance that is Cancelling has not ended and can be cancelled again.
-func TestCancel(t *testing.T) {
+func TestCancel_runningOrCancellingInstance_sendsMessage(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -48,7 +48,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestCancelRefuses(t *testing.T) {
+func TestCancel_invalidArgumentOrEndedInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	for _, id := range []string{"one", "over", "cancelled"} {
@@ -90,7 +90,7 @@ func parked(inputs ...history.Event) history.Event {
 }
 
 // Each history continues after OrchestrationStarted, TurnStarted and the ActivityScheduled of event 3.
-func TestCancelActivity(t *testing.T) {
+func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		then []history.Event
@@ -150,7 +150,7 @@ func TestCancelActivity(t *testing.T) {
 }
 
 // The message names the current execution and applies only to that execution.
-func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
+func TestCancelActivity_severalExecutions_namesTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	c, p := continued(t)
 	p.Append("one", scheduled)
@@ -176,7 +176,7 @@ func (p continuing) ReadInstance(ctx context.Context, instanceID string) (provid
 
 // The instance continues as new after the client reads the execution. Event 2 of the next execution is a different
 // activity.
-func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
+func TestCancelActivity_executionContinuesAsNewMeanwhile_isNotCancellable(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -190,7 +190,7 @@ func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-func TestCancelActivityOfNobody(t *testing.T) {
+func TestCancelActivity_missingInstanceOrActivity_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -209,7 +209,7 @@ func TestCancelActivityOfNobody(t *testing.T) {
 	}
 }
 
-func TestStatusOfACancellation(t *testing.T) {
+func TestStatus_cancelledInstance_hasStatusAndFailure(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -239,7 +239,7 @@ func TestStatusOfACancellation(t *testing.T) {
 	}
 }
 
-func TestListTakesEveryStatus(t *testing.T) {
+func TestList_filterByEachStatus_returnsMatchingInstances(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	at := func(e history.Event) history.Event {

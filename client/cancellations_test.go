@@ -78,7 +78,7 @@ var everyEnd = []history.Event{
 	at(70, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}),
 }
 
-func TestCancellations(t *testing.T) {
+func TestCancellations_eachTargetAndOutcome_isReported(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -149,7 +149,7 @@ func TestCancellations(t *testing.T) {
 
 // The history of a parent lacks the end of a child that ended later. The client reads this end from the instance of the
 // child.
-func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
+func TestCancellations_childEndedAfterItsParent_hasOutcome(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -189,7 +189,7 @@ func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	}
 }
 
-func TestCancellationsOfAPastExecution(t *testing.T) {
+func TestCancellations_pastExecution_hasItsOwn(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -207,7 +207,7 @@ func TestCancellationsOfAPastExecution(t *testing.T) {
 	}
 }
 
-func TestCancellationsErrors(t *testing.T) {
+func TestCancellations_missingInstanceOrFailingHub_returnsError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")

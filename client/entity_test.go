@@ -25,7 +25,7 @@ func entities() (*client.Client, *fakeprovider.Provider) {
 	return client.New(h, client.WithQuerier(h)), h
 }
 
-func TestCallEntityMakesItOnce(t *testing.T) {
+func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := entities()
@@ -56,7 +56,7 @@ func TestCallEntityMakesItOnce(t *testing.T) {
 	})
 }
 
-func TestCallEntityChecksItsNames(t *testing.T) {
+func TestCallEntity_invalidName_isRejected(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	for field, call := range map[string][3]string{
@@ -84,7 +84,7 @@ func TestCallEntityChecksItsNames(t *testing.T) {
 	}
 }
 
-func TestEntityState(t *testing.T) {
+func TestEntityState_withOrWithoutState_returnsStateOrErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
@@ -102,7 +102,7 @@ func TestEntityState(t *testing.T) {
 	}
 }
 
-func TestStartOrUpdate(t *testing.T) {
+func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := entities()
@@ -143,7 +143,7 @@ func TestStartOrUpdate(t *testing.T) {
 }
 
 // The errors name the arguments of the caller.
-func TestStartOrUpdateRefuses(t *testing.T) {
+func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	fresh := client.WithInstanceID("new")
@@ -173,7 +173,7 @@ func TestStartOrUpdateRefuses(t *testing.T) {
 
 // The update is for the incarnation that the start found. The client does not read the instance again, and a later
 // incarnation does not receive the update.
-func TestStartOrUpdateIsForOneLife(t *testing.T) {
+func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := occupied(t)

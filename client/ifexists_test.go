@@ -113,7 +113,7 @@ func (h *ending) wantOne(t *testing.T, orchestration string) {
 	}
 }
 
-func TestIfExistsRefuses(t *testing.T) {
+func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	for name, err := range map[string]error{
@@ -150,7 +150,7 @@ func TestIfExistsRefuses(t *testing.T) {
 	h.wantCalls(t, "start", "start")
 }
 
-func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
+func TestUseExisting_idInUse_keepsInstance(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	start := func(id string) {
@@ -172,7 +172,7 @@ func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
 	h.wantCalls(t, "start") // if the ID is free, the option makes no additional call
 }
 
-func TestReplaceEndsWhatHasTheID(t *testing.T) {
+func TestReplace_idInUse_terminatesAndDeletesInstance(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	was, err := h.Provider.ReadInstance(t.Context(), "one")
@@ -203,7 +203,7 @@ func TestReplaceEndsWhatHasTheID(t *testing.T) {
 
 // If any call of a start fails, before or after the call takes effect, a repeated start results in one instance of this
 // start.
-func TestReplaceIsRepeated(t *testing.T) {
+func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -234,7 +234,7 @@ func TestReplaceIsRepeated(t *testing.T) {
 
 // A late repetition of a start with a key affects neither the instance of this start nor an instance that replaced the
 // first one.
-func TestALateRepetitionReplacesNothing(t *testing.T) {
+func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	replace := func(key, orchestration string) error {
@@ -265,7 +265,7 @@ func TestALateRepetitionReplacesNothing(t *testing.T) {
 
 // Another start is faster, at each possible moment. The later start replaces the instance of the faster start, and ends
 // no other instance.
-func TestTwoReplaceOneAfterTheOther(t *testing.T) {
+func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
 		c, h := occupied(t)
@@ -287,7 +287,7 @@ func TestTwoReplaceOneAfterTheOther(t *testing.T) {
 }
 
 // A start does not fail if the existing instance is purged after the conflict, because the ID is free.
-func TestTheIDIsFreedMeanwhile(t *testing.T) {
+func TestReplace_instanceIsPurgedMeanwhile_startSucceeds(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	h.do["send"] = func() { _ = h.DeleteInstance(t.Context(), "one", true) }
@@ -322,7 +322,7 @@ func (d *deleting) ReadInstance(ctx context.Context, id string) (provider.Instan
 	return in, err
 }
 
-func TestIgnoreWaitsForAPurge(t *testing.T) {
+func TestUseExisting_instanceIsBeingPurged_waitsAndStarts(t *testing.T) {
 	t.Parallel()
 	_, h := occupied(t)
 	slept := 0
@@ -339,7 +339,7 @@ func TestIgnoreWaitsForAPurge(t *testing.T) {
 	}
 }
 
-func TestReplaceEndsWithItsContext(t *testing.T) {
+func TestReplace_contextEnds_returnsItsError(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 
 // An interceptor observes each call that changes an instance, with its target and error. The client rejects a call with
 // invalid arguments before the interceptors run.
-func TestCallsAreIntercepted(t *testing.T) {
+func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
 	var errs []error
@@ -57,7 +57,7 @@ func TestCallsAreIntercepted(t *testing.T) {
 	}
 }
 
-func TestAnInterceptorFailsNoCall(t *testing.T) {
+func TestInterceptor_panicsOrDoesNothing_callStillRuns(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(func() time.Time { return began }, "hello")
 	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(

@@ -16,7 +16,7 @@ import (
 
 // Resume sends an update to the schedule. Resume also resumes the instance of the schedule if this instance is paused,
 // or if the schedule runs in a release that cannot pause schedules.
-func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
+func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
 	rejected := func(reason string) provider.UpdateResult {

@@ -42,7 +42,7 @@ func mustPending(t *testing.T, c *client.Client, limit int) client.Pending {
 	return p
 }
 
-func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
+func TestPending_openTasksOfEachKind_areReported(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -104,7 +104,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 }
 
 // After a failure of a child, the engine waits for a timer. The next attempt is another instance.
-func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
+func TestPending_failedSubOrchestration_reportsNextAttempt(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -151,7 +151,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 
 // A task with a parked input is not pending, even before a turn consumes the input. The turn that consumes the input
 // records the input again.
-func TestPendingOfABlockedInstance(t *testing.T) {
+func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -200,7 +200,7 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 }
 
 // The latest report decides whether an activity is unregistered.
-func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
+func TestPending_activityReports_latestDecidesWhetherItIsUnregistered(t *testing.T) {
 	t.Parallel()
 	retry := provider.ActivityRetry{
 		ActivityID: 2, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"},
@@ -253,7 +253,7 @@ func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 	}
 }
 
-func TestPendingIsBounded(t *testing.T) {
+func TestPending_moreTasksThanLimit_areBounded(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -285,7 +285,7 @@ func TestPendingIsBounded(t *testing.T) {
 
 // Retry records remain after their activities have ended, and the client reads a limited number of these records. The
 // attempt of an activity whose record was not read is unknown.
-func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
+func TestPending_tooManyRetryRecords_attemptIsUnknown(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -311,7 +311,7 @@ func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	}
 }
 
-func TestPendingOfADamagedHistory(t *testing.T) {
+func TestPending_corruptHistory_returnsErrCorrupt(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -327,7 +327,7 @@ func TestPendingOfADamagedHistory(t *testing.T) {
 // Pending reports NoWorker for an activity that has been due for some time, if no worker of its queue has reported
 // recently. Pending does not report NoWorker for an activity that is not due, has a recent heartbeat, or is
 // unregistered.
-func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
+func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) time.Time { return began.Add(-d) }
 	for name, tt := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestPurge(t *testing.T) {
+func TestPurge_endedOrForced_deletesInstance(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	for _, id := range []string{"one", "over"} {
@@ -47,7 +47,7 @@ func (m midway) ReadInstance(ctx context.Context, id string) (provider.Instance,
 	return in, err
 }
 
-func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
+func TestStatus_instanceIsBeingPurged_isDeleting(t *testing.T) {
 	t.Parallel()
 	whole, p := setup(t)
 	mustStart(t, whole, "one")
@@ -75,7 +75,7 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 
 // Between a read and a write, the incarnation of an ID can end and another one can start. The write does not affect the
 // later incarnation.
-func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
+func TestPurge_ifCreatedAt_deletesOnlyThatIncarnation(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")

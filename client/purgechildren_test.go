@@ -74,7 +74,7 @@ func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	return c, p
 }
 
-func TestPurgeWithChildren(t *testing.T) {
+func TestPurge_withChildren_deletesEndedDescendants(t *testing.T) {
 	t.Parallel()
 	c, p := family(t)
 	if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil {
@@ -86,7 +86,7 @@ func TestPurgeWithChildren(t *testing.T) {
 	}
 }
 
-func TestPurgeWithChildrenRefuses(t *testing.T) {
+func TestPurge_withChildrenOfRunningInstanceOrForce_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := family(t)
 	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // the instance a1 runs
@@ -156,7 +156,7 @@ func (m *mortal) DeleteIncarnation(ctx context.Context, id, startID string, forc
 }
 
 // After any failure, the instance exists until its ended descendants are deleted. A repeated purge deletes the rest.
-func TestPurgeWithChildrenIsRepeated(t *testing.T) {
+func TestPurge_withChildrenAndAnyCallFails_repetitionDeletesTheRest(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -183,7 +183,7 @@ func TestPurgeWithChildrenIsRepeated(t *testing.T) {
 }
 
 // A thousand children, each with two children, are purged concurrently, up to the limit.
-func TestPurgeWithManyChildren(t *testing.T) {
+func TestPurge_withThousandChildren_isConcurrentUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := setup(t)
@@ -209,7 +209,7 @@ func TestPurgeWithManyChildren(t *testing.T) {
 	})
 }
 
-func TestPurgeWithChildrenOfADamagedHistory(t *testing.T) {
+func TestPurge_withChildrenAndCorruptHistory_returnsErrCorrupt(t *testing.T) {
 	t.Parallel()
 	c, p := family(t)
 	in, err := p.ReadInstance(t.Context(), "a1x")

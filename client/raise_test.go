@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestRaise(t *testing.T) {
+func TestRaiseEvent_withOrWithoutEventID_sendsMessage(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -30,7 +30,7 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-func TestTellingRefuses(t *testing.T) {
+func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")

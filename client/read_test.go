@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestStatusOfNobody(t *testing.T) {
+func TestStatus_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) ||
@@ -32,7 +32,7 @@ func TestStatusOfNobody(t *testing.T) {
 	}
 }
 
-func TestStatusOfAChild(t *testing.T) {
+func TestStatus_child_hasItsParent(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -49,7 +49,7 @@ func TestStatusOfAChild(t *testing.T) {
 	}
 }
 
-func TestResult(t *testing.T) {
+func TestResult_completedInstance_returnsOutput(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -85,7 +85,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-func TestResultOfAFailure(t *testing.T) {
+func TestResult_failedInstance_returnsOrchestrationError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -124,7 +124,7 @@ func ids[T any](t *testing.T, seq iter.Seq2[T, error], id func(T) string) string
 	return all.String()
 }
 
-func TestHistory(t *testing.T) {
+func TestHistory_afterEvent_returnsLaterEvents(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -155,7 +155,7 @@ func continued(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	return c, p
 }
 
-func TestExecutions(t *testing.T) {
+func TestExecutions_continuedInstance_areListedNewestFirst(t *testing.T) {
 	t.Parallel()
 	c, _ := continued(t)
 	execution := func(x client.Execution) string {
@@ -176,7 +176,7 @@ func TestExecutions(t *testing.T) {
 	}
 }
 
-func TestExecutionsPage(t *testing.T) {
+func TestExecutionsPage_limitAndCursor_returnPages(t *testing.T) {
 	t.Parallel()
 	c, p := continued(t)
 	page := func(limit int, cursor string) string {
@@ -207,7 +207,7 @@ func TestExecutionsPage(t *testing.T) {
 	}
 }
 
-func TestExecutionsRefuse(t *testing.T) {
+func TestExecutionsPage_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, _ := continued(t)
 	field := func(name string) func(error) bool {
@@ -238,7 +238,7 @@ func TestExecutionsRefuse(t *testing.T) {
 	}
 }
 
-func TestHistoryOfPastExecutions(t *testing.T) {
+func TestHistory_pastExecution_returnsItsEvents(t *testing.T) {
 	t.Parallel()
 	c, _ := continued(t)
 	event := func(e history.Event) string { return string(e.Kind) + e.ExecutionID }
@@ -253,7 +253,7 @@ func TestHistoryOfPastExecutions(t *testing.T) {
 	}
 }
 
-func TestHistoryRefuses(t *testing.T) {
+func TestHistory_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	mustStart(t, c, "one")
@@ -297,7 +297,7 @@ func (p pagesOfTen) ListInstances(ctx context.Context, q provider.ListQuery) (pr
 	return p.Provider.ListInstances(ctx, q)
 }
 
-func TestListGoesThroughAllPages(t *testing.T) {
+func TestList_severalPages_returnsAllInstances(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	for i := range 25 {
@@ -320,7 +320,7 @@ func TestListGoesThroughAllPages(t *testing.T) {
 	}
 }
 
-func TestListRefuses(t *testing.T) {
+func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	for i := range 3 {

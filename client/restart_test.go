@@ -14,7 +14,7 @@ import (
 )
 
 // A restart has the input of the last execution. The old instance does not change.
-func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
+func TestRestart_continuedInstance_usesInputOfLastExecution(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0"),
@@ -47,7 +47,7 @@ func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
 
 // A repeated restart starts one instance. A restarted instance can be restarted again, and its ID does not become
 // longer.
-func TestOneEndIsRestartedOnce(t *testing.T) {
+func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	over := func(id string) {
@@ -87,7 +87,7 @@ func TestOneEndIsRestartedOnce(t *testing.T) {
 	}
 }
 
-func TestRestartIsOfWhatIsOver(t *testing.T) {
+func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {

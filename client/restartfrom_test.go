@@ -33,7 +33,7 @@ func (h torn) ReadHistory(
 }
 
 // If an instance is purged while Restart reads the history, Restart does not use the remaining events.
-func TestARestartFromWhatIsLeftOfAHistory(t *testing.T) {
+func TestRestart_fromEventOfIncompleteHistory_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*history.Event) bool{
 		"its first part is gone": func(e *history.Event) bool { return e.ID < 3 },

@@ -24,7 +24,7 @@ func setup(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	return client.New(p, client.WithClock(func() time.Time { return began })), p
 }
 
-func TestStartIsReadBack(t *testing.T) {
+func TestStart_allOptions_areInStatusAndHistory(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	tags := map[string]string{"team": "a"}
@@ -48,7 +48,7 @@ func TestStartIsReadBack(t *testing.T) {
 	}
 }
 
-func TestStartNamesNewInstancesByULID(t *testing.T) {
+func TestStart_noInstanceID_generatesULID(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	first, err := c.Start(t.Context(), "hello", nil)
@@ -65,7 +65,7 @@ func TestStartNamesNewInstancesByULID(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeyMakesOneStart(t *testing.T) {
+func TestStart_repeatedIdempotencyKey_startsOneInstance(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	start := func(name string, opts ...client.StartOption) string {
@@ -95,7 +95,7 @@ func TestIdempotencyKeyMakesOneStart(t *testing.T) {
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStart_invalidField_isRejected(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }
 	tags := func(k, v string) client.StartOption { return client.WithTags(map[string]string{k: v}) }
@@ -153,7 +153,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-func TestStartTakesWhatIsJustWithinTheLimits(t *testing.T) {
+func TestStart_valuesAtTheLimits_areAccepted(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]client.StartOption{
 		"id":      client.WithInstanceID(strings.Repeat("ü", 512)),
@@ -171,7 +171,7 @@ func TestStartTakesWhatIsJustWithinTheLimits(t *testing.T) {
 	}
 }
 
-func TestStartWithDelay(t *testing.T) {
+func TestStart_delay_setsTheStartTime(t *testing.T) {
 	t.Parallel()
 	for delay, want := range map[time.Duration]time.Time{
 		0:                       {},
@@ -204,7 +204,7 @@ func TestStartWithDelay(t *testing.T) {
 	}
 }
 
-func TestInputLimit(t *testing.T) {
+func TestStart_inputOverTheLimit_isRejected(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	input := func(bytes int) string { return strings.Repeat("x", bytes-len(`""`)) }
@@ -218,7 +218,7 @@ func TestInputLimit(t *testing.T) {
 	}
 }
 
-func TestStartHandsOnTheProvidersErrors(t *testing.T) {
+func TestStart_providerFails_returnsItsError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Start(t.Context(), "nobody", nil); !errors.Is(err, client.ErrUnknownOrchestration) {

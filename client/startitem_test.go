@@ -27,7 +27,7 @@ func (p *preparing) PrepareStart(_ context.Context, s provider.Start) (provider.
 
 // An interceptor observes a prepared start once, as a start. The trace context of the interceptor is passed to the
 // instance.
-func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
+func TestPrepareStart_interceptor_observesOneStart(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	hub := &preparing{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
@@ -52,7 +52,7 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 }
 
 // The error distinguishes a hub without prepared starts from a rejected start.
-func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
+func TestPrepareStart_hubWithoutSupport_returnsErrPrepareStartUnsupported(t *testing.T) {
 	t.Parallel()
 	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))
 	if _, err := c.PrepareStart(t.Context(), "hello", 0); !errors.Is(err, client.ErrPrepareStartUnsupported) ||

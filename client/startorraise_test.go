@@ -31,7 +31,7 @@ func (h *ending) life(t *testing.T, id string) string {
 	return in.StartID
 }
 
-func TestStartOrRaise(t *testing.T) {
+func TestStartOrRaiseEvent_missingOrExistingInstance_startsOnlyIfMissing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	tell := func(id, key string) bool {
@@ -63,7 +63,7 @@ func TestStartOrRaise(t *testing.T) {
 	}
 }
 
-func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
+func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	h.Append("one", completed("1"))
@@ -108,7 +108,7 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 }
 
 // If any call fails, before or after the call takes effect, a repetition results in one instance with one event.
-func TestStartOrRaiseIsRepeated(t *testing.T) {
+func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"one", "new"} {
 		for _, done := range []bool{false, true} {
@@ -142,7 +142,7 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 
 // The instance ends, is purged or continues as new before the start, or between the start and the event. The
 // incarnation that the start found decides, and only this incarnation receives the event.
-func TestStartOrRaiseMeetsAChange(t *testing.T) {
+func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEvent(t *testing.T) {
 	t.Parallel()
 	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}
 	for name, c := range map[string]struct {
@@ -194,7 +194,7 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 	}
 }
 
-func TestStartOrRaiseRefuses(t *testing.T) {
+func TestStartOrRaiseEvent_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	tell := func(orchestration, event string, data any, opts ...client.StartOption) error {

@@ -53,7 +53,7 @@ func sentUpdates(p *fakeprovider.Provider) (n int) {
 }
 
 // A caller waits until the handler returns, even while reads fail, and sends the update once.
-func TestUpdateWaitsForItsAnswer(t *testing.T) {
+func TestUpdate_slowHandlerAndFailingReads_waitsForResult(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestUpdateWaitsForItsAnswer(t *testing.T) {
 }
 
 // A call whose context ends returns the status of the instance. A call with the same ID continues to wait.
-func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
+func TestUpdate_contextEnds_returnsUpdatePending(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
 
 // If the instance ends, the client reads the result again, because the result is written before the end. Without a
 // result, the instance did not accept the update.
-func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
+func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
 		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -128,7 +128,7 @@ func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 }
 
 // A purged instance does not accept the update, and neither does a later instance with the same ID.
-func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
+func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
@@ -154,7 +154,7 @@ func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
 
 // The client rejects an invalid update with the name of the field, and sends no message. An update that cannot be sent
 // is not pending.
-func TestUpdateRefusesBadInput(t *testing.T) {
+func TestUpdate_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 		t.Helper()
@@ -209,7 +209,7 @@ func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string
 
 // If the result is written between the read of the result and the read of the ended instance, the client reads the
 // result again and finds it.
-func TestUpdateIsAnsweredBehindALook(t *testing.T) {
+func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &endsBehind{Provider: fakeprovider.New(time.Now, "hello")}

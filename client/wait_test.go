@@ -28,7 +28,7 @@ func completed(output string) history.Event {
 	}
 }
 
-func TestWaitReturnsTheEnd(t *testing.T) {
+func TestWait_instanceCompletes_returnsStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
@@ -47,7 +47,7 @@ func TestWaitReturnsTheEnd(t *testing.T) {
 }
 
 // The execution that is current at the start of the wait ends long before the instance.
-func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
+func TestWait_continueAsNew_waitsForTheInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
@@ -72,7 +72,7 @@ func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
 }
 
 // The delays double from 20 ms to 1 s, and jitter shortens each by up to a half.
-func TestWaitBacksOff(t *testing.T) {
+func TestWait_polling_backsOffWithJitter(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
 	enough := errors.New("enough")
@@ -98,7 +98,7 @@ func TestWaitBacksOff(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
+func TestWait_contextEnds_returnsLastStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
@@ -117,7 +117,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestWaitForNobody(t *testing.T) {
+func TestWait_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	if _, err := c.Wait(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
@@ -137,7 +137,7 @@ func (w waiting) WaitInstance(ctx context.Context, instanceID string) (provider.
 	return w.ReadInstance(ctx, instanceID)
 }
 
-func TestWaitLeavesItToTheProvider(t *testing.T) {
+func TestWait_providerImplementsWaiter_usesTheProvider(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
@@ -147,7 +147,7 @@ func TestWaitLeavesItToTheProvider(t *testing.T) {
 	}
 }
 
-func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
+func TestWaitForStart_firstTurnRuns_returnsStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
@@ -170,7 +170,7 @@ func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
 	})
 }
 
-func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
+func TestWaitForStart_pausedOrBlockedBeforeFirstTurn_returnsStatus(t *testing.T) {
 	t.Parallel()
 	for _, e := range []history.Event{
 		{Kind: history.ExecutionSuspended, Time: began, Message: "not now"},
@@ -189,7 +189,7 @@ func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
 	}
 }
 
-func TestWaitForStartEndsWithItsContext(t *testing.T) {
+func TestWaitForStart_contextEnds_returnsLastStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := client.New(fakeprovider.New(time.Now, "hello"))

@@ -27,7 +27,7 @@ func told(e history.Event, ended string, seen int) history.Event {
 
 // A cancellation of an activity with WaitForCancellation has the outcome, and the times of the decision, the
 // observation and the end. For other activities, each failure counts as stopped.
-func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
+func TestCancellations_waitForCancellation_reportsOutcomeAndTimes(t *testing.T) {
 	t.Parallel()
 	failed := history.Event{
 		Kind: history.ActivityFailed, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled},
@@ -105,7 +105,7 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 
 // A cancelled call with WaitForCancellation stays pending until its end, with the time and the reason of the
 // cancellation. A cancelled call without the option is not pending.
-func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
+func TestPending_cancelledWithWaitForCancellation_staysUntilItEnds(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")

@@ -104,7 +104,7 @@ func (d *debits) check(t *testing.T, when string, most int) {
 	}
 }
 
-func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
+func TestR32_crashAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]debitInput{
 		"short": {Times: 2, Retried: true}, "long": {Times: 1, Retried: true, Takes: time.Minute},
@@ -288,7 +288,7 @@ func TestR32_outcomeCannotBeStored_isSent(t *testing.T) {
 }
 
 // A worker has stored an outcome but cannot send it. The next delivery sends it.
-func TestR32AnOutcomeThatIsKeptIsNotLost(t *testing.T) {
+func TestR32_storedOutcomeCannotBeSent_nextDeliverySendsIt(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {

@@ -63,7 +63,7 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 }
 
 // A poll that reads outdated data does not skip decisions: the next poll starts at the last decision that was read.
-func TestALookThatLagsPassesOverNothing(t *testing.T) {
+func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)
@@ -110,7 +110,7 @@ func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 }
 
 // A process that runs activities of many executions polls less often for each, but at least once a second.
-func TestACrowdIsLookedAfterOnceASecond(t *testing.T) {
+func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 	t.Parallel()
 	for executions, looks := range map[int]int{25: 4, 100: 2, 400: 1} {
 		t.Run(fmt.Sprint(executions), func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestPoll_activityWithShortIntervalEnds_itsIntervalIsDropped(t *testing.T) {
 }
 
 // A frozen function cuts off a poll. If the activity has ended by then, the worker logs no warning.
-func TestALookThatFailsBehindItsActivityIsNoWarning(t *testing.T) {
+func TestPoll_failsAfterItsActivityEnded_logsNoWarning(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 5 * time.Second})

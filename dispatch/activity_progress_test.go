@@ -77,7 +77,7 @@ func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 
 // An activity whose processes are killed is not poison as long as each process leaves a heartbeat with progress.
 // Without progress, the activity is poison after the usual number of deaths.
-func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
+func TestR13_processesAreKilled_activityIsPoisonOnlyWithoutProgress(t *testing.T) {
 	t.Parallel()
 	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func (h *hub) invoke(
 }
 
 // Calls hang for an hour, and the functions are killed at their deadlines. Healthy code does not become poison.
-func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
+func TestR13_callsHangForAnHour_nothingIsPoison(t *testing.T) {
 	t.Parallel()
 	services := map[string]func(simaws.Call) bool{
 		"everything": func(simaws.Call) bool { return true },

@@ -66,7 +66,7 @@ func (o *orders) registry() *perdure.Registry {
 // 1. Each worker dies after it has sent the outcome of a charge, and before it deletes the record.
 // 2. The order is cancelled, and its charge is refunded.
 // 3. SQS redelivers the record. The worker does not charge the card again.
-func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
+func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {
 	t.Parallel()
 	const n = 126
 	for _, after := range []time.Duration{time.Second, 45 * time.Second} { // before and during the redeliveries

@@ -58,7 +58,7 @@ var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 
 // Eventually consistent polls that hang or are throttled do not delay the strongly consistent poll of each second. The
 // interval need not divide a second.
-func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
+func TestPoll_eventuallyConsistentPollsAreSlow_delayNoConsistentPoll(t *testing.T) {
 	t.Parallel()
 	for name, wait := range slowCalls {
 		for _, every := range []time.Duration{
@@ -98,7 +98,7 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 
 // With a short interval, an eventually consistent poll may still take as long as an ordinary call. A slow poll delays
 // the strongly consistent poll by at most the time of one call.
-func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
+func TestPoll_slowWithShortInterval_isNotAbandonedEarly(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -132,7 +132,7 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 
 // The worker abandons a strongly consistent poll after a second. The next poll has more time, because no poll would
 // succeed if each call took longer than a second.
-func TestALookThatMissesNothingAndHangs(t *testing.T) {
+func TestPoll_consistentPollHangs_nextOneHasMoreTime(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -179,7 +179,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 }
 
 // Polls for one execution do not delay polls for another execution.
-func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
+func TestPoll_hangs_delaysNoOtherExecution(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		first, second := f.jobsOf("a", forever), f.jobsOf("b", forever)

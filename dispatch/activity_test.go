@@ -649,7 +649,7 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 	})
 }
 
-func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
+func TestR12_batchesOfAProcess_shareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		jobs := make([]job, 15)
@@ -700,7 +700,7 @@ func TestActivities_manyInstancesAreCancelled_observeItWithinASecond(t *testing.
 	cancelMany(t, 100, 5, 1)
 }
 
-func TestHighLoadSomeCancelledOthersUntouched(t *testing.T) {
+func TestActivities_someOfManyInstancesAreCancelled_othersComplete(t *testing.T) {
 	t.Parallel()
 	cancelMany(t, 60, 3, 3)
 }
@@ -885,7 +885,7 @@ func TestActivity_short_costsNoLeaseAndNoPoll(t *testing.T) {
 	})
 }
 
-func TestLostLockCancelsAndDropsResult(t *testing.T) {
+func TestLease_lockIsLost_activityIsCancelledAndOutcomeDropped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lose func(f *floor, r provider.Record, refused *atomic.Bool)
@@ -1045,7 +1045,7 @@ func TestActivity_outcomeIsRejected_recordIsReleasedAtOnce(t *testing.T) {
 }
 
 // A cancelled activity is not retried, even if its retry policy allows an attempt.
-func TestACancelledActivityIsNotRetried(t *testing.T) {
+func TestRetry_cancelledActivityFails_isNotRetried(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Fails: true})

@@ -63,7 +63,7 @@ func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
 }
 
 // An activity that becomes asynchronous while its worker stops still has its time limits.
-func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
+func TestR32_activityBecomesPendingWhileItsWorkerStops_keepsItsTimeLimits(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]perdure.ActivityCallOption{
 		"start-to-close": perdure.WithStartToCloseTimeout(10 * time.Minute),
@@ -94,7 +94,7 @@ func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 
 // A worker stops while the code of an awaited activity still runs. The worker reports no end. The retry policy applies,
 // and the compensation learns that the code may still run.
-func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
+func TestR32_workerStopsWhileCodeRuns_nextDeliveryReportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
 		t.Run(fmt.Sprint("retried ", retried), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 }
 
 // A worker dies while it runs an awaited activity. The failure reports the lost worker.
-func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
+func TestR32_workerOfAwaitedActivityDies_outcomeIsWorkerLost(t *testing.T) {
 	t.Parallel()
 	d, die := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
 	r := d.onceRegistry(func(ctx context.Context) (int, error) {
@@ -156,7 +156,7 @@ func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 }
 
 // A worker does not lose a known outcome when a service fails for a while. No redelivery would run the activity again.
-func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
+func TestR32_temporaryOutage_losesNoOutcome(t *testing.T) {
 	t.Parallel()
 	wait := perdure.WaitForCancellation()
 	codec := &turning{id: "turned"}
@@ -214,7 +214,7 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 
 // The pending state of an asynchronous activity cannot be written. The sweeper does not fail the activity while a
 // caller holds the token.
-func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
+func TestR32_pendingStateCannotBeWritten_sweeperDoesNotFailTheActivity(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	r := d.onceRegistry(func(context.Context) (int, error) {
@@ -235,7 +235,7 @@ func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
 
 // A renewal of the run lease that arrives late does not remove the stored outcome. The worker dies before it sends the
 // outcome.
-func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
+func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprint("waited ", wait), func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 
 // A process dies, or a call fails or its response is lost, at any call. No attempt starts twice, and the retry policy
 // leads to the same end. The orchestration waits for the end of the activity.
-func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
+func TestR32_faultAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){
 		"dies before":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },

@@ -268,7 +268,7 @@ func TestFailOnNondeterminism_rollout_releasesTheMessageTwice(t *testing.T) {
 // 2. An environment of the old build receives the message. Its code differs from the decisions of the new build.
 // 3. The number of deliveries proves nothing, so the session blocks the instance instead of failing it.
 // 4. The old build only parks later messages, and the instance continues in the new build.
-func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) {
+func TestR18_failOnNondeterminismInOldBuild_blocksInsteadOfFailing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(3, "plus", perdure.FailOnNondeterminism())},
 		func(ctx context.Context, h *hub) {
@@ -382,7 +382,7 @@ func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after str
 }
 
 // A wake in the build that blocked the instance neither runs the code nor writes anything.
-func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
+func TestBlocked_wakeInTheSameBuild_runsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
 	r := countingRuns(&count, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -399,7 +399,7 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked ||
 			now.Diagnosis.Type != history.TypeForeignGoroutine ||
-			!strings.Contains(now.Diagnosis.Message, "TestAWakeInTheSameBuildRunsNothing") {
+			!strings.Contains(now.Diagnosis.Message, "TestBlocked_wakeInTheSameBuild_runsAndWritesNothing") {
 			t.Fatalf("the instance is %s with diagnosis %+v, want a call from a foreign goroutine",
 				now.Status, now.Diagnosis)
 		}

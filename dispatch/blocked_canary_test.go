@@ -110,7 +110,7 @@ func TestCanary_longRunning_blockedInstanceContinuesWithinAnHour(t *testing.T) {
 	})
 }
 
-func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
+func TestCanary_bothBuildsStay_blockedInstanceIsWokenRarely(t *testing.T) {
 	t.Parallel()
 	for name, share := range map[string]float64{"a tenth": 0.1, "half": 0.5} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func isReport(c simaws.Call) bool {
 
 // A turn crashes processes of two builds. After each build has reached the limit of crashes, a wake by the sweeper
 // leads to one run per change of the build.
-func TestWhatIsPoisonInTwoBuildsHasOneTryInEach(t *testing.T) {
+func TestBlocked_poisonInTwoBuilds_runsOncePerChangeOfBuild(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(ctx context.Context, h *hub) {

@@ -79,7 +79,7 @@ func sleeper(events int, name string, opts ...perdure.OrchestrationOption) *perd
 //     messages and blocks the instance with a diagnosis.
 //  2. A fixed build reports, and the sweeper wakes the instance.
 //  3. The instance continues with all parked messages.
-func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
+func TestR18_nondeterministicCode_blocksUntilItIsFixed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(3, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)

@@ -133,7 +133,7 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 
 // A turn that cancels a thousand children logs one line that names the first of them. A turn that receives their
 // responses logs one line.
-func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
+func TestCancelLog_thousandChildren_haveOneLinePerTurn(t *testing.T) {
 	t.Parallel()
 	const many = 1000
 	log := &journal{}

@@ -149,7 +149,7 @@ func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 
 // Several turns together cancel more than a transaction can hold. Each turn commits its own cancellations, and the
 // instance continues.
-func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
+func TestCancelRecord_cancellationsOfSeveralTurns_mayExceedACommit(t *testing.T) {
 	t.Parallel()
 	const turns, each = 5, 250
 	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), ResendAfterDeliveries: -1},

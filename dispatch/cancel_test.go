@@ -56,7 +56,7 @@ func (h *hub) wantParentMessages(want ...string) {
 // 1. A function freezes before it sends the start of a child. A cancel of the child arrives first.
 // 2. The session responds to the parent that the child is cancelled.
 // 3. The start arrives later and never succeeds.
-func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
+func TestR16_cancelArrivesBeforeItsStart_childNeverStarts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.send(cancelMessage("c", "s1"))
@@ -78,7 +78,7 @@ func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
 }
 
 // A batch contains an event without an instance, a cancel, the cancelled start, and another start.
-func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
+func TestR16_cancelBeforeItsStartInOneBatch_onlyTheOtherStartSucceeds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		c := provider.Instance{InstanceID: "c"}
@@ -94,7 +94,7 @@ func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
 }
 
 // A cancel refers to one start, and does not end another instance with the same ID.
-func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
+func TestR16_cancelOfAnotherStart_isNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -160,7 +160,7 @@ func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 
 // The child has ended before the cancel arrives. If the outcome of the child arrives first, the parent's history
 // contains the outcome. If the outcome is lost, the history contains the failure of the cancel.
-func TestCancelChildAlreadyTerminal(t *testing.T) {
+func TestCancelChild_childHasEnded_parentReceivesOutcomeOrFailure(t *testing.T) {
 	t.Parallel()
 	t.Run("outcome arrives first", func(t *testing.T) {
 		t.Parallel()
@@ -316,7 +316,7 @@ func TestCancelTimer_hasNoSchedule_deletesNone(t *testing.T) {
 
 // A timer has fired, and its message is in flight when a turn that cancels the timer commits. The next turn drops the
 // message.
-func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
+func TestTimer_firesAfterItsCancel_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)

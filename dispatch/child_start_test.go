@@ -143,7 +143,7 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 
 // The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a
 // frozen function could start a child that the parent has given up.
-func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
+func TestR10_startIsRefused_isRecordedBeforeTheResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)

@@ -53,7 +53,7 @@ func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies fu
 // 2. The second session commits the turn of m2 and dies before it sends the outputs.
 // 3. The commit of the first session conflicts. Now m2 counts as a redelivery too.
 // 4. The first session redispatches again, which sends the outputs of the turn of m2.
-func TestR4AConflictRedispatchesAnew(t *testing.T) {
+func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 2)
@@ -97,7 +97,7 @@ func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
 
 // Outcomes that arrive together may exceed a commit although each has a legal size. The turn consumes fewer of them.
 // The instance does not fail, because batching of messages is arbitrary.
-func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
+func TestR2_turnExceedsACommit_consumesFewerMessages(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: fetchAllRegistry()}, func(ctx context.Context, h *hub) {
 		const n = 40

@@ -30,7 +30,7 @@ func isCommit(c simaws.Call, sk string) bool {
 // 1. A commit succeeds, and its response is lost.
 // 2. The provider repeats the request and finds its own item.
 // A conflict here would cost a read. Success for every existing item would hide real conflicts.
-func TestR7ALostResponseIsSuccess(t *testing.T) {
+func TestR7_responseToCommitIsLost_commitSucceeds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -91,7 +91,7 @@ func TestR7_transactionConflict_requestIsRepeated(t *testing.T) {
 // Two environments have the same head and the same messages, because one has lost its lock without noticing. One
 // segment is committed. The other environment recognizes that the segment is not its own and reads again (mutant
 // conflict_is_success).
-func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
+func TestR7_segmentOfAnotherSession_isAConflict(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)
@@ -155,7 +155,7 @@ func noise(ctx *perdure.OrchestrationContext, n int) string {
 
 // An ID was purged and started again. A turn of the old execution writes its status afterwards, and must not overwrite
 // the status of the new execution.
-func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
+func TestR7_instanceHasAnotherExecution_statusIsNotWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("nothing", 1)
@@ -202,7 +202,7 @@ func TestR9_outputIsRejectedPermanently_failureIsRecorded(t *testing.T) {
 
 // SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so
 // a redelivery records the failure.
-func TestR9ARefusedOutputSurvivesACrashBeforeItIsRecorded(t *testing.T) {
+func TestR9_crashBeforeARejectionIsRecorded_redeliveryRecordsIt(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return isCommit(c, "h#0000000002") })
 	inBubble(t, simhub.Options{Intercept: crash}, func(_ context.Context, h *hub) {
@@ -264,7 +264,7 @@ func TestR9_instanceEnds_statusIsWrittenLast(t *testing.T) {
 // 1. A session commits a turn and hangs before it writes the custom status.
 // 2. The next turn writes its custom status.
 // 3. The first session continues. Its status is of an earlier segment and is not written.
-func TestR7ASlowSenderDoesNotUndoALaterStatus(t *testing.T) {
+func TestR7_statusOfAnEarlierSegmentIsLate_isNotWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("statuses", 3)

@@ -153,7 +153,7 @@ func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
 // 1. An event is the first message of an instance. The first turn continues as new before it observes the event.
 // 2. The turn consumes the message, because its watermark identifies the turn.
 // 3. The next execution receives the event, and a repetition of the event does not count again.
-func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
+func TestR3_eventTriggersFirstTurnThatContinuesAsNew_isCarriedOver(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -88,7 +88,7 @@ const crashStep = 5
 // 1. The process of a function dies before or after its n-th AWS call, for every n.
 // 2. The instance ends as without a crash, its history is valid, and the queues are empty.
 // Cold reads use and write rollups.
-func TestACrashAtAnyCallChangesNothing(t *testing.T) {
+func TestCrash_atAnyCall_changesNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		for _, after := range []bool{false, true} {

@@ -227,7 +227,7 @@ func TestR13_deadLettersRecoveredTogether_redispatchBothTurns(t *testing.T) {
 
 // A client's request becomes a dead letter. The instance is purged, and its ID is started again before the recovery.
 // The new incarnation is unaffected.
-func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
+func TestR13_recoveredRequest_doesNotReachTheNextIncarnation(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]provider.Message{
 		"event":     {Kind: provider.MessageEventRaised, Name: "add", EventID: "e", Data: history.Payload("5")},
@@ -284,7 +284,7 @@ func continues() *perdure.Registry {
 // A turn starts another orchestration, and this start cannot be sent for a night. Its message becomes a dead letter,
 // and later messages are processed first. The instance continues as new, so the turn belongs to a past execution when
 // the message is recovered.
-func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
+func TestR13_recoveredDeadLetterOfPastExecution_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for _, executions := range []int{1, 2, 5} {
 		for name, byEvent := range map[string]bool{"a wake": false, "an event": true} {

@@ -93,7 +93,7 @@ func TestR11ADelayedStartByMessage_callFails_timerIsSent(t *testing.T) {
 }
 
 // The response to the write of a delayed start by message is lost. The repeated write finds its own instance.
-func TestR11ADelayedStartByMessageThatIsRepeatedHasItsTimer(t *testing.T) {
+func TestR11_responseToDelayedStartByMessageIsLost_timerIsSent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: endingRegistry()}, func(_ context.Context, h *hub) {
 		lost := false

@@ -78,7 +78,7 @@ func encodedText(bytes int) []byte { return []byte(`"` + static(1, bytes) + `"`)
 
 // A purge of five minutes stores its progress regularly, so the sweeper does not regard it as abandoned, and no alarm
 // is raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
-func TestR17ALongPurgeSaysThatItGoesOn(t *testing.T) {
+func TestR17_longPurge_storesItsProgress(t *testing.T) {
 	t.Parallel()
 	for of, long := range longPurges() {
 		for _, dies := range []bool{false, true} {

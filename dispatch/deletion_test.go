@@ -154,7 +154,7 @@ func TestDeletion_activityIsQueued_neverRuns(t *testing.T) {
 //  2. A turn commits and dies before it sends its outputs.
 //  3. The deletion's transaction conflicts. The deletion reads again, cancels the activity and the child of the turn,
 //     and sends its detached start.
-func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
+func TestR17_turnCommitsDuringDeletion_deletionCancelsItsTasks(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -285,7 +285,7 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 
 // SQS redelivers the start of an instance during its deletion. The parent receives at most the end that the deletion
 // has written, and never a refusal because the ID is in use.
-func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
+func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {
 		when    func(simaws.Call) bool
@@ -342,7 +342,7 @@ func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 }
 
 // A session consumes an event and dies. The instance is purged and started again. The redelivered event is dropped.
-func TestR3AnEventOfTheLastLifeIsDropped(t *testing.T) {
+func TestR3_redeliveredEventOfEarlierIncarnation_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -624,7 +624,7 @@ func TestR17_concurrentDeletions_keepTheNextIncarnation(t *testing.T) {
 // 1. The sweeper reads an abandoned deletion from an index that is not up to date.
 // 2. The deletion completes, and a later incarnation starts, which has ended or is running.
 // 3. The sweeper does not change the later incarnation.
-func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
+func TestSweeper_abandonedDeletionHasCompleted_keepsTheNextIncarnation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after, life string

@@ -107,7 +107,7 @@ func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 
 // The decisions of a turn exceed a commit, alone or with a wake after the trigger. The orchestration fails, and its
 // open tasks are cancelled.
-func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
+func TestR2_decisionsExceedACommit_openTasksAreCancelled(t *testing.T) {
 	t.Parallel()
 	for name, behind := range map[string][]provider.Message{
 		"alone": nil, "with a wake": {{Kind: provider.MessageWake}},

@@ -95,7 +95,7 @@ func TestR31_callsHaveTheSameID_runOnce(t *testing.T) {
 
 // Several orchestrations concurrently call a key that does not exist. One entity starts, and no call is lost, despite a
 // crash at any call.
-func TestR31TwoFirstCallsAtOnce(t *testing.T) {
+func TestR31_concurrentFirstCallsAndCrashAtAnyCall_startOneEntity(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n, made := int64(1), true; made; n++ {
@@ -119,7 +119,7 @@ func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 
 // Waiting operations of a key run in sequence, also across executions of the entity. No operation is lost, and no two
 // run concurrently.
-func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
+func TestR31_operationsOfAKey_runInSequence(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -157,7 +157,7 @@ func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 
 // The inputs of operations count for the size of an execution, as their results and states do, because a query replays
 // all of them. Waiting operations move to the next execution, regardless of their size.
-func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
+func TestR31_largeOperationInputs_countForTheSizeOfAnExecution(t *testing.T) {
 	t.Parallel()
 	const operations, bytes = 50, 150_000
 	for name, o := range map[string]simhub.Options{"warm": {}, "cold": {CacheBytes: -1}} {
@@ -234,7 +234,7 @@ func TestR31_callAfterAPurge_startsAnEntity(t *testing.T) {
 
 // A copy of a call that arrives after the purge of the entity starts no entity. A call that was sent after the purge
 // starts one.
-func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
+func TestR31_copyOfACallAfterAPurge_startsNoEntity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		first, second := sentUpdate("px", 1, time.Now(), 1), sentUpdate("qx", 1, time.Now(), 2)
@@ -346,7 +346,7 @@ func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 }
 
 // A cancelled entity ends after its running operation, and accepts no call until it is purged.
-func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
+func TestR31_entityIsCancelled_rejectsFurtherCalls(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: registryWithSum("add", 2)}, func(_ context.Context, h *hub) {
 		h.start("on-sum", 1)

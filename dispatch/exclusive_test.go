@@ -209,7 +209,7 @@ func (h *hub) wantEnd(in provider.Instance, want string) {
 }
 
 // Activities of a key run in sequence, in the order of their calls. Activities of other keys run concurrently.
-func TestR29OneOfAKeyRunsAtATime(t *testing.T) {
+func TestR29_activitiesOfAKey_runInSequence(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		var all []hold
@@ -247,7 +247,7 @@ func TestR29OneOfAKeyRunsAtATime(t *testing.T) {
 }
 
 // If a record of a FIFO queue fails, all later records of its group in the batch fail too, so that their order remains.
-func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
+func TestR29_recordFails_laterRecordsOfItsKeyFail(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
@@ -299,7 +299,7 @@ func names(began []string) (all []string) {
 }
 
 // A FIFO queue cannot delay a message. A timer sends the next attempt, and other activities of the key run in between.
-func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
+func TestR29_nextAttemptIsDelayed_isSentByATimer(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", FailsTo: 3}, {Key: "a", Name: "a2", For: time.Second}})
@@ -315,7 +315,7 @@ func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
 }
 
 // A process crashes at each call. No key has two holders with live processes, and the result is the same.
-func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
+func TestR29_crashAtAnyCall_keyHasOneHolder(t *testing.T) {
 	t.Parallel()
 	all := []hold{
 		{Key: "a", Name: "a1"},
@@ -636,7 +636,7 @@ func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 }
 
 // An exclusive activity cannot complete asynchronously, because its key is released when its function returns.
-func TestR29AnExclusiveActivityIsNotPending(t *testing.T) {
+func TestR29_activityReturnsErrPending_fails(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", Pending: true}, {Key: "a", Name: "a2"}})
@@ -735,7 +735,7 @@ func TestR29_everyRecordTwice_activityRunsOnce(t *testing.T) {
 
 // An activity waits for its key for most of an invocation. The worker releases its record instead of starting the
 // activity, and the next invocation runs the activity with its full time.
-func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
+func TestR29_keyIsFreeLateInTheInvocation_activityRunsInTheNext(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{InvocationLimit: 15 * time.Minute}, func(_ context.Context, h *hub, by *holders) {
 		var all []hold
@@ -856,7 +856,7 @@ func TestR29_key_costsADelete(t *testing.T) {
 
 // The worker leases waiting records together with the record that holds the key. If all activities are short, the
 // worker takes no lease.
-func TestR29ShortHoldersTakeNoLease(t *testing.T) {
+func TestR29_shortActivities_takeNoLease(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
 		in := h.start("holds", []hold{

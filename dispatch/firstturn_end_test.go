@@ -41,7 +41,7 @@ func (h *hub) over(in provider.Instance) {
 
 // Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the
 // process dies before it writes the status.
-func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
+func TestR2_processDiesAfterDelayedFirstTurnEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashBeforeTheStatus()
 	inBubble(t, simhub.Options{Registry: endingRegistry(), Intercept: intercept}, func(ctx context.Context, h *hub) {
@@ -63,7 +63,7 @@ func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 
 // An instance is blocked, and the event that ends it is parked. Another event runs the turn of a fixed build, which
 // consumes only the parked event and ends.
-func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
+func TestR2_processDiesAfterTurnOfParkedEventEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashBeforeTheStatus()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: intercept}, func(_ context.Context, h *hub) {

@@ -224,6 +224,21 @@ func (h *hub) turn(environment int) (failed []string) {
 	return failed
 }
 
+// awaitCancelRecord waits until a cancel of an activity is committed.
+func (h *hub) awaitCancelRecord(in provider.Instance) {
+	h.t.Helper()
+	for {
+		cancels, _, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID, 0)
+		if err != nil {
+			h.t.Error(err)
+		}
+		if err != nil || len(cancels) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // complete sends the outcomes of activities to the inbox in one message. Segment 0 omits the segment of the activities.
 func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
 	h.t.Helper()

@@ -141,7 +141,7 @@ func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 
 // An outcome and the decisions of the next turn exceed a commit. They are committed separately. If the outcome exceeds
 // the commit of the decisions before it, the activity goes to its queue.
-func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
+func TestR20_outcomeAndDecisionsExceedACommit_areCommittedSeparately(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
 	perdure.AddActivity(r, "large", func(_ context.Context, n int) (string, error) {

@@ -108,7 +108,7 @@ func (h *hub) meanwhile(in provider.Instance) {
 
 // An inline activity runs on during a commit and exceeds its time. It is sent once after the next commit, and the
 // outcome of the worker counts.
-func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
+func TestR20_activityExceedsItsTimeDuringACommit_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w, why := sleepingWork()
 	withInlineWork(t, w, simhub.Options{}, shortAndLong(nil), func(_ context.Context, h *hub) {
@@ -127,7 +127,7 @@ func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 
 // An inline activity exceeds its time during a commit. The process dies at each call, also between the commit and the
 // send to the queue. The redispatch sends the activity.
-func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
+func TestR20_processDiesWhileATimedOutActivityIsSent_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := int64(1); ; n++ {
@@ -226,7 +226,7 @@ func TestR20_cancelledInTheSameTurn_doesNotRun(t *testing.T) {
 }
 
 // The decisions of a turn fill a commit. The inline outcomes are committed with the next turn.
-func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
+func TestR20_decisionsFillACommit_outcomesAreInTheNextOne(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
 	perdure.AddActivity(r, "large", func(_ context.Context, n int) (string, error) {
@@ -322,7 +322,7 @@ func TestR20_instancesOfABatch_runConcurrently(t *testing.T) {
 
 // In a polling process, an inline activity ends before the lock of its messages expires, and leaves time for the
 // commit.
-func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
+func TestR20_pollingProcess_activityEndsBeforeTheMessageLock(t *testing.T) {
 	t.Parallel()
 	w, _ := sleepingWork()
 	withInlineWork(t, w, simhub.Options{InlineTimeout: time.Minute}, nil, func(ctx context.Context, h *hub) {
@@ -379,7 +379,7 @@ func letters(seed int) string {
 
 // A turn that exceeds a commit runs again with fewer outcomes. An inline activity that runs during the commit is sent
 // by a redispatch and is not lost.
-func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
+func TestR20_turnExceedsACommitWhileAnActivityRuns_activityIsNotLost(t *testing.T) {
 	t.Parallel()
 	w, _ := sleepingWork()
 	o := simhub.Options{Registry: w.registry(func(ctx *perdure.OrchestrationContext, n int) (int, error) {

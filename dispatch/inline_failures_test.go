@@ -26,7 +26,7 @@ import (
 // These tests cover inline activities that fail, are stopped, or have a copy that fails.
 
 // Failures that exceed a commit are consumed in parts, as results are, and no activity runs again.
-func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
+func TestR20_failuresExceedACommit_areConsumedInParts(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
 	body := func(ctx *perdure.OrchestrationContext, n int) (failed int, _ error) {
@@ -63,7 +63,7 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 }
 
 // An inline activity that is stopped between two attempts continues with the next attempt in its queue.
-func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
+func TestR20_pauseBetweenTwoAttempts_nextAttemptRunsInItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(ctx context.Context, _ int) (int, error) {
 		return 0, fmt.Errorf("attempt %d", perdure.ActivityInfoFrom(ctx).Attempt)
@@ -94,7 +94,7 @@ func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 
 // An inline activity is stopped between two attempts without a client's request. The next attempt does not start before
 // its due time.
-func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
+func TestR20_stoppedBetweenTwoAttempts_nextAttemptWaitsUntilDue(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var at []time.Time

@@ -134,7 +134,7 @@ func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 }
 
 // An inline activity that crashes every process fails as poison, like any other activity.
-func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
+func TestR20_activityCrashesEveryProcess_failsAsPoison(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
@@ -175,7 +175,7 @@ func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 
 // An inline activity runs on during a commit, and its process dies after the commit. The redispatch sends the activity
 // to its queue.
-func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
+func TestR20_processDiesAfterACommitDuringAnActivity_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		return n, sleepFor(ctx, time.Duration(n)*time.Millisecond)
@@ -242,7 +242,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 
 // A session with a warm instance reads the head with strong consistency before the first inline activity. A turn of
 // another process may have cancelled the instance (I6).
-func TestR20AStaleViewRunsNoStep(t *testing.T) {
+func TestR20_staleCache_runsNoActivity(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -271,7 +271,7 @@ func TestR20AStaleViewRunsNoStep(t *testing.T) {
 
 // An inline activity returns while a commit that sends it to its queue is in progress. Its outcome is dropped, and the
 // outcome of the worker counts (I7).
-func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
+func TestR20_outcomeDuringTheCommitThatSendsTheActivity_isDropped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{}, 1)
 	w := &inlineWork{}
@@ -417,7 +417,7 @@ func TestR20_thousandActivities_runConcurrently(t *testing.T) {
 }
 
 // Results that exceed a commit are consumed in parts, and no activity runs again.
-func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
+func TestR20_resultsExceedACommit_areConsumedInParts(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	var ran atomic.Int64
@@ -705,7 +705,7 @@ func TestR20_invocationProcessesTheCancel_undoRunsInline(t *testing.T) {
 }
 
 // An inline activity has at most a third of the function's timeout.
-func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
+func TestR20_activity_hasAtMostAThirdOfTheFunctionTimeout(t *testing.T) {
 	t.Parallel()
 	var deadline time.Duration
 	w := &inlineWork{}
@@ -726,7 +726,7 @@ func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 
 // An inline activity has at most the remaining time of the invocation minus a reserve for the commit. A chain of inline
 // activities ends its invocation in time.
-func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
+func TestR20_invocationIsNearItsEnd_activityLeavesTimeForTheCommit(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second
 	const turns = limit * 3 / 4 // the time of turns, after which the context of their calls ends
@@ -770,7 +770,7 @@ func commitsSegment(c simaws.Call) bool {
 // A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the
 // number of its next attempt. The limit applies to the interval of the policy, although the start time of an attempt is
 // rounded up to milliseconds.
-func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
+func TestR20_retryIntervalIsAtMostASecond_retryRunsInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		wait            time.Duration
@@ -817,7 +817,7 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 }
 
 // An error, a panic, ErrPending or Goexit fails an inline activity like any other activity.
-func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
+func TestR20_errorPanicPendingOrGoexit_failsTheActivity(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code func() error
@@ -880,7 +880,7 @@ func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 }
 
 // An activity that is not registered in the orchestrator's build is sent to its queue.
-func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
+func TestR20_activityIsNotRegistered_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
 	withInlineWork(t, w, simhub.Options{}, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

@@ -165,7 +165,7 @@ func wantHistory(t *testing.T, events []history.Event, want ...history.Kind) {
 
 // The first outcome of a race is committed at once, and the turn that consumes it ends the context of the other
 // activity.
-func TestALosersContextEndsInTheTurn(t *testing.T) {
+func TestInline_losesARace_contextEndsInTheSameTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()

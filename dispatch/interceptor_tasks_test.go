@@ -143,7 +143,7 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 
 // Any call fails, and is repeated with its message. The scheduled and ended tasks of a committed turn are reported
 // once, even if not all outputs could be sent.
-func TestTasksOfATurnThatIsNotAllSentAreTold(t *testing.T) {
+func TestOnTasks_anyCallFails_reportsEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	for failing, made := int64(1), true; made; failing++ {
 		r := registry()

@@ -27,7 +27,7 @@ func readsCancels(c simaws.Call) bool {
 
 // I6: an activity that is cancelled before the worker reads the cancel record does not run. An activity that is
 // cancelled later runs and observes the cancellation.
-func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
+func TestI6_cancelAroundTheReadBeforeAStart_isObserved(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"between receive and read": true, "between read and start": false} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 // 1. A poll for a running activity is in progress and has found no cancellation.
 // 2. Another activity of the execution is cancelled, and a worker receives it.
 // 3. The worker does not use the poll of step 1 for the second activity.
-func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
+func TestI6_pollIsInProgress_isNotUsedAsTheReadBeforeAStart(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{})
@@ -145,7 +145,7 @@ func TestI7_activityHasTwoOutcomes_secondIsDropped(t *testing.T) {
 
 // I7: an activity receives a cancel request and an outcome, in either order, in one turn or two. The first message
 // settles the activity.
-func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
+func TestI7_outcomeAndCancel_settleTheActivityOnce(t *testing.T) {
 	t.Parallel()
 	for _, cancelFirst := range []bool{true, false} {
 		for _, together := range []bool{true, false} {
@@ -237,7 +237,7 @@ func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 // I8: 1. A process runs a turn and freezes before the commit.
 // 2. A deletion writes its end at the position of the turn, or replaces that end with a stub.
 // 3. The process commits the turn, and the commit conflicts.
-func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
+func TestI8_frozenProcessCommitsAfterDeletion_conflicts(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"the fence", "its stub"} {
 		t.Run(place, func(t *testing.T) {

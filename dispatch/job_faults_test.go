@@ -378,7 +378,7 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 
 // The table throttles queries for jobs or for matches for an hour. A sweep retries a few times and leaves the rest to
 // the next sweep. No instance is lost or processed twice, also not in a batch that was matched before.
-func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.T) {
+func TestR22_queriesThrottledForAnHour_eachInstanceIsProcessedOnce(t *testing.T) {
 	t.Parallel()
 	const many, sweeps = 250, 30 // a sweep every two minutes
 	for query, throttles := range map[string]func(q *dynamodb.QueryInput, deleted int) bool{
@@ -473,7 +473,7 @@ func TestR22_missingPermission_jobEndsWithErrors(t *testing.T) {
 
 // Two jobs match the same instances, two renewers sweep concurrently, and any call may fail. Each job counts each
 // instance once.
-func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
+func TestR22_twoJobsAndTwoRenewers_countEachInstanceOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450

@@ -55,7 +55,7 @@ func TestR24_senderClockAhead_refusedEventNeverArrives(t *testing.T) {
 }
 
 // A batch has a copy of a refused event between other events. The other events arrive.
-func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
+func TestR24_batchHasACopyOfARefusedEvent_otherEventsArrive(t *testing.T) {
 	t.Parallel()
 	afterRefusal(t, 0, func(h *hub, receiver provider.Instance, again provider.Message) {
 		h.send(eventFor("qx", 2, time.Now()))
@@ -71,7 +71,7 @@ func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
 
 // A recent receiver reads refusals once, although each batch is a separate turn, and each event may start another
 // execution.
-func TestR24AReceiverLooksOnce(t *testing.T) {
+func TestR24_recentReceiver_readsRefusalsOnce(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

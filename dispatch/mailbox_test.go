@@ -99,7 +99,7 @@ func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 }
 
 // Messages that the inbox accepted before another call failed are recorded, and no later redispatch sends them again.
-func TestR24WhatWasTakenIsNotSentAgain(t *testing.T) {
+func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.startAs("c", "hears", receiveInput{Left: 2})
@@ -196,7 +196,7 @@ func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 
 // Interleaving: a process finds no receiver, and freezes before it records the refusal. The receiver starts in between,
 // and receives the event.
-func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
+func TestR24_receiverStartsBeforeTheRefusalIsRecorded_receivesTheEvent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		sender := h.start("tells", sendInput{To: "c", Events: 1})
@@ -290,7 +290,7 @@ func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 
 // Interleaving: the event is the first message of an instance whose code ends without waiting. The turn consumes the
 // event as its trigger, no code receives it, and the process dies before it responds to the sender.
-func TestR24AnEventThatTriggersATurnThatEndsIsAnswered(t *testing.T) {
+func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ orchestration, want string }{
 		"over":              {"nothing", `"1 over"`},
@@ -368,7 +368,7 @@ func TestR24_receiverIsBlocked_eventIsDelivered(t *testing.T) {
 }
 
 // A termination of a blocked instance follows the event in one batch. No code runs, and the event is refused.
-func TestR24AnEventBeforeTheEndOfABlockedInstance(t *testing.T) {
+func TestR24_blockedReceiverIsTerminated_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		receiver := h.startAs("c", "sleeper", 0)

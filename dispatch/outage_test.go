@@ -54,7 +54,7 @@ func TestOutage_workerIsDeployedLater_runsTheActivity(t *testing.T) {
 	})
 }
 
-func TestR19AnOutcomeThatWasNotAcceptedIsVisibleAgainInSeconds(t *testing.T) {
+func TestR19_outcomeIsRejected_recordIsVisibleAgainInSeconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)
@@ -78,7 +78,7 @@ func TestR19AnOutcomeThatWasNotAcceptedIsVisibleAgainInSeconds(t *testing.T) {
 
 // If a record can be neither read nor copied to the dead-letter queue, no later record of its group may be processed.
 // Otherwise the watermark would count the record as consumed.
-func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
+func TestR2_unreadableRecordCannotBeCopied_itsGroupFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)

@@ -125,7 +125,7 @@ func (h *hub) deliverAlone() (deliveries int) {
 
 // One turn has activities with time limits, timers, children and undeliverable outputs, and its sends fail again and
 // again. Every output is sent or recorded as failed, and few are sent twice.
-func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
+func TestR9_sendsOfALargeTurnFail_everyOutputIsSentOrRecorded(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	inBubble(t, simhub.Options{Registry: wideRegistry()}, func(_ context.Context, h *hub) {
@@ -157,7 +157,7 @@ func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 
 // A turn of a thousand activities makes no more calls than a turn of ten, except for its sends. A larger turn also
 // writes its cursor a few times.
-func TestWhatALargeTurnCosts(t *testing.T) {
+func TestCost_largeTurn_isOneCommitAndAFewCursors(t *testing.T) {
 	t.Parallel()
 	for n, cursors := range map[int]int64{10: 0, 1000: 0, 1001: 1, 10_000: 6} {
 		inBubble(t, simhub.Options{Registry: wideRegistry()}, func(_ context.Context, h *hub) {
@@ -202,7 +202,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 }
 
 // A redelivery after all outputs were sent sends no output again, however late. A purge leaves no cursor.
-func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
+func TestR4_largeTurnIsRedelivered_sendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	inBubble(t, simhub.Options{Registry: wideRegistry(), Environments: 2}, func(ctx context.Context, h *hub) {
@@ -258,7 +258,7 @@ func TestR17_deletionOfManyChildren_continuesOverSeveralCalls(t *testing.T) {
 
 // A Scheduler that does not delete schedules delays neither the turn that cancels the timers nor the end. Later timer
 // messages are dropped.
-func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
+func TestR15_schedulesCannotBeDeleted_theirMessagesAreDropped(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

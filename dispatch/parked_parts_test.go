@@ -228,7 +228,7 @@ func (h *hub) end(in provider.Instance) history.Event {
 //  2. One environment commits a part and dies before the dispatch.
 //  3. The commit of the other environment conflicts. It continues after the committed part, and sends the outputs of
 //     that part.
-func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
+func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: planRegistry("plus")}, func(ctx context.Context, h *hub) {
 		in := h.parkedFor(plan{All: 8}, 7)

@@ -114,7 +114,7 @@ func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 
 // SQS rejects outputs of the turn before a pause. The session records the rejection, and the code receives it after the
 // resume.
-func TestR25WhatIsRefusedBeforeAPauseIsRecorded(t *testing.T) {
+func TestR25_outputIsRejectedBeforeAPause_isRecorded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("no-queue", 1)
@@ -176,7 +176,7 @@ func TestR25_burstToPausedInstance_drainsWithoutReads(t *testing.T) {
 }
 
 // An environment that has not cached a paused instance parks its messages without running its code.
-func TestR25NoCodeOfAPausedInstanceRunsInAColdEnvironment(t *testing.T) {
+func TestR25_pausedInstanceIsNotCached_runsNoCode(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64
 	r := perdure.NewRegistry()

@@ -15,7 +15,7 @@ import (
 //     becomes a dead letter.
 //  2. The instance is paused and resumed. It is still blocked.
 //  3. A fixed build consumes the parked inputs.
-func TestR25ATurnBehindAResumeThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
+func TestR25_turnAfterAResumeKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(ctx context.Context, h *hub) {

@@ -117,7 +117,7 @@ func pausedBeforeItBegins(h *hub, in provider.Instance) {
 
 // Messages for a paused instance are stored in history in the order of their arrival, and no code runs. After a resume,
 // one turn consumes them in that order. Scheduled activities, timers and children continue during the pause.
-func TestR25WhatArrivesForAPausedInstanceIsTakenWhenItGoesOn(t *testing.T) {
+func TestR25_messagesArriveDuringAPause_areConsumedAfterTheResume(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("pauses", pausing{Events: 3})
@@ -233,7 +233,7 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 //  1. An event and a pause arrive in one batch, and the code continues as new because of the event.
 //  2. The pause applies to the next execution before its first turn.
 //  3. The instance is resumed and continues as new again. A copy of the pause arrives and changes nothing.
-func TestR25APauseHoldsForTheNextExecution(t *testing.T) {
+func TestR25_pauseArrivesWithContinueAsNew_appliesToTheNextExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(_ context.Context, h *hub) {
 		in := h.start("which", 3)

@@ -67,7 +67,7 @@ func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *
 
 // TestR28_manyLargeResults_areFetchedConcurrently checks that code that awaits results one after the other waits for a
 // few batches of S3 calls, not for each call.
-func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
+func TestR28_manyLargeResults_areFetchedConcurrently(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) { return largeText(mark), nil })
@@ -93,7 +93,7 @@ func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
 
 // TestR28_manyLargeInputs_areStoredConcurrently checks that a turn with many large inputs waits for a few batches of S3
 // calls, not for each call.
-func TestR28ManyLargeInputsAreStoredSideBySide(t *testing.T) {
+func TestR28_manyLargeInputs_areStoredConcurrently(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "measure", func(_ context.Context, s string) (int, error) { return len(s), nil })

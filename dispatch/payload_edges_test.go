@@ -68,7 +68,7 @@ type noBucket struct{ client.Backend }
 
 // TestR28_restartWithoutBucket_isRejected checks that a client with neither bucket nor codec starts no instance that
 // refers to another instance's payload.
-func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
+func TestR28_restartWithoutBucket_isRejected(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
 		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
@@ -190,7 +190,7 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 
 // TestR28_resultIsMissing_errorNamesTheKey checks that the error for an output that is missing in the bucket contains
 // the key, and does not blame a codec.
-func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
+func TestR28_resultIsMissing_errorNamesTheKey(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	addBulky(r)

@@ -91,7 +91,7 @@ func lastCut(past []history.Event) int64 {
 // TestR28_restartFromAnEvent_ownsItsPayloads checks that all payloads that a restart copies or sends again belong to
 // the new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs
 // no codec.
-func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
+func TestR28_restartFromAnEvent_ownsItsPayloads(t *testing.T) {
 	t.Parallel()
 	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "encoded": {&turning{id: "turned"}}} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 
 // TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that dies between the copies and the start.
 // A sweep deletes the copies. A repeated restart is complete, and a third one leaves no further payload.
-func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
+func TestR28_processDiesDuringARestart_sweepDeletesTheCopies(t *testing.T) {
 	t.Parallel()
 	dies := false
 	o := simhub.Options{
@@ -183,7 +183,7 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 
 // TestR28_payloadIsDeletedDuringARestart_restartFails checks a purge that deletes payloads while a restart copies them.
 // The restart fails with the key, and starts nothing.
-func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
+func TestR28_payloadIsDeletedDuringARestart_restartFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
 		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
@@ -245,7 +245,7 @@ func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 // TestR28_exclusiveActivitiesWithLargeInputs_runOnce checks work items in the FIFO queue, which refer to their input.
 // The worker reads the input of a repeated, resent or redriven item. While the bucket is unavailable, the activities of
 // the key are released, and later each runs once.
-func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
+func TestR28_exclusiveActivitiesWithLargeInputs_runOnce(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
 		"resent": func(ctx context.Context, h *hub, r provider.Record) error {
@@ -324,7 +324,7 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 
 // TestR28_restartWithCarriedOverEvents_ownsTheirPayloads checks that carried-over events of an earlier execution, in
 // the bucket or encoded in its history, belong to the new instance.
-func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
+func TestR28_restartWithCarriedOverEvents_ownsTheirPayloads(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "carrying", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -365,7 +365,7 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 
 // TestR28_restartWithEncodedCarriedOverEvents_doesNotDecodeThem checks that a restart fetches encoded events that
 // earlier executions carried over by reference, and does not decode them. The code of the new instance decodes them.
-func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
+func TestR28_restartWithEncodedCarriedOverEvents_doesNotDecodeThem(t *testing.T) {
 	t.Parallel()
 	const many = 40
 	r := registry()

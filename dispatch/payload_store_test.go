@@ -154,7 +154,7 @@ func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.Paylo
 
 // TestR28_largePayloads_areStoredInTheBucket checks that payloads are transferred in all ways, that no message or item
 // contains one, and that a purge leaves only the copies of messages.
-func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
+func TestR28_largePayloads_areStoredInTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{
 		"cold": {CacheBytes: -1}, "warm": {}, "encoded": {
@@ -326,7 +326,7 @@ func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 // TestR28_objectIsMissingOrAltered_diagnosisNamesIt checks an object that is missing or altered. The instance is
 // blocked, and its diagnosis names the key, the instance and the execution. After the object is restored, the instance
 // continues.
-func TestR28AMissingObjectSaysWhich(t *testing.T) {
+func TestR28_objectIsMissingOrAltered_diagnosisNamesIt(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
 		"missing": func(ctx context.Context, h *hub, key string, _ []byte) error {
@@ -443,7 +443,7 @@ func slowDown() error {
 
 // TestR28_bucketThrottlesForHours_losesNothing checks that throttling by S3 blocks, fails or loses nothing, and that
 // all instances complete afterwards.
-func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
+func TestR28_bucketThrottlesForHours_losesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	addBulky(r)
@@ -482,7 +482,7 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 
 // TestR28_commitIsLostOrRepeated_losesNoPayload checks that an object is written before its reference. If the commit is
 // lost or repeated, no payload is missing, and a purge and a sweep delete the remaining payloads.
-func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
+func TestR28_commitIsLostOrRepeated_losesNoPayload(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(next func() error) error{
 		"request": func(func() error) error { return errors.New("request lost") },
@@ -537,7 +537,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 
 // TestR28_everyMessageTwice_findsItsPayload checks that repeated messages find their payloads, even if the first copy
 // was processed.
-func TestR28EveryMessageTwice(t *testing.T) {
+func TestR28_everyMessageTwice_findsItsPayload(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	addBulky(r)

@@ -59,7 +59,7 @@ const turnFailed = "event=" + logevent.TurnFailed
 // TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest checks 40 reads of 6 s, of which up to sixteen are
 // concurrent. All reads together exceed the 28 s of an invocation. The process caches the payloads, and its next
 // invocation reads the rest.
-func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
+func TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest(t *testing.T) {
 	t.Parallel()
 	const results, size = 40, 300 << 10
 	r := registry()
@@ -86,7 +86,7 @@ func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 // TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation checks payloads that are too large for the cache
 // and for one invocation. Each failed turn logs its progress and the needed setting. Other instances are unaffected.
 // The turn succeeds once invocations are longer, and nothing is lost, blocked or poison.
-func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
+func TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation(t *testing.T) {
 	t.Parallel()
 	const results, size = 6, 9 << 20
 	r := registry()

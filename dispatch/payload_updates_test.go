@@ -139,7 +139,7 @@ func (h *hub) first(ctx context.Context) provider.Instance {
 // TestR28_updateResult_outlivesItsExecution checks that large inputs and results of updates are in the bucket. A result
 // has its own copy, which can be read after the execution is erased. An expired copy is stored again. Inputs that were
 // received before the start or carried over belong to the execution.
-func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
+func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
 		Registry: telling(registry()), Bucket: true, CacheBytes: -1,

@@ -96,7 +96,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 }
 
 // The heartbeat timeout is about as short as the interval in which heartbeats are not written again.
-func TestR26HeartbeatsOfAShortTimeoutAreWritten(t *testing.T) {
+func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.start("asks", question{Heartbeat: 1200 * time.Millisecond})

@@ -14,7 +14,7 @@ import (
 
 // The last of hundreds of activities that one process completes costs as much as the first: the process does not read
 // the outcomes of the others.
-func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
+func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T) {
 	t.Parallel()
 	const asked = 200
 	var mu sync.Mutex

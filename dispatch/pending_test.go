@@ -438,7 +438,7 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 	}
 }
 
-func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
+func TestR26_pendingAttemptTimesOut_isRetried(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 10 * time.Minute, Every: time.Minute})
@@ -838,7 +838,7 @@ func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 // The pending state of an activity cannot be written for half an hour. An activity with WaitForCancellation is released
 // to its queue, because a copy must not report the end while a caller holds the token. Any other activity becomes
 // pending.
-func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.T) {
+func TestR26_pendingStateCannotBeWritten_awaitedActivityIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprint("waited ", waited), func(t *testing.T) {
@@ -1010,7 +1010,7 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 }
 
 // All queues are lost. A reconciliation continues from the table, and keeps the timeouts of a pending attempt.
-func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
+func TestR26_reconciliation_keepsTimeoutsOfAPendingAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{StartToClose: time.Hour})

@@ -68,7 +68,7 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 // Interleaving: a suspect waits for a minute until the other records of its batch are done, while its lease would
 // expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it
 // waits, SQS redelivers the suspect within half a minute.
-func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
+func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	t.Parallel()
 	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 
 // The work item of a suspect is resent because calls failed before its crash markers were read. The markers still
 // count, and the work item is detected as poison.
-func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
+func TestR13_workItemIsResent_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
@@ -223,7 +223,7 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 
 // Crash markers of a record still count after the sweeper recovers the record from the dead letters. The record is
 // detected as poison.
-func TestR13MarksOutliveTheirRecord(t *testing.T) {
+func TestR13_deadLetterIsRecovered_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {

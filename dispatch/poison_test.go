@@ -571,7 +571,7 @@ func (h *hub) blockedAsPoison() provider.Instance {
 }
 
 // More memory is not a new build. Each message for an instance that is blocked as poison causes one attempt.
-func TestR13AMessageToABlockedInstanceHasOneTry(t *testing.T) {
+func TestR13_messageForInstanceBlockedAsPoison_causesOneRun(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
@@ -776,7 +776,7 @@ func (h *hub) damage(segment map[string]ddbtypes.AttributeValue) {
 }
 
 // Finished records are deleted before an instance runs that may kill the process.
-func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
+func TestR13_suspectRunsAlone_finishedRecordsAreDeletedBefore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		suspect := h.start("nothing", 1)

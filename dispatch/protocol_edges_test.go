@@ -20,7 +20,7 @@ import (
 
 // An instance is blocked, and a client's cancel of its activity is parked. No turn has processed that cancel, so the
 // cancel record lacks it. The end of the instance cancels the activity.
-func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
+func TestTerminate_cancelOfAnActivityIsParked_activityIsCancelled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -49,7 +49,7 @@ func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 //  2. The first turn continues as new before it observes anything. It consumes the message, because its watermark
 //     identifies the turn.
 //  3. The next execution receives the cancel.
-func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
+func TestR3_cancelTriggersFirstTurnThatContinuesAsNew_reachesNextExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("then-waits", 2)

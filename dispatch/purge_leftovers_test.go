@@ -189,7 +189,7 @@ func (h *hub) startEveryKind(n int) (ids []string) {
 // A job purges every kind of instance: ended, waiting, blocked, or in the middle of a step. Then every message, work
 // item and timer is delivered again, and again weeks later. Only expiring items remain, no instance is revived, even
 // partially, and the new incarnation of a waiting instance is unaffected.
-func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
+func TestPurge_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 	t.Parallel()
 	for _, later := range []time.Duration{0, time.Minute, 3 * time.Hour} {
 		t.Run(later.String(), func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 
 // A retention deletes every kind of instance. Every message, work item and timer is delivered again, and again weeks
 // later. Only expiring items remain.
-func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
+func TestRetention_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 	t.Parallel()
 	var p trafficLog
 	inBubble(t, simhub.Options{Registry: everyKindRegistry(), Retention: days}, func(_ context.Context, h *hub) {

@@ -50,7 +50,7 @@ func (h *hub) half() {
 
 // Half of all calls fail for an hour, so SQS redelivers the message of a turn again and again. Every redispatch skips
 // the outputs that SQS has accepted, for turns of any size.
-func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
+func TestR9_halfOfCallsFailForAnHour_fewOutputsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 20, 300, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

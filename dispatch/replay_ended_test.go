@@ -98,7 +98,7 @@ func TestReplay_instanceEndedWithoutCode_succeeds(t *testing.T) {
 
 // A turn failed because its decisions exceeded a commit. They are not in history, so fixed code is not compared with
 // them.
-func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
+func TestReplay_turnExceededACommit_succeeds(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -118,7 +118,7 @@ func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
 }
 
 // The first batch contains a cancel and a termination. The instance is terminated.
-func TestCancelledAndTerminatedInItsFirstBatchIsTerminated(t *testing.T) {
+func TestTerminate_cancelInTheSameFirstBatch_instanceIsTerminated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: pairs("a")}, func(_ context.Context, h *hub) {
 		in := h.start("pairs", 0)

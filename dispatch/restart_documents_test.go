@@ -60,7 +60,7 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 
 // Earlier executions have more documents than a read of one event resolves. A restart has them all, even after the old
 // instance is purged.
-func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
+func TestR30_documentsExceedTheReadOfAnEvent_restartHasAll(t *testing.T) {
 	t.Parallel()
 	const letters = 30 // of 180 KB each: more than documents.MaxResolvedBytes
 	text := func(n int) string { return fmt.Sprint(n, strings.Repeat("0123456789", 18<<10)) }

@@ -395,7 +395,7 @@ func TestR30_pauseOrEndBeforeFirstTurn_applies(t *testing.T) {
 }
 
 // A restart that exceeds one transaction is rejected and starts nothing. A restart from an earlier event fits.
-func TestR30ARestartOfTooMuch(t *testing.T) {
+func TestR30_restartExceedsATransaction_isRejected(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "collects", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

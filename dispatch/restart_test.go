@@ -36,7 +36,7 @@ func (h *hub) restart(id, as string, from int64) provider.Instance {
 
 // Every orchestration can be restarted from each event after which its code waited, and ends as before. Settled tasks
 // do not run again, and open tasks do.
-func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
+func TestR30_restartFromAnyEvent_endsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		if slices.Contains([]string{"tells-the-dead", "meets", "talks", "tells", "taken", "calls", "calls-the-dead"},
@@ -125,7 +125,7 @@ func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 
 // A function dies before or after its n-th call, for every n, while a restarted instance continues. Its open tasks are
 // sent, and it ends as before.
-func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
+func TestR30_crashAtAnyCallOfARestart_endsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		if !slices.Contains([]string{"fan", "timer", "retries", "children", "failing-child", "detaches", "again"},
@@ -251,7 +251,7 @@ func choresRegistry(c *chores) *perdure.Registry {
 
 // A restart runs open tasks again, regardless of their later outcome and age, but not settled tasks. Up to the restart
 // point, the code sees its old identity.
-func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
+func TestR30_restart_runsOnlyOpenTasksAgain(t *testing.T) {
 	t.Parallel()
 	c := &chores{fail: true}
 	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {

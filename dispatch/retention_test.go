@@ -208,7 +208,7 @@ func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 
 // Past executions remain as long as a message may refer to them, however short the retention is: 14 days in a queue,
 // and 14 more as a dead letter.
-func TestR21PastExecutionsOutliveMessages(t *testing.T) {
+func TestR21_shortRetention_pastExecutionsOutliveMessages(t *testing.T) {
 	t.Parallel()
 	r := withRetentions()
 	perdure.AddOrchestration(r, "short", periodic, perdure.WithRetention(time.Hour))
@@ -233,7 +233,7 @@ func TestR21PastExecutionsOutliveMessages(t *testing.T) {
 
 // An execution remains while a later execution refers to one of its events. All executions after the referenced one
 // remain too.
-func TestR21WhatIsReferredToStays(t *testing.T) {
+func TestR21_executionIsReferencedByALaterOne_isKept(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
 		in := h.begin("a", "periodic", 300)
@@ -365,7 +365,7 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 
 // Interleaving: an instance continued as new in a release that did not record the first execution. The sweeper searches
 // for the first execution once, and dies during the search.
-func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
+func TestR21_oldestExecutionIsNotRecorded_sweeperFindsIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
 		in := h.begin("a", "periodic", 1000)
@@ -405,7 +405,7 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 
 // Interleaving: the instance is purged, and its ID started again, between the renewer's read and its deletion. The new
 // incarnation is unaffected.
-func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
+func TestR21_idIsReusedBeforeTheDeletion_newIncarnationIsKept(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Retention: 15 * days}, func(ctx context.Context, h *hub) {
 		h.begin("a", "nothing", 1)

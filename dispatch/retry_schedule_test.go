@@ -18,7 +18,7 @@ import (
 
 // An attempt that waits for hours has a schedule. When its activity ends in any way, the schedule is deleted, by cached
 // and uncached instances.
-func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
+func TestR15_activityEndsWhileItsRetryWaits_scheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, end := range waysToEnd() {
 		for _, cold := range []bool{false, true} {
@@ -50,7 +50,7 @@ func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 
 // The schedule-to-close timeout of the activity expires while it waits for its next attempt. Workers of an earlier
 // release send such attempts.
-func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
+func TestR15_scheduleToCloseExpiresWhileARetryWaits_scheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *retryHub) {
 		in := tr.startAs("a", "tries-in-time", retryInput{Every: 5 * time.Hour}) // 17.5 hours

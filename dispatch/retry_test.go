@@ -129,7 +129,7 @@ func (h *hub) retryOf(in provider.Instance) provider.ActivityRetry {
 }
 
 // Interleaving: SQS delivers an attempt twice, and both runs fail. One of the two failures causes the next attempt.
-func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
+func TestR14_attemptsAreDeliveredTwice_oneFailureCausesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	const instances, attempts = 40, 6
 	for seed := range uint64(5) {
@@ -365,7 +365,7 @@ func withoutWorker(t *testing.T, test func(ctx context.Context, tr *retryHub, in
 
 // Only the first failure of the current attempt counts. A repeated failure causes the same attempt to be sent again,
 // unless it was certainly sent.
-func TestR14WhichFailureCounts(t *testing.T) {
+func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	t.Parallel()
 	none := time.Time{}
 	t.Run("one of two runs of an attempt", func(t *testing.T) {
@@ -607,7 +607,7 @@ func TestR14_buildWithoutCode_retriesContinue(t *testing.T) {
 }
 
 // A waiting attempt and the schedule-to-close timeout are both schedules and messages of one activity.
-func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
+func TestR14_waitingAttemptAndScheduleToClose_haveSeparateTimers(t *testing.T) {
 	t.Parallel()
 	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		// the last attempt has ended, or is running, when the timeout expires
@@ -748,7 +748,7 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 
 // A process dies before or after any call, or a call fails or its response is lost, while an activity has three
 // attempts. The activity succeeds, and no attempt runs more than twice.
-func TestR14ACrashAtAnyCallOfARetry(t *testing.T) {
+func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
 		"dies before": func(n int64) (simaws.Interceptor, func() int64) {

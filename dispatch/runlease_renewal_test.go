@@ -53,7 +53,7 @@ func tokenOf(c simaws.Call) string {
 // The run leases of one worker, or of all workers, cannot be written for 15 minutes. The worker stops the activity
 // before its lease expires. No delivery of a copy of the work item runs the activity concurrently, and the compensation
 // waits for the end of the activity. The log has one warning for the failed renewal and one for the expired lease.
-func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *testing.T) {
+func TestR23_runLeaseCannotBeRenewed_activityStopsBeforeAnotherStarts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		longer time.Duration

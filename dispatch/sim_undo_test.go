@@ -298,7 +298,7 @@ func (h *hub) called(in provider.Instance) (n int) {
 
 // TestUndo_tenThousandSimulatedOrders_startsAfterTheActivityEnds runs up to 10,000 orders with faults that a seed
 // decides.
-func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
+func TestUndo_tenThousandSimulatedOrders_startsAfterTheActivityEnds(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	seeds := uint64(max(1, min(manyOr(160), 10_000)/ordersPerSeed))

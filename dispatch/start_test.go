@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestR11TheFirstSegmentIsThereBeforeItsInstance(t *testing.T) {
+func TestR11_start_writesTheFirstSegmentBeforeTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)

@@ -51,7 +51,7 @@ func (h *hub) wantWoken(want int, when string) {
 
 // The timer of a delayed start may be lost, for instance as a dead letter. The sweeper wakes the instance when it is
 // due and not before, however long ago it was started.
-func TestR11ADelayedStartWhoseTimerIsLostBeginsWhenItIsDue(t *testing.T) {
+func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		const delay = 30 * 24 * time.Hour
@@ -221,7 +221,7 @@ func TestSweep_healthyInstances_writesNothing(t *testing.T) {
 
 // After a deployment, thousands of blocked instances are woken together. If their turns take an hour, sweeps do not
 // send a wake for each of them again and again.
-func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
+func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 	t.Parallel()
 	const many = 3000
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

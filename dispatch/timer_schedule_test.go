@@ -57,7 +57,7 @@ func TestR15_timerCancelledInQueue_leavesNoSchedule(t *testing.T) {
 }
 
 // A delayed start has a timer that no event creates or cancels. The timer is obsolete after the end of the instance.
-func TestR15ADelayedStartThatIsTerminatedLeavesNoSchedule(t *testing.T) {
+func TestR15_delayedStartIsTerminated_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
@@ -139,7 +139,7 @@ func TestR15_otherTimers_keepTheirSchedules(t *testing.T) {
 }
 
 // Interleaving: the turn commits after the creation of the schedule and before the check.
-func TestR15ACancelBetweenCreationAndLook(t *testing.T) {
+func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)

@@ -73,7 +73,7 @@ func TestR1_unusualInstanceIDs_areHashedToGroups(t *testing.T) {
 
 // Interleaving: outcomes 1 and 2 are in one batch, and 1 ends the execution. If the turn also consumed 2, a message for
 // the next execution would be lost (mutant batch_swallow).
-func TestR2TheMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
+func TestR2_messageEndsTheExecution_endsTheTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("first-of-two", 1)
@@ -154,7 +154,7 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 
 // Interleaving: the process dies after a commit and before it sends anything. The segment contains the outputs. Without
 // the redispatch, the outputs would never be sent (mutant no_redispatch).
-func TestR4ARedeliveredMessageIsDispatchedAgain(t *testing.T) {
+func TestR4_redeliveredMessage_isDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
 	inBubble(t, simhub.Options{Intercept: crash}, func(_ context.Context, h *hub) {
@@ -167,7 +167,7 @@ func TestR4ARedeliveredMessageIsDispatchedAgain(t *testing.T) {
 
 // Interleaving: the trigger is redelivered after all its outputs are settled. A second send of the outputs would run
 // activities twice.
-func TestR4WhatIsSettledIsNotDispatchedAgain(t *testing.T) {
+func TestR4_outputsAreSettled_areNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)
@@ -207,7 +207,7 @@ func TestR4_repeatedOutcome_dispatchesNothing(t *testing.T) {
 
 // Interleaving: the code ends in its first turn, and the process dies before it writes the status. The turn must count
 // the trigger as consumed. Otherwise its redelivery is dropped, and the instance stays Pending.
-func TestR4AnEndAtOnceIsProjectedAfterACrash(t *testing.T) {
+func TestR4_processDiesAfterFirstTurnEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "UpdateItem" })
 	inBubble(t, simhub.Options{Intercept: crash}, func(ctx context.Context, h *hub) {
@@ -276,7 +276,7 @@ func TestR5_cancelOfTheNextLifeMeetsAWarmView_isHeeded(t *testing.T) {
 }
 
 // A message that was sent after the end of the cached history must cause a read, not a turn whose commit fails.
-func TestR5AMessageFromAheadIsReadFirst(t *testing.T) {
+func TestR5_messageIsAheadOfTheCache_headIsReadFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 3)
@@ -301,7 +301,7 @@ func TestR5AMessageFromAheadIsReadFirst(t *testing.T) {
 // Interleaving: the commit fails after the coroutine has continued, and SQS redelivers the message together with
 // another. If the session kept the coroutine, the coroutine would count the first message as settled, and the session
 // would commit a turn without that message.
-func TestR6ACoroutineWhoseCommitIsNotConfirmedIsDiscarded(t *testing.T) {
+func TestR6_commitIsNotConfirmed_coroutineIsDiscarded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)

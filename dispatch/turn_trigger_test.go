@@ -101,7 +101,7 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 //     each execution.
 //  2. The next invocation is caused by an event that arrived in between. The process dies before any execution consumes
 //     the event.
-func TestI3ADetachedStartSurvivesACrashBehindTheHundredthExecution(t *testing.T) {
+func TestI3_detachedStartAfterTheHundredthExecution_survivesCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
 	crashAfterManyExecutions(t, 0, false, func(number, executions int64) {
@@ -179,7 +179,7 @@ func crashAndObserve(n int64, after bool, seen func(number, executions int64)) s
 
 // Unobserved events are carried over by reference through more executions than one invocation allows. One more event
 // arrives after a hundred executions of the invocation. The process dies at each call in between, and no event is lost.
-func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
+func TestReferences_eventsCarriedOverHundredExecutions_surviveCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
 	carryLetters(t, 0, false, func(number, executions int64) {

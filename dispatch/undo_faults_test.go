@@ -180,7 +180,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 // A polling process cannot renew its message leases for minutes, or neither these nor its run leases. The activity is
 // stopped. If its code ignores the stop, another delivery starts while the first still runs. Then no worker reports
 // that the activity has returned.
-func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
+func TestR23_pollerCannotRenewAndCodeStillRuns_outcomeIsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
 		for _, runs := range []bool{false, true} {
@@ -230,7 +230,7 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 
 // The first delivery ignores the end of its invocation or its timeout, and the outcome cannot be stored. Another
 // delivery observes the cancel. The first delivery still runs, so no worker reports that the activity has returned.
-func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
+func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ invocation, limit time.Duration }{
 		"the end of its invocation": {time.Minute, 0},
@@ -354,7 +354,7 @@ func (f *family) registry(way string) *perdure.Registry {
 // The child's own undo exceeds any commit, or the child's code differs from its history. The child fails while it
 // awaits the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child,
 // and is undone.
-func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
+func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for way, want := range map[string]string{
 		"large":  history.TypePayloadTooLarge,

@@ -282,7 +282,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 }
 
 // A worker abandons an activity that ignores its cancel after the grace period. The undo starts afterwards.
-func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
+func TestUndo_activityIgnoresItsCancel_waitsUntilItIsAbandoned(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", deed{Job: ignoresCancel})
@@ -447,7 +447,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 
 // The schedule-to-close timeout expires during the grace period. The worker abandons the activity before, and the undo
 // does not start while the orchestration still waits.
-func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
+func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: ignoresCancel})
@@ -577,6 +577,7 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 				done.CompareAndSwap(false, true) {
 				s.cancelIt(in)
 				h.turn(0)
+				h.awaitCancelRecord(in) // the orchestrator that polls may have received the cancel
 			}
 			return next()
 		})
@@ -710,7 +711,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 
 // Interleaving: an activity is called and cancelled in one turn, and the process dies at any call. The repeated turn
 // ends the activity.
-func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
+func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); ; n++ {
 		intercept, calls := simhub.CrashAt(n, true)
@@ -779,7 +780,7 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 
 // A process dies before or after each call while a saga, or one with a child, is cancelled. Each step is undone after
 // its end, and nothing remains.
-func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
+func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
 		"an activity":                    {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},

@@ -245,7 +245,7 @@ func (h *hub) twice() {
 }
 
 // Each message arrives twice. Each update is accepted once, and one instance starts.
-func TestR31EveryMessageTwice(t *testing.T) {
+func TestR31_everyMessageTwice_acceptsEachUpdateOnce(t *testing.T) {
 	t.Parallel()
 	for _, in := range []calling{
 		{To: "c", Calls: 4, tallying: tallying{Left: 4}},
@@ -265,7 +265,7 @@ func TestR31EveryMessageTwice(t *testing.T) {
 }
 
 // Each call of a function fails or loses its response, in one run each. Each update is accepted once, in order.
-func TestR31UpdatesArriveInOrderWhateverFails(t *testing.T) {
+func TestR31_anyCallFails_updatesArriveInOrder(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n, made := int64(1), true; made; n++ {

@@ -55,7 +55,7 @@ func writesResultOf(c simaws.Call, says string) bool {
 
 // A turn of more than 1,000 outputs has update results in its first and last window. Each result is written, even if
 // the dispatch is interrupted before it or repeated. Outputs that were sent before are not sent again.
-func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
+func TestR27_turnIsSentInWindows_everyResultIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []string{"", "early", "late"} {
 		t.Run("interrupted before "+cut, func(t *testing.T) {

@@ -236,7 +236,7 @@ func TestR27_endWithoutCode_abortsUpdates(t *testing.T) {
 }
 
 // An instance with an unreadable history is terminated. Its status shows the end, and the caller receives ErrEnded.
-func TestR27TheEndOfADamagedInstance(t *testing.T) {
+func TestR27_damagedInstanceIsTerminated_callerReceivesErrEnded(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{CacheBytes: -1}, changing{Events: 1},
 		func(ctx context.Context, h *hub, in provider.Instance) {
@@ -597,7 +597,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 }
 
 // A result is not written while the results of its instance are being deleted, because nothing would delete it.
-func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
+func TestR27_resultsAreBeingDeleted_noResultIsWritten(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u0", change{Say: "a"})
@@ -659,7 +659,7 @@ func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 }
 
 // Ten updates of 150 KB with results of that size are processed in order, in as many turns as they need.
-func TestR27LargeUpdates(t *testing.T) {
+func TestR27_largeUpdates_areProcessedInOrder(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {

@@ -88,7 +88,7 @@ func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 
 // The input of an update is available to its handler in the turn that accepts it, regardless of its size: with the
 // start, alone, and after other updates.
-func TestR27LargeInputsAreThereInTheTurnThatTakesThem(t *testing.T) {
+func TestR27_inputOfAnySize_isAvailableInTheAcceptingTurn(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{"warm": {}, "cold": {CacheBytes: -1}} {
 		for _, bytes := range []int{100, 2 << 10, 150_000} {
@@ -105,7 +105,7 @@ func TestR27LargeInputsAreThereInTheTurnThatTakesThem(t *testing.T) {
 }
 
 // Waiting inputs beyond the memory limit are read from history.
-func TestR27LargeInputsThatWaitLieInHistory(t *testing.T) {
+func TestR27_waitingInputsExceedTheMemoryLimit_areReadFromHistory(t *testing.T) {
 	t.Parallel()
 	const waiting, bytes = 50, 150_000 // 7.5 MB, and the memory limit is 4 MB
 	wantRead(t, simhub.Options{}, reading{Left: waiting, Alone: true, Slow: true}, textsOf(waiting, bytes))

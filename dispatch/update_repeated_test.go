@@ -51,7 +51,7 @@ func TestR27_callRepeatedBeforeProcessing_runsOnce(t *testing.T) {
 
 // A call is repeated while the entity is paused. Both calls are parked, and later executions carry them over. The
 // operation runs once.
-func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
+func TestR27_callRepeatedDuringAPause_runsOnce(t *testing.T) {
 	t.Parallel()
 	joins := func(executionID string) provider.Message {
 		m := sentUpdate(executionID, 1, time.Now(), 1_000_000)

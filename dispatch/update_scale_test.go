@@ -51,7 +51,7 @@ func TestR27_concurrentCallersWithOneID_shareOneResult(t *testing.T) {
 
 // A delayed start stores ten updates, so that its first turn can process all of them. Further updates are rejected,
 // regardless of the validator.
-func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
+func TestR27_delayedStart_storesTenUpdates(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
 		in := must(h.Provider.StartOrchestration(ctx, provider.Start{
@@ -117,7 +117,7 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 
 // A thousand handlers may run concurrently, and further updates are rejected. The end of the instance aborts all open
 // updates.
-func TestR27AThousandHandlersAtATime(t *testing.T) {
+func TestR27_thousandHandlersRun_furtherUpdatesAreRejected(t *testing.T) {
 	t.Parallel()
 	const most = 1000
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},

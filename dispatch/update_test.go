@@ -317,7 +317,7 @@ func TestR27_twoCallersWithOneID_shareTheFirstResult(t *testing.T) {
 
 // After the result item has expired, a repeated update receives its result from history, or result_expired if the
 // execution that accepted it has ended. A result that becomes known later replaces result_expired.
-func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
+func TestR27_updateRepeatedAfterItsResultExpired_receivesAResult(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		t.Run(fmt.Sprintf("anew=%t", anew), func(t *testing.T) {

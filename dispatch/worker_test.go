@@ -27,7 +27,7 @@ func (h *hub) worker(r *perdure.Registry) *dispatch.Worker {
 
 // The worker sends the outcome and then deletes the record, or leaves the delete to the event source mapping. Otherwise
 // a crash after the delete would lose the outcome. A crash between the two may run the activity twice.
-func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
+func TestR14_workerDiesAroundSendOrDelete_outcomeIsNotLost(t *testing.T) {
 	t.Parallel()
 	deletes := func(c simaws.Call) bool {
 		in, ok := c.Input.(*sqs.DeleteMessageBatchInput)
@@ -282,7 +282,7 @@ func TestR19_handledError_recordIsVisibleAgainInSeconds(t *testing.T) {
 
 // Interleaving: a batch has a fast and a slow instance. SQS locks the group of the fast one until the invocation
 // returns, so the function deletes its record before.
-func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
+func TestR19_batchHasASlowInstance_finishedRecordsAreDeletedBefore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		quick := h.start("nothing", 1)

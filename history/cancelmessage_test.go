@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestCancelMessagesAreCutBetweenCharacters(t *testing.T) {
+func TestTruncateCancelMessage_longMessage_isCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "short", strings.Repeat("x", history.MaxCancelMessageBytes)} {
 		if got := history.TruncateCancelMessage(s); got != s {

@@ -7,7 +7,7 @@ import (
 )
 
 // A history can be cut after an input event and after the decisions that it caused, unless the cut would lose work.
-func TestCheckCut(t *testing.T) {
+func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.T) {
 	t.Parallel()
 	of := func(kind Kind, source int64) Event { return Event{Kind: kind, SourceEventID: source} }
 	inline := func(e Event) Event { e.Inline = true; return e }
@@ -119,7 +119,7 @@ func TestCheckCut(t *testing.T) {
 }
 
 // The error names the nearest possible events on both sides.
-func TestCheckCutNamesTheNearest(t *testing.T) {
+func TestCheckRestartPoint_invalidEvent_namesNearestValidEvents(t *testing.T) {
 	t.Parallel()
 	events := []Event{
 		{Kind: OrchestrationStarted},

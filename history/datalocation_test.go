@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
+func TestDataLocation_written_isParsedUnchanged(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]history.DataLocation{
 		"x#01JX/12/345":       {ExecutionID: "01JX", Segment: 12, EventID: 345},
@@ -27,7 +27,7 @@ func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlaceIsAnError(t *testing.T) {
+func TestParseDataLocation_invalidText_returnsError(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "x#", "x#a", "x#a/1", "a/1/2", "s3://a/1/2", "x#/1/2", "x#a/1/b", "x#a/-1/2", "x#a/1/2/inputs",
@@ -41,7 +41,7 @@ func TestWhatIsNoPlaceIsAnError(t *testing.T) {
 }
 
 // Find returns a document in any form at its location after it was encoded and decoded.
-func TestADocumentIsFoundWhereItLies(t *testing.T) {
+func TestDataLocationFind_anyDocument_isReturned(t *testing.T) {
 	t.Parallel()
 	docs := []json.RawMessage{
 		json.RawMessage(`{ "a": [1, 2],	"b": "<&> \u2028 é" }`), json.RawMessage(`"x"`), json.RawMessage(`null`),
@@ -100,7 +100,7 @@ func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	}
 }
 
-func TestAnotherDocumentIsNotTheOneReferredTo(t *testing.T) {
+func TestReferenceCheck_otherDocument_returnsError(t *testing.T) {
 	t.Parallel()
 	ref, _ := history.DataLocation{ExecutionID: "x", EventID: 2}.Refer(json.RawMessage(`"a"`)).Reference()
 	want := history.Reference{

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestDocumentComesBack(t *testing.T) {
+func TestDocument_encoded_isDecodedUnchanged(t *testing.T) {
 	t.Parallel()
 	want, err := history.NewDocument("order/1", "fulfil",
 		history.DocumentExecution{ExecutionID: "x1", Number: 1, Events: []history.Event{
@@ -35,7 +35,7 @@ func TestDocumentComesBack(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatAreNone(t *testing.T) {
+func TestDecodeDocument_invalidDocument_returnsError(t *testing.T) {
 	t.Parallel()
 	const started = `{"id":1,"kind":"OrchestrationStarted","time":"2026-01-02T12:00:00Z"}`
 	document := func(events string) string {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRoundTrip(t *testing.T) {
+func TestEncode_anyEvents_areDecodedUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawEvent), 0, 5).Draw(t, "events")
@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 
 // DecodeLast finds the last event even if the other events have unusual texts or are invalid. It returns an error for
 // anything but an array of events.
-func TestTheLastEventAlone(t *testing.T) {
+func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 	t.Parallel()
 	const end = `{"id":3,"kind":"OrchestrationCompleted","time":"2026-01-01T00:00:00Z","output":[{"a":"]}"}]}`
 	for _, before := range []string{
@@ -174,7 +174,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestFieldsOfLaterReleasesArePassedOver(t *testing.T) {
+func TestDecode_fieldsOfLaterReleases_areIgnored(t *testing.T) {
 	t.Parallel()
 	events, err := history.Decode(
 		[]byte(`[{"id":1,"kind":"TurnStarted","time":"2026-01-02T12:00:00Z","colour":"blue"}]`),
@@ -184,7 +184,7 @@ func TestFieldsOfLaterReleasesArePassedOver(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_invalidDocument_returnsError(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
 		``:             "decode: unexpected end",
@@ -204,7 +204,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncode_invalidEvent_returnsError(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
 		"event 0: id must be": {Kind: history.TurnStarted},
@@ -261,7 +261,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(segment())), "ns/event")
 }
 
-func TestEveryFieldIsWritten(t *testing.T) {
+func TestEncode_writesEveryField(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()
 	one := history.Event{ID: 9, Kind: history.TurnStarted, Time: now}

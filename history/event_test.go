@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestValidate(t *testing.T) {
+func TestEventValidate_invalidEvent_returnsError(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		event history.Event
@@ -49,7 +49,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
+func TestConcat_gapOrEventAfterEnd_returnsError(t *testing.T) {
 	t.Parallel()
 	event := func(id int64, k history.Kind) history.Event { return history.Event{ID: id, Kind: k} }
 	started, turn, end := event(1, history.OrchestrationStarted), event(2, history.TurnStarted),
@@ -85,7 +85,7 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 }
 
 // Replay compares all events except inputs and markers. A change of a kind would break running instances.
-func TestInputsAndDecisions(t *testing.T) {
+func TestEventIsInput_eachKind_isFixed(t *testing.T) {
 	t.Parallel()
 	inputs := map[history.Kind]bool{
 		history.ActivityRetryScheduled: true, history.ActivityCompleted: true, history.ActivityFailed: true,
@@ -116,7 +116,7 @@ func TestInputsAndDecisions(t *testing.T) {
 	}
 }
 
-func TestTerminalKinds(t *testing.T) {
+func TestKindTerminal_isTrueForEndsOnly(t *testing.T) {
 	t.Parallel()
 	for _, k := range history.Kinds() {
 		want := k == history.OrchestrationCompleted || k == history.OrchestrationFailed ||
@@ -131,7 +131,7 @@ func TestTerminalKinds(t *testing.T) {
 	}
 }
 
-func TestEventString(t *testing.T) {
+func TestEventString_hasKindIDAndDetails(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
 		"TurnStarted #2":                {ID: 2, Kind: history.TurnStarted},

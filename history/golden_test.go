@@ -20,7 +20,7 @@ import (
 // Golden files have events of earlier releases. -update adds missing files and changes none.
 var update = flag.Bool("update", false, "write golden files that are missing")
 
-func TestGolden(t *testing.T) {
+func TestGoldenFiles_eachKind_isDecodedAndEncoded(t *testing.T) {
 	t.Parallel()
 	var kinds []history.Kind
 	for _, s := range samples() {

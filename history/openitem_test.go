@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestCancelOutstanding(t *testing.T) {
+func TestCancelOutstanding_returnsCancelsOfAllOpenWork(t *testing.T) {
 	t.Parallel()
 	past := []history.Event{
 		{ID: 1, Kind: history.OrchestrationStarted},
@@ -57,7 +57,7 @@ func TestCancelOutstanding(t *testing.T) {
 }
 
 // The timer of an activity is needed until the activity has an outcome.
-func TestTimersOfScheduleToCloseTimes(t *testing.T) {
+func TestObsoleteTimers_activityHasOutcome_returnsItsTimer(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	scheduled := history.Event{ID: 3, Kind: history.ActivityScheduled, Time: noon, ScheduleToCloseMs: 60_000}
@@ -86,7 +86,7 @@ func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 
 // Cancelled work with WaitForCancellation stays open until it has ended. It has no further attempts, and its
 // schedule-to-close time continues.
-func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
+func TestState_cancelledWorkWithWaitForCancellation_staysOpen(t *testing.T) {
 	t.Parallel()
 	waits, retry := &history.CancelDetails{WaitForCancellation: true}, &history.RetryPolicy{MaxAttempts: 3}
 	state := history.NewState(history.TrackOpen|history.TrackSettled,
@@ -134,7 +134,7 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 }
 
 // The timer of a delayed start is obsolete if the instance ends before its start time.
-func TestTheTimerOfADelayedStartIsNeedlessAfterTheEnd(t *testing.T) {
+func TestObsoleteTimers_instanceEndsBeforeDelayedStart_returnsItsTimer(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	state := history.NewState(history.TrackTimers, history.Event{

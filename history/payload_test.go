@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestInlineDocumentsComeBack(t *testing.T) {
+func TestInlinePayload_anyDocument_isReadUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{
 		`null`, `1`, `"s"`, `""`, `[]`, `{}`, `{ }`, ` { "a" : 1 } `, `{"a":{"ref":"x"}}`,
@@ -54,7 +54,7 @@ func canonical(t *testing.T, doc []byte) string {
 	return string(b)
 }
 
-func TestReferenceComesBack(t *testing.T) {
+func TestReferencePayload_returnsItsReference(t *testing.T) {
 	t.Parallel()
 	want := history.Reference{Ref: "s3://bucket/key", SHA256: "abc", Bytes: 1 << 20}
 	p := history.NewReferencePayload(want)
@@ -66,7 +66,7 @@ func TestReferenceComesBack(t *testing.T) {
 	}
 }
 
-func TestNoPayload(t *testing.T) {
+func TestPayload_emptyOrInvalid_isNullOrError(t *testing.T) {
 	t.Parallel()
 	var none history.Payload
 	if doc, ok := none.Document(); !ok || doc != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestWhoAskedIsNobodyOfTheEngine(t *testing.T) {
+func TestRequester_reservedOrInvalidName_isReplaced(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 	for name, want := range map[string]string{

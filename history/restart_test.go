@@ -11,7 +11,7 @@ import (
 
 // References to documents of the past execution refer to the first segment of the new one. References to documents of
 // other executions do not change, and neither do the past events.
-func TestR30ReferencesOfThePastAreToTheFirstSegment(t *testing.T) {
+func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 	t.Parallel()
 	doc := json.RawMessage(`"a document"`)
 	at := func(execution string, segment, event int64, field string) history.Payload {

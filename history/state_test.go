@@ -15,7 +15,7 @@ import (
 const keepAll = history.TrackTimers | history.TrackOpen | history.TrackSettled
 
 // The state does not depend on the batches in which events are applied.
-func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
+func TestState_eventsAppliedInAnyBatches_isTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		events := randomHistory(t)
@@ -40,7 +40,7 @@ func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 }
 
 // The open, pending, outstanding and settled work equals the result of a search through all events of each ID.
-func TestWhatIsOpenIsWhatNoEventHasEnded(t *testing.T) {
+func TestState_randomHistory_matchesSearchOfAllEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		events := randomHistory(t)
@@ -242,7 +242,7 @@ func randomSources(t *rapid.T, e *history.Event, open []int64) {
 }
 
 // Apply accepts an event of every kind and release without the events to which it refers.
-func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
+func TestState_eventOfEveryKind_isApplied(t *testing.T) {
 	t.Parallel()
 	all := samples()
 	for _, s := range grown() {
@@ -265,7 +265,7 @@ func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
 }
 
 // The last relevant event determines the status.
-func TestStatusOfAHistory(t *testing.T) {
+func TestSummary_eachEvent_setsStatus(t *testing.T) {
 	t.Parallel()
 	why := &history.Failure{Type: history.TypeNondeterminism, Message: "m"}
 	start, turn := history.Event{ID: 1, Kind: history.OrchestrationStarted, Version: "1"}, history.Event{
@@ -314,7 +314,7 @@ func TestStatusOfAHistory(t *testing.T) {
 }
 
 // After a turn that consumes a part of the parked inputs, another turn is due.
-func TestParkedInputsAreTakenInParts(t *testing.T) {
+func TestState_partOfParkedInputsConsumed_needsAnotherTurn(t *testing.T) {
 	t.Parallel()
 	state := history.NewState(history.TrackOpen,
 		history.Event{ID: 1, Kind: history.OrchestrationStarted},

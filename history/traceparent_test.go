@@ -11,7 +11,7 @@ import (
 const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // A trace context of any version is stored as version 00. Any other text becomes empty.
-func TestParseTraceParent(t *testing.T) {
+func TestParseTraceParent_anyVersion_isVersion00OrEmpty(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]history.TraceParent{
 		traced:                                   traced,
@@ -38,7 +38,7 @@ func TestParseTraceParent(t *testing.T) {
 	}
 }
 
-func TestARecordIsReadWhateverItsTraceParent(t *testing.T) {
+func TestDecode_invalidTraceParent_isDropped(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]history.TraceParent{
 		`"` + traced + `"`: traced, `"none"`: "", `7`: "", `{"a":[]}`: "", `null`: "",

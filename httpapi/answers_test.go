@@ -65,7 +65,7 @@ func (r request) of(t *testing.T, h *hub) answer {
 
 // Each operation returns every response that the document describes, and each problem code occurs. The method call
 // compares every response with the document.
-func TestEveryDescribedAnswerIsGiven(t *testing.T) {
+func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 	t.Parallel()
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	down := &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: errors.New("throttled")}
@@ -282,7 +282,7 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 	}
 }
 
-func TestStartTakesWhatIsDescribed(t *testing.T) {
+func TestStart_everyDescribedField_isAccepted(t *testing.T) {
 	t.Parallel()
 	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"},"ifExists":"ignore"}`
 	v, err := apicheck.Decode([]byte(body))
@@ -301,7 +301,7 @@ func TestStartTakesWhatIsDescribed(t *testing.T) {
 	setup(t).call(t, http.MethodPost, hello, body).want(http.StatusAccepted)
 }
 
-func TestTheCheckOfAnswersFinds(t *testing.T) {
+func TestValidate_responseOutsideSchema_isReported(t *testing.T) {
 	t.Parallel()
 	for body, wrong := range map[string]string{
 		`{"items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z"}]}`:                        ".instanceId is missing",

@@ -36,7 +36,7 @@ func inLambda(t *testing.T, body []byte) int {
 	return out.Len()
 }
 
-func TestTheSizeOfAnAnswerIsReckonedAsLambdaWritesIt(t *testing.T) {
+func TestResponseSize_anyBody_isItsSizeInLambda(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		body := rapid.SliceOfN(rapid.SampledFrom([]byte("a\"\\<>&\n\t\x00\x1f\x7f\xff\xe2\x80\xa8\xa9ü€")), 0,
@@ -56,7 +56,7 @@ func TestTheSizeOfAnAnswerIsReckonedAsLambdaWritesIt(t *testing.T) {
 // quotes returns a JSON string of n bytes that consists of quotes, the worst case for the size in Lambda.
 func quotes(n int) []byte { return []byte(`"` + strings.Repeat(`\"`, (n-2)/2) + `"`) }
 
-func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
+func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const events = 45
@@ -89,7 +89,7 @@ func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
 }
 
 // The parked inputs of an instance are one event, which may have tens of megabytes.
-func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
+func TestGetHistory_eventOverLambdaLimit_isAProblemWithTheFix(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	parked := history.Event{
@@ -127,7 +127,7 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 }
 
 // Cancellations have messages and errors, so a thousand of them may exceed the limit of a Lambda response.
-func TestCancellationsComeInPagesThatFitALambda(t *testing.T) {
+func TestListCancellations_largeList_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const n = 1000
@@ -161,7 +161,7 @@ func TestCancellationsComeInPagesThatFitALambda(t *testing.T) {
 	}
 }
 
-func TestWhatIsPendingFitsALambda(t *testing.T) {
+func TestGetInstance_manyPendingTasks_fitLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for id := range 1000 {
@@ -181,7 +181,7 @@ func TestWhatIsPendingFitsALambda(t *testing.T) {
 	}
 }
 
-func TestTheNewestJobsFitALambda(t *testing.T) {
+func TestListJobs_largeJobs_fitLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for n := range 400 {
@@ -207,7 +207,7 @@ func TestTheNewestJobsFitALambda(t *testing.T) {
 }
 
 // A problem shortens a long value of the request, and never cuts within a character.
-func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
+func TestProblem_longUnknownName_isShortened(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		x(100_000), strings.Repeat("ü", 50_000), "x" + strings.Repeat("€", 30_000), strings.Repeat(`"`, 100_000), x(65),
@@ -245,7 +245,7 @@ func TestWhatNobodyKnowsIsEchoedShort(t *testing.T) {
 
 // A gateway may treat an encoded slash as the end of a path segment, and drop the text after a question mark. The API
 // rejects a path with such an ID, and returns the base64url form of the ID, which all gateways pass unchanged.
-func TestAnIDThatAGatewayWouldMisreadIsToldHowToTravel(t *testing.T) {
+func TestPath_idThatGatewaysMisread_isRejectedWithItsEncoding(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
 	for encoded, id := range map[string]string{
@@ -311,7 +311,7 @@ func hostileCursors() []string {
 	return cursors
 }
 
-func TestACursorThatNobodyGaveOutIsA400(t *testing.T) {
+func TestCursor_invalidValue_isABadRequest(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for _, c := range hostileCursors() {

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestAQueryIsAnswered(t *testing.T) {
+func TestQuery_handlerReturns_resultIsReturned(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
@@ -64,7 +64,7 @@ func noAnswers(h *hub, code client.QueryCode) {
 	})
 }
 
-func TestAQueryWithoutAnAnswer(t *testing.T) {
+func TestQuery_eachFailure_hasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusConflict, "nobody_to_ask", "")

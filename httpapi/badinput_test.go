@@ -18,7 +18,7 @@ func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToStrin
 
 // The API rejects invalid input with a 4xx problem that names the field. The request changes nothing, and the log does
 // not contain its values.
-func TestBadInput(t *testing.T) {
+func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 	t.Parallel()
 	const secret = "sEcReT"
 	get, post := http.MethodGet, http.MethodPost
@@ -249,7 +249,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestInputWithinTheLimits(t *testing.T) {
+func TestRequest_inputAtTheLimits_isAccepted(t *testing.T) {
 	t.Parallel()
 	post := http.MethodPost
 	key := func(n int) []string { return []string{"Idempotency-Key", x(n)} }
@@ -285,7 +285,7 @@ func TestInputWithinTheLimits(t *testing.T) {
 }
 
 // An instance with any ID of UTF-8 text without control characters is found under the links of the response.
-func TestAnyIDIsFoundAgain(t *testing.T) {
+func TestStart_anyInstanceID_isFoundByItsLinks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		id := rapid.StringMatching(`[\x20-\x7e\x{a0}-\x{d7ff}\x{e000}-\x{10ffff}]{1,40}`).Draw(rt, "id")

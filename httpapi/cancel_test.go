@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestCancel(t *testing.T) {
+func TestCancel_runningInstance_sendsMessage(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPost, cancel,
@@ -45,7 +45,7 @@ func TestCancel(t *testing.T) {
 	h.call(t, http.MethodPost, over+"/cancel", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
 }
 
-func TestCancelActivityByAPI(t *testing.T) {
+func TestCancelActivity_runningOrPendingActivity_isCancelled(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPost, busy+"/cancel",
@@ -122,7 +122,7 @@ func cancelOnAHub(t *testing.T, activity string) {
 	})
 }
 
-func TestCancelActivityNotFound404(t *testing.T) {
+func TestCancelActivity_missingActivityOrInstance_isNotFound(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for path, tt := range map[string]struct{ code, field string }{
@@ -136,7 +136,7 @@ func TestCancelActivityNotFound404(t *testing.T) {
 	}
 }
 
-func TestCancelActivityNotCancellable409(t *testing.T) {
+func TestCancelActivity_settledActivity_isAConflict(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]history.Event{
 		"completed":     {Kind: history.ActivityCompleted, SourceEventID: 2},
@@ -157,7 +157,7 @@ func TestCancelActivityNotCancellable409(t *testing.T) {
 	}
 }
 
-func TestCancelledIsAResult(t *testing.T) {
+func TestGetResult_cancelledInstance_returnsFailure(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")

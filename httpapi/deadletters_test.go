@@ -49,7 +49,7 @@ func withLetters(t *testing.T) *lettered {
 	return h
 }
 
-func TestDeadLettersOverHTTP(t *testing.T) {
+func TestDeadLetters_eachRoute_returnsItsResult(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
 	corrupt := h.Bury(provider.QueueInbox, "corrupt: item x#1", eventToI)
@@ -98,7 +98,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 }
 
 // A request with a missing, misspelled or additional field affects no dead letters, rather than all.
-func TestBadOrdersAboutDeadLettersDoNothing(t *testing.T) {
+func TestDeadLetters_invalidRequest_changesNothing(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
 	h.Bury(provider.QueueInbox, "corrupt: item x#1", eventToI)
@@ -132,7 +132,7 @@ func TestBadOrdersAboutDeadLettersDoNothing(t *testing.T) {
 }
 
 // An API without access to dead letters returns 404, because a server error would raise an alarm.
-func TestAnAPIWithoutDeadLettersSaysSo(t *testing.T) {
+func TestDeadLetters_hubWithoutAccess_isNotFound(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for _, target := range []string{"/v1/dead-letters", deadInbox, deadInbox + "/x"} {
@@ -150,7 +150,7 @@ func TestAnAPIWithoutDeadLettersSaysSo(t *testing.T) {
 
 // A redrive stops before the timeout of a gateway and reports that it is incomplete. Repeated calls redrive all dead
 // letters.
-func TestARedriveOfManyIsBoundedInTimeAndGoesOn(t *testing.T) {
+func TestRedriveDeadLetters_manyLetters_isBoundedInTime(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
 	const letters = 400
@@ -175,7 +175,7 @@ func TestARedriveOfManyIsBoundedInTimeAndGoesOn(t *testing.T) {
 
 // If single dead letters fail, the result contains their errors. If all calls of the hub fail, the response is a
 // problem.
-func TestWhatFailsOfARedriveIsTold(t *testing.T) {
+func TestRedriveDeadLetters_redriveFails_errorIsReported(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
 	h.Bury("default", "corrupt: for now", "{}")
@@ -201,7 +201,7 @@ func (*refusing) RedriveDeadLetters(context.Context, string, ...provider.DeadLet
 
 // A list of dead letters with large fields fits into a response. For a single dead letter that does not fit, the
 // response is a problem.
-func TestLargeDeadLettersFitAnAnswer(t *testing.T) {
+func TestDeadLetters_largeLetters_fitLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)
 	large, err := json.Marshal(map[string]string{

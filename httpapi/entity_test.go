@@ -17,7 +17,7 @@ const (
 	aCall = aKey + "/add"
 )
 
-func TestAnEntityIsCalled(t *testing.T) {
+func TestCallEntity_newOrExistingEntity_returnsResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -43,7 +43,7 @@ func TestAnEntityIsCalled(t *testing.T) {
 	})
 }
 
-func TestAnEntityShowsItsState(t *testing.T) {
+func TestGetEntity_withOrWithoutState_returnsStateOrNotFound(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestJobs(t *testing.T) {
+func TestJobs_validRequestsSucceed_invalidOnesAreRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPost, jobs,
@@ -43,7 +43,7 @@ func TestJobs(t *testing.T) {
 }
 
 // The clock of a caller may be wrong. A dry run therefore returns the latest start time that the hub has counted.
-func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
+func TestStartJob_dryRun_returnsStartedBefore(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	var counted struct {
@@ -59,7 +59,7 @@ func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
 }
 
 // Because of its offset, a time may be outside the years 0000 to 9999 in UTC. No response can represent such a time.
-func TestYearsHaveFourDigitsInUTC(t *testing.T) {
+func TestTimeFilter_yearWithoutFourDigitsInUTC_isRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const late, early = "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"
@@ -77,7 +77,7 @@ func TestYearsHaveFourDigitsInUTC(t *testing.T) {
 }
 
 // The problem names the query parameter, which is tag and not tags.
-func TestAListNamesTheTagAsItWasGiven(t *testing.T) {
+func TestListInstances_invalidTag_problemNamesTag(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodGet, "/v1/instances?tag="+strings.Repeat("k", 200)+"=v", "").wantProblem(http.StatusBadRequest,

@@ -41,7 +41,7 @@ func waiting(t *testing.T) *hub {
 const standsWithoutPending = `{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1","status":"Running",` +
 	`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","tags":{},"customStatus":null`
 
-func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
+func TestGetInstance_pendingTasks_areReturned(t *testing.T) {
 	t.Parallel()
 	h := waiting(t)
 	const charge = `{"what":"activity","id":3,"name":"charge","since":"2026-07-01T03:00:00Z","attempt":4,"lastError":{"type":"BankError","message":"no answer"},` +
@@ -72,7 +72,7 @@ func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
 }
 
 // If the history cannot be read, the response has the status of the instance and the cause.
-func TestAnInstanceOfADamagedHistoryTellsHowItStands(t *testing.T) {
+func TestGetInstance_historyCannotBeRead_statusIsReturned(t *testing.T) {
 	t.Parallel()
 	for code, tt := range map[string]struct {
 		err       error

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestPurge(t *testing.T) {
+func TestPurge_endedInstance_isDeleted(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
@@ -17,7 +17,7 @@ func TestPurge(t *testing.T) {
 	h.start(t, "over") // the ID is free
 }
 
-func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
+func TestPurge_runningInstance_requiresForce(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for _, query := range []string{"", "?force=false"} {
@@ -30,7 +30,7 @@ func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
 }
 
 // A purge cannot be undone, so the API rejects a mistyped parameter.
-func TestPurgeTakesNothingElse(t *testing.T) {
+func TestPurge_invalidParameter_isRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	for query, field := range map[string]string{
@@ -48,7 +48,7 @@ func TestPurgeTakesNothingElse(t *testing.T) {
 
 // After the web UI has read an instance, a later incarnation may start. A purge with the creation time of the earlier
 // incarnation does not delete the later one.
-func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
+func TestPurge_createdAtOfAnotherIncarnation_isRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodDelete, over+"?createdAt=2001-01-01T00:00:00Z", "").wantProblem(http.StatusNotFound,
@@ -64,7 +64,7 @@ func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
 	h.call(t, http.MethodDelete, over+"?createdAt="+seen.CreatedAt, "").want(http.StatusNoContent)
 }
 
-func TestPurgeWithChildren(t *testing.T) {
+func TestPurge_withChildren_deletesChildren(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.start(t, "child")

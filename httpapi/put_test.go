@@ -51,7 +51,7 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 
 const putUpdate = `{"orchestration":"hello","update":"address","data":{"n":1}}`
 
-func TestPutReplacesWhatHasTheID(t *testing.T) {
+func TestPut_replaceEndedInstance_startsNewInstance(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	a := h.call(t, http.MethodPut, over,
@@ -70,7 +70,7 @@ func TestPutReplacesWhatHasTheID(t *testing.T) {
 
 // A put that replaces a running instance sends a terminate message. This hub does not handle the message, so the put
 // fails when its context ends.
-func TestPutTerminatesWhatRuns(t *testing.T) {
+func TestPut_replaceRunningInstance_terminatesInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -92,7 +92,7 @@ func TestPutTerminatesWhatRuns(t *testing.T) {
 	})
 }
 
-func TestPutWithoutReplace(t *testing.T) {
+func TestPut_idInUseWithoutReplace_isAConflict(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPut, inUse, putHello).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
@@ -109,7 +109,7 @@ func TestPutWithoutReplace(t *testing.T) {
 
 // A caller with permission to start an instance may lack permission to terminate and purge. A start therefore replaces
 // no instance.
-func TestAStartReplacesNothing(t *testing.T) {
+func TestStart_ifExistsReplace_isRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"replace"}`).wantProblem(http.StatusBadRequest,
@@ -122,7 +122,7 @@ func TestAStartReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
+func TestPut_repeatedKeyAfterPurge_isAConflict(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	put := func() answer {
@@ -137,7 +137,7 @@ func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
 
 // The response to a put with an update contains the result of the update, the links, and whether the put started the
 // instance.
-func TestPutWithAnUpdate(t *testing.T) {
+func TestPut_withUpdate_returnsResultAndLinks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -194,7 +194,7 @@ func TestPutWithAnUpdate(t *testing.T) {
 	})
 }
 
-func TestPutWithAnEvent(t *testing.T) {
+func TestPut_withEvent_startsIfMissingAndRaisesEvent(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	put := func(target string, ifExists string) answer {

@@ -18,7 +18,7 @@ import (
 
 const inUse = "/v1/instances/one"
 
-func TestInstanceNotFound(t *testing.T) {
+func TestReadRoutes_missingInstance_isNotFound(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history",
@@ -29,7 +29,7 @@ func TestInstanceNotFound(t *testing.T) {
 	}
 }
 
-func TestBadIDs(t *testing.T) {
+func TestGetInstance_invalidID_isABadRequest(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{
 		"not base64url":        "~a*b",
@@ -49,7 +49,7 @@ func TestBadIDs(t *testing.T) {
 	}
 }
 
-func TestStatusHoldsTheResult(t *testing.T) {
+func TestGetInstance_failedInstance_hasFailure(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -59,7 +59,7 @@ func TestStatusHoldsTheResult(t *testing.T) {
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:01Z","tags":{},"customStatus":null,"failure":{"type":"OrderError","message":"no stock"}}`)
 }
 
-func TestResult(t *testing.T) {
+func TestGetResult_pendingOrEndedInstance_returnsStatusAndOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -77,7 +77,7 @@ func TestResult(t *testing.T) {
 		`{"instanceId":"two","executionId":"x2","status":"Failed","failure":{"type":"OrderError","message":"no stock"}}`)
 }
 
-func TestResultWaits(t *testing.T) {
+func TestGetResult_wait_lastsUntilEndOrDuration(t *testing.T) {
 	t.Parallel()
 	for wait, tt := range map[string]struct {
 		status int
@@ -105,7 +105,7 @@ func TestResultWaits(t *testing.T) {
 	}
 }
 
-func TestResultWaitsNoLongerThanTheGateway(t *testing.T) {
+func TestGetResult_longWait_isLimitedToTwentySeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -118,7 +118,7 @@ func TestResultWaitsNoLongerThanTheGateway(t *testing.T) {
 	})
 }
 
-func TestAnInstanceIsReadWhenItHasStarted(t *testing.T) {
+func TestGetInstance_waitForStart_returnsAfterFirstTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -138,7 +138,7 @@ func TestAnInstanceIsReadWhenItHasStarted(t *testing.T) {
 	})
 }
 
-func TestQueryParametersAreChecked(t *testing.T) {
+func TestQueryParameters_invalidValue_isRejected(t *testing.T) {
 	t.Parallel()
 	for target, field := range map[string]string{
 		inUse + "/result?wait=20":              "wait",
@@ -186,7 +186,7 @@ func TestQueryParametersAreChecked(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestListInstances_filtersAndPages_returnMatchingInstances(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for _, id := range []string{"a", "b", "c"} {
@@ -231,7 +231,7 @@ func TestList(t *testing.T) {
 		"invalid_request", "cursor")
 }
 
-func TestListFilters(t *testing.T) {
+func TestListInstances_versionTagAndParent_filterInstances(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, "/v1/orchestrations/hello",
@@ -265,7 +265,7 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-func TestHistoryPages(t *testing.T) {
+func TestGetHistory_limitAndAfter_returnPages(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -288,7 +288,7 @@ func TestHistoryPages(t *testing.T) {
 		"execution")
 }
 
-func TestHistoryOfPastExecutions(t *testing.T) {
+func TestGetHistory_pastExecution_returnsItsEvents(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodGet, inUse+"/history?execution=x1&after=1",
@@ -303,7 +303,7 @@ func TestHistoryOfPastExecutions(t *testing.T) {
 	}
 }
 
-func TestExecutions(t *testing.T) {
+func TestListExecutions_limitAndCursor_returnPages(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const path = inUse + "/executions"
@@ -320,7 +320,7 @@ func TestExecutions(t *testing.T) {
 	}
 }
 
-func TestCancellations(t *testing.T) {
+func TestListCancellations_limitAndCursor_returnPages(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	later := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
@@ -349,7 +349,7 @@ func TestCancellations(t *testing.T) {
 }
 
 // If an instance continues as new while a call waits for the result, the response has the new execution.
-func TestResultWaitsOverContinueAsNew(t *testing.T) {
+func TestGetResult_continueAsNewWhileWaiting_returnsNewExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -383,7 +383,7 @@ func historyPage(t *testing.T, h *hub, query string) string {
 }
 
 // 1,000 events of 200 KiB exceed the limit of a Lambda response.
-func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
+func TestGetHistory_largeEvents_pagesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -400,7 +400,7 @@ func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestFailuresOfTheHub(t *testing.T) {
+func TestRequest_hubFails_isAProblemWithoutInternals(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("AKIA-secret at 10.0.0.1")
 	for name, tt := range map[string]struct {

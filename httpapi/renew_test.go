@@ -21,7 +21,7 @@ func leases(n int) string {
 
 // The response has one result for each lease, in the order of the request: the expiry, a cancellation of the activity,
 // or the error.
-func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
+func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	soon := time.Second
@@ -79,7 +79,7 @@ func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 }
 
 // The API and RenewLeases reject an invalid lease, and name the index of the lease.
-func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
+func TestRenewLeases_invalidLease_isNamedWithItsIndex(t *testing.T) {
 	t.Parallel()
 	const good = `{"token":"w1.1.a","receiptHandle":"mine"}`
 	for body, field := range map[string]string{
@@ -129,7 +129,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 }
 
 // The handler of the renewer function serves this route, but no route that changes instances.
-func TestTheRenewersHandlerServesNothingElse(t *testing.T) {
+func TestNewRenewHandler_otherRoutes_areNotFound(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.api = httpapi.NewRenewHandler(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)))

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestRestart(t *testing.T) {
+func TestRestart_endedInstance_startsNewInstance(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, "/v1/orchestrations/hello",
@@ -49,7 +49,7 @@ func TestRestart(t *testing.T) {
 		"invalid_request", "instanceId")
 }
 
-func TestRestartFromAnEvent(t *testing.T) {
+func TestRestart_fromEvent_startsNewInstance(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"one","input":7}`).want(http.StatusAccepted)

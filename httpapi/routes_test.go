@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func TestUnknownRoutes(t *testing.T) {
+func TestRoutes_unknownPath_isNotFound(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"/", "/v1", "/v2/instances", "/v2/instances/a/b", "/v1/instances/", "/v1/orchestrations/", "/v1/jobs/",
@@ -30,7 +30,7 @@ func TestUnknownRoutes(t *testing.T) {
 
 // An unknown path may contain an ID with slashes that a gateway has decoded. A 404 would mean that the instance does
 // not exist. The response is therefore a 400 that reports the unknown path and the encoding of the ID.
-func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
+func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 	t.Parallel()
 	for path, id := range map[string]string{
 		"/v1/instances/a/b":                     "a/b",
@@ -75,7 +75,7 @@ func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 	}
 }
 
-func TestWrongMethod(t *testing.T) {
+func TestRoutes_wrongMethod_returnsAllowedMethods(t *testing.T) {
 	t.Parallel()
 	for target, allow := range map[string]string{
 		hello: "POST", inUse: "DELETE, GET, HEAD, PUT", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD",
@@ -88,7 +88,7 @@ func TestWrongMethod(t *testing.T) {
 	}
 }
 
-func TestHeadIsGetWithoutBody(t *testing.T) {
+func TestHead_anyGetRoute_returnsNoBody(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -102,13 +102,13 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealth_returnsOK(t *testing.T) {
 	t.Parallel()
 	setup(t).call(t, http.MethodGet, "/v1/healthz", "").want(http.StatusOK).wantBody(`{"status":"ok"}`)
 }
 
 // A request of an adapter may have a nil Body. A request of a net/http server always has a Body.
-func TestNilBody(t *testing.T) {
+func TestStart_nilBody_isABadRequest(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, hello, nil)
@@ -120,7 +120,7 @@ func TestNilBody(t *testing.T) {
 	a.wantProblem(http.StatusBadRequest, "invalid_request", "body")
 }
 
-func TestLogTellsNoSecrets(t *testing.T) {
+func TestLog_requestWithSecrets_omitsThem(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, hello, `{"instanceId":"private","input":"secret-input"}`, "Idempotency-Key",
@@ -140,7 +140,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 }
 
 // If a handler panics, the response is a problem, and only the log has the stack.
-func TestPanicIsAProblem(t *testing.T) {
+func TestHandler_panic_isAnInternalProblem(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.api = httpapi.New(client.New(nil), admin.New(nil), httpapi.WithLogger(slogTo(h.log)))
@@ -152,7 +152,7 @@ func TestPanicIsAProblem(t *testing.T) {
 }
 
 // Each reference has a component, and each component has a reference.
-func TestOpenAPIIsWhole(t *testing.T) {
+func TestOpenAPI_references_areResolvedAndUsed(t *testing.T) {
 	t.Parallel()
 	a := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").want(http.StatusOK)
 	var doc struct {

@@ -37,7 +37,7 @@ func withSchedules(t *testing.T) *hub {
 	return h
 }
 
-func TestASchedulesLife(t *testing.T) {
+func TestSchedules_eachRoute_sendsItsMessage(t *testing.T) {
 	t.Parallel()
 	h := withSchedules(t)
 	put := `{"id":"nightly","orchestration":"report","version":"2","input":{"of":"sales"},"when":"cron(0 2 * * ? *)","timeZone":"Europe/Berlin",
@@ -92,7 +92,7 @@ func TestASchedulesLife(t *testing.T) {
 
 // A blocked schedule processes a pause or a resume later, so the API returns 202 without a result. If the caller leaves
 // first, the API does not return 202.
-func TestAPauseThatWaitsIsAccepted(t *testing.T) {
+func TestPauseSchedule_noResponseInTime_isAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := withSchedules(t) // this hub returns no results of updates
@@ -120,7 +120,7 @@ func TestAPauseThatWaitsIsAccepted(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatCannotBe(t *testing.T) {
+func TestPutSchedule_invalidField_isABadRequest(t *testing.T) {
 	t.Parallel()
 	h := withSchedules(t)
 	for field, body := range map[string]string{
@@ -150,7 +150,7 @@ func TestPutSchedule_rejectedCronExpression_isABadRequest(t *testing.T) {
 	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(`{"items":[]}`)
 }
 
-func TestAWindowThatCannotBeBackfilled(t *testing.T) {
+func TestBackfillSchedule_invalidWindow_isABadRequest(t *testing.T) {
 	t.Parallel()
 	h := withSchedules(t)
 	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).wantProblem(http.StatusNotFound, "instance_not_found",

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestRaise(t *testing.T) {
+func TestRaiseEvent_withOrWithoutEventID_sendsMessage(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -27,7 +27,7 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-func TestTerminate(t *testing.T) {
+func TestTerminate_runningInstance_sendsMessage(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -39,7 +39,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-func TestPauseAndResume(t *testing.T) {
+func TestPauseAndResume_runningInstance_sendMessages(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -61,7 +61,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeTold(t *testing.T) {
+func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -105,7 +105,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 
 // The API passes the trace context of a request to the started instance and the raised event. The API ignores an
 // invalid trace context.
-func TestATraceContextTravelsWithACall(t *testing.T) {
+func TestTraceparent_validHeader_isPassedToStartAndEvent(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	h := setup(t)

@@ -12,7 +12,7 @@ import (
 
 const hello = "/v1/orchestrations/hello"
 
-func TestStart(t *testing.T) {
+func TestStart_allFields_areInStatusAndHistory(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	a := h.call(t, http.MethodPost, hello,
@@ -32,7 +32,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func TestStartWithIdempotencyKey(t *testing.T) {
+func TestStart_repeatedIdempotencyKey_startsOneInstance(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "k").want(http.StatusAccepted).Body.String()
@@ -53,7 +53,7 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 		"b").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
 }
 
-func TestStartWithDelay(t *testing.T) {
+func TestStart_delay_setsTheStartTime(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, hello, `{"instanceId":"one","delay":"1h30m","tags":{"k":"v"}}`).want(http.StatusAccepted)
@@ -62,7 +62,7 @@ func TestStartWithDelay(t *testing.T) {
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","startAt":"2026-07-01T04:30:00Z","tags":{"k":"v"},"customStatus":null}`)
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStart_invalidField_isRejected(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body, field string
@@ -98,7 +98,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-func TestStartUnknownOrchestration(t *testing.T) {
+func TestStart_unknownOrchestration_isNotFound(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, "/v1/orchestrations/nobody", `{}`).wantProblem(http.StatusNotFound,
@@ -113,7 +113,7 @@ func TestStartUnknownOrchestration(t *testing.T) {
 		`{}`).want(http.StatusAccepted)
 }
 
-func TestStartIDInUse(t *testing.T) {
+func TestStart_idInUse_isAConflict(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
@@ -138,7 +138,7 @@ func TestStart_idInUse_namesTheInstanceThatHasIt(t *testing.T) {
 	}
 }
 
-func TestStartPayloadLimits(t *testing.T) {
+func TestStart_inputOverTheLimit_isRejected(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	input := func(bytes int) string { return `{"input":"` + strings.Repeat("x", bytes-2) + `"}` }
@@ -149,7 +149,7 @@ func TestStartPayloadLimits(t *testing.T) {
 		"body")
 }
 
-func TestIDsSurvivePaths(t *testing.T) {
+func TestStart_unusualInstanceID_isFoundByItsLinks(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"plain-1.2_3", ".", "..", "a/b", "a//b", "/", "#", "a?b=c", "%2F", "~tilde", "a b", "ünï ©ode 🂡", "+",

@@ -53,7 +53,7 @@ func tokenCalls() []tokenCall {
 	}
 }
 
-func TestHoldersOfTokensAreAnswered(t *testing.T) {
+func TestActivityTokens_eachTokenState_hasItsOwnResponse(t *testing.T) {
 	t.Parallel()
 	for _, c := range tokenCalls() {
 		want := http.StatusAccepted
@@ -82,7 +82,7 @@ func TestHoldersOfTokensAreAnswered(t *testing.T) {
 	}
 }
 
-func TestWhatHoldersSendArrives(t *testing.T) {
+func TestActivityTokens_completeAndFail_sendOutcome(t *testing.T) {
 	t.Parallel()
 	h := handing(t)
 	for _, c := range tokenCalls() {
@@ -106,7 +106,7 @@ func TestWhatHoldersSendArrives(t *testing.T) {
 		`{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
 }
 
-func TestAHeartbeatOverHTTPTellsTheCancel(t *testing.T) {
+func TestHeartbeatActivity_cancelledActivity_returnsCancellation(t *testing.T) {
 	t.Parallel()
 	h := handing(t)
 	h.Append("one", history.Event{

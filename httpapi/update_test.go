@@ -20,7 +20,7 @@ func updatesEnd(h *hub, end provider.UpdateResult) {
 	h.UpdateWith(func(provider.Message) *provider.UpdateResult { return &end })
 }
 
-func TestAnUpdateIsAnswered(t *testing.T) {
+func TestUpdate_handlerReturns_resultIsReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -59,7 +59,7 @@ func TestAnUpdateIsAnswered(t *testing.T) {
 
 // If an update takes too long, the response is a 202 with Retry-After and the update ID, so that the caller can wait
 // again.
-func TestAnUpdateThatTakesLonger(t *testing.T) {
+func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -121,7 +121,7 @@ func rejectedFor(reason string) provider.UpdateResult {
 	}
 }
 
-func TestAnUpdateWithoutAResult(t *testing.T) {
+func TestUpdate_eachFailure_hasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
@@ -167,7 +167,7 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 
 // If the API cannot decode the result, or the result is too large for a response, the response has the size of the
 // result instead.
-func TestAnUpdateWhoseResultIsNotShown(t *testing.T) {
+func TestUpdate_encodedOrLargeResult_isReplacedByItsSize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 )
 
-func TestEnvironment_inlineTimeout(t *testing.T) {
+func TestEnvironment_inlineTimeout_isDurationUpToFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]time.Duration{
 		"": 2 * time.Second, "500ms": 500 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "0": -1,
@@ -27,7 +27,7 @@ func TestEnvironment_inlineTimeout(t *testing.T) {
 	}
 }
 
-func TestEnvironment_activities(t *testing.T) {
+func TestEnvironment_activityTimes_areValidated(t *testing.T) {
 	t.Parallel()
 	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER",
 		"PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"

@@ -35,7 +35,7 @@ const sqsEvent = `{"Records":[
 	{"messageId":"m-1","receiptHandle":"r-1","body":"{}","attributes":{"ApproximateReceiveCount":"3","MessageGroupId":"g","SequenceNumber":"18849496460467696128"}},
 	{"messageId":"m-2","receiptHandle":"r-2","body":"x","attributes":{}}]}`
 
-func TestSQSHandler_records(t *testing.T) {
+func TestSQSHandler_failedRecord_isReported(t *testing.T) {
 	t.Parallel()
 	var e events.SQSEvent
 	if err := json.Unmarshal([]byte(sqsEvent), &e); err != nil {
@@ -119,7 +119,7 @@ func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 }
 
 // The variable of the dead-letter queues is optional for the API.
-func TestEnvironment_apiDeadLetters(t *testing.T) {
+func TestEnvironment_apiDeadLetters_areOptional(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
 		e := environmentWith(map[string]string{"PERDURE_DEAD_LETTERS": letters, "PERDURE_TIMERS": "schedules"})
@@ -141,7 +141,7 @@ func environmentWith(changes map[string]string) *environment {
 	return &environment{getenv: func(name string) string { return set[name] }}
 }
 
-func TestEnvironment_timers(t *testing.T) {
+func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 	t.Parallel()
 	hops := func(more map[string]string) map[string]string {
 		all := map[string]string{
@@ -211,7 +211,7 @@ func TestEnvironment_timers(t *testing.T) {
 
 // An API can have only the variable of the timers queue. It deletes the schedules of purged instances only if it has
 // the variables of schedules.
-func TestEnvironment_apiWithoutSchedules(t *testing.T) {
+func TestEnvironment_apiWithoutSchedules_isValid(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
 		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
@@ -232,7 +232,7 @@ func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 }
 
 // PERDURE_ORCHESTRATOR is the function for queries. The variable is optional.
-func TestEnvironment_apiOrchestrator(t *testing.T) {
+func TestEnvironment_apiOrchestrator_isOptional(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
 		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
@@ -246,7 +246,7 @@ func TestEnvironment_apiOrchestrator(t *testing.T) {
 	}
 }
 
-func TestEnvironment_sizes(t *testing.T) {
+func TestEnvironment_sizeWithUnit_isParsed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
 		e := &environment{getenv: func(string) string { return text }}

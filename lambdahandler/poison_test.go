@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEnvironment_logsErrorTexts(t *testing.T) {
+func TestEnvironment_logErrorTexts_mustBeTrueOrFalse(t *testing.T) {
 	t.Parallel()
 	const name = "PERDURE_LOG_ERROR_TEXTS"
 	for value, want := range map[string]bool{"": true, "true": true, "false": false} {
@@ -20,7 +20,7 @@ func TestEnvironment_logsErrorTexts(t *testing.T) {
 	}
 }
 
-func TestEnvironment_maxAttempts(t *testing.T) {
+func TestEnvironment_maxAttempts_mustBeOneToNinety(t *testing.T) {
 	t.Parallel()
 	const name = "PERDURE_MAX_ATTEMPTS"
 	for value, want := range map[string]int{"": 10, "1": 1, "90": 90, "0": 0, "91": 0, "-1": 0, "ten": 0, "1.5": 0} {

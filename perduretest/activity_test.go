@@ -30,7 +30,7 @@ func ExampleContextWithHeartbeatRecorder() {
 	// Output: 4 rows, 4 heartbeats
 }
 
-func TestAnActivityIsToldForWhomItRuns(t *testing.T) {
+func TestContextWithActivityInfo_activityInfoFrom_returnsIt(t *testing.T) {
 	t.Parallel()
 	want := perdure.ActivityInfo{
 		InstanceID: "order-17", ExecutionID: "01JEXECUTION", ActivityID: 3, Name: "charge", Attempt: 2,

@@ -14,7 +14,7 @@ import (
 )
 
 // AfterFunc runs its function at its time, in Advance and in Wait, before other work that is due then.
-func TestAtAVirtualTime(t *testing.T) {
+func TestAfterFunc_duringAdvanceOrWait_runsAtItsTime(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"advance": false, "wait": true} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestAtAVirtualTime(t *testing.T) {
 	}
 }
 
-func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
+func TestWait_instanceCannotEnd_errorListsAwaitedItems(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
@@ -76,7 +76,7 @@ func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnActivityUsesTheClient(t *testing.T) {
+func TestClient_calledByAnActivity_startsAndWaits(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
 	r := registry()
@@ -107,7 +107,7 @@ func TestAnActivityUsesTheClient(t *testing.T) {
 	}
 }
 
-func TestAFutureInWhichTheClientWorks(t *testing.T) {
+func TestClient_virtualTimeIsAfterRealTime_works(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
 	r := registry()

@@ -13,7 +13,7 @@ import (
 )
 
 // A test completes an activity with its token. Without a completion, a wait that cannot end names the activity.
-func TestATokenInATest(t *testing.T) {
+func TestCompletionToken_pendingActivity_completesTheInstance(t *testing.T) {
 	t.Parallel()
 	var token atomic.Value
 	r := perdure.NewRegistry()

@@ -54,7 +54,7 @@ func approve(t *testing.T, env *perduretest.Env) (id string) {
 	return id
 }
 
-func TestOneBodyInVirtualTimeAndInADeployedHub(t *testing.T) {
+func TestNewDeployed_sameTestBody_passesAndDeletesItsInstances(t *testing.T) {
 	t.Parallel()
 	t.Run("virtual", func(t *testing.T) { approve(t, perduretest.New(t, approved("v1"))) })
 	hub := served(t, approved("v1"))
@@ -75,7 +75,7 @@ func TestOneBodyInVirtualTimeAndInADeployedHub(t *testing.T) {
 	}
 }
 
-func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
+func TestNewDeployed_waitTimesOut_namesTheAwaitedEvent(t *testing.T) {
 	t.Parallel()
 	env := perduretest.NewDeployed(t, served(t, approved("v1")).Provider, perduretest.WithHangTimeout(time.Second))
 	_, err := env.Client().Wait(t.Context(), start(t, env, "approve", nil))
@@ -98,7 +98,7 @@ func (a answering) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 }
 
 // The Client of a deployed hub behaves like any client of the hub.
-func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
+func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 	t.Parallel()
 	r := approved("v1")
 	perdure.AddOrchestration(r, "knows", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
@@ -150,7 +150,7 @@ type before struct{ client.Backend }
 
 func (b before) Unwrap() client.Backend { return b.Backend }
 
-func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
+func TestNewDeployed_wrappedHub_preparesStarts(t *testing.T) {
 	t.Parallel()
 	hub := served(t, approved("v1"))
 	env := perduretest.NewDeployed(t, before{before{hub.Provider}})
@@ -163,7 +163,7 @@ func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
+func TestNewDeployed_methodRequiresVirtualTime_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(env *perduretest.Env){
 		"Stub":         func(env *perduretest.Env) { env.Stub("v1") },

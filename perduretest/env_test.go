@@ -44,7 +44,7 @@ func registry() *perdure.Registry {
 	return r
 }
 
-func TestAdvanceMovesTimersAndActivities(t *testing.T) {
+func TestAdvance_activitiesTakeHours_instanceCompletesOnTime(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	ctx := t.Context()
@@ -70,7 +70,7 @@ func TestAdvanceMovesTimersAndActivities(t *testing.T) {
 	}
 }
 
-func TestRunUntilIdleMovesNoClock(t *testing.T) {
+func TestRunUntilIdle_timerIsPending_doesNotMoveTheClock(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id, err := env.Client().Start(t.Context(), "sleep", 30*time.Minute)
@@ -85,7 +85,7 @@ func TestRunUntilIdleMovesNoClock(t *testing.T) {
 	}
 }
 
-func TestWaitAdvances(t *testing.T) {
+func TestWait_timerIsPending_advancesTheClock(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	before := env.Now()
@@ -102,7 +102,7 @@ func TestWaitAdvances(t *testing.T) {
 	}
 }
 
-func TestWaitTellsWhenNothingCanEndTheInstance(t *testing.T) {
+func TestWait_instanceCannotEnd_returnsIdleError(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id, err := env.Client().Start(t.Context(), "stuck", nil)
@@ -116,7 +116,7 @@ func TestWaitTellsWhenNothingCanEndTheInstance(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
+func TestWait_contextIsCancelled_returnsItsError(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id, err := env.Client().Start(t.Context(), "sleep", time.Hour)
@@ -130,7 +130,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
+func TestStart_nameOfAnActivity_isUnknownOrchestration(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	if _, err := env.Client().Start(t.Context(), "nap", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
@@ -139,7 +139,7 @@ func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
 }
 
 // A rejected name or version may be misspelled. The error lists the valid ones.
-func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
+func TestStart_unknownNameOrVersion_errorListsRegisteredOnes(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddEntity(r, "counter",

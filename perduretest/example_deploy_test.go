@@ -11,7 +11,7 @@ import (
 )
 
 // This example deploys another build while an instance waits. The instance continues with the new code.
-func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExamples has one
+func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, approved("v1"))
@@ -34,7 +34,7 @@ func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExa
 }
 
 // This example checks that the instance completes wherever a process dies.
-func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples has one
+func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {

@@ -1,4 +1,4 @@
-package perduretest_test //nolint:testableexamples // it needs a test: TestExamples has one
+package perduretest_test //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 
 import (
 	"time"

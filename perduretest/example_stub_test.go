@@ -10,7 +10,7 @@ import (
 )
 
 // This example stubs two activities: one fails twice before it succeeds, and the other takes six hours.
-func ExampleEnv_Stub() { //nolint:testableexamples // it needs a test: TestExamples has one
+func ExampleEnv_Stub() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, shop())

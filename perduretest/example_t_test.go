@@ -6,7 +6,7 @@ import "testing"
 var exampleT *testing.T
 
 // The test sets exampleT, so it does not run in parallel.
-func TestExamples(t *testing.T) { //nolint:paralleltest // it sets exampleT
+func TestExamples_eachExample_passes(t *testing.T) { //nolint:paralleltest // it sets exampleT
 	for name, example := range map[string]func(){
 		"New": ExampleNew, "Env_Stub": ExampleEnv_Stub, "Env_Deploy": ExampleEnv_Deploy,
 		"CrashAtEveryCall": ExampleCrashAtEveryCall, "Tables": ExampleTableClient,

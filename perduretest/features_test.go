@@ -55,7 +55,7 @@ func raise(t *testing.T, env *perduretest.Env, id, event string, data any, opts 
 	}
 }
 
-func TestEventsBeforeBetweenAndTwice(t *testing.T) {
+func TestRaiseEvent_sentEarlyOrTwice_isReceivedOnce(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEventsBeforeBetweenAndTwice(t *testing.T) {
 	}
 }
 
-func TestAnEventAgainstATimer(t *testing.T) {
+func TestSelect_eventAndTimer_firstOneWins(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, eventRegistry())
 	in, out := start(t, env, "approval", time.Hour), start(t, env, "approval", time.Hour)
@@ -109,7 +109,7 @@ func TestAnEventAgainstATimer(t *testing.T) {
 	}
 }
 
-func TestTerminateRunsNoCode(t *testing.T) {
+func TestTerminate_runningInstance_runsNoCode(t *testing.T) {
 	t.Parallel()
 	ran := false
 	r := perdure.NewRegistry()
@@ -134,7 +134,7 @@ func TestTerminateRunsNoCode(t *testing.T) {
 }
 
 // A retry is a delayed message and needs no turn.
-func TestRetriesCostNoTurn(t *testing.T) {
+func TestRetry_failedAttempts_needNoTurn(t *testing.T) {
 	t.Parallel()
 	attempts := []int{}
 	r := perdure.NewRegistry()
@@ -187,7 +187,7 @@ func TestRetriesCostNoTurn(t *testing.T) {
 	}
 }
 
-func TestCoroutinesAndSideEffects(t *testing.T) {
+func TestGo_threeBranches_endInOrderAndSideEffectRunsOnce(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	r := perdure.NewRegistry()
@@ -220,7 +220,7 @@ func TestCoroutinesAndSideEffects(t *testing.T) {
 }
 
 // A test cancels an instance, reads its status and purges it.
-func TestCancellationsAndPurge(t *testing.T) {
+func TestCancelAndPurge_runningInstance_isCancelledThenPurged(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "stand-by", func(ctx context.Context, _ int) (int, error) {

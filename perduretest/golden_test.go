@@ -47,7 +47,7 @@ func golden(t *testing.T, r *perdure.Registry, file string) {
 }
 
 // The test sets an environment variable of the process, so it does not run in parallel.
-func TestAGoldenHistory(t *testing.T) {
+func TestCompareGolden_onlyIDsDiffer_passesAndKeepsTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "rounds.json")
 	t.Setenv("PERDURE_UPDATE", "1")
 	golden(t, rounds("count", 1), file)
@@ -65,7 +65,7 @@ func TestAGoldenHistory(t *testing.T) {
 }
 
 // The failure shows the difference and its effect on running instances.
-func TestAnotherHistoryFailsTheTest(t *testing.T) {
+func TestCompareGolden_differentHistoryOrNoFile_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		r    *perdure.Registry
@@ -93,7 +93,7 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 }
 
 // If only the result of an activity differs, the code still makes the recorded decisions.
-func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
+func TestCompareGolden_onlyResultsDiffer_reportsThatInstancesContinue(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 	}, `"result":1`, `"result":2`, "continue: the code still makes the same decisions")
 }
 
-func TestHistoryIsReadByATest(t *testing.T) {
+func TestHistory_completedInstance_returnsEventsFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, rounds("count", 1))
 	id := start(t, env, "rounds", 0)

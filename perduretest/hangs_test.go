@@ -45,7 +45,7 @@ func callWork(ctx *perdure.OrchestrationContext) error {
 
 var elsewhere = make(chan int) // created outside of all bubbles
 
-func TestABodyThatHangsFailsItsTest(t *testing.T) {
+func TestHangTimeout_orchestrationHangs_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		body func(ctx *perdure.OrchestrationContext) error
@@ -80,7 +80,7 @@ func TestABodyThatHangsFailsItsTest(t *testing.T) {
 	}
 }
 
-func TestAnActivityThatHangsFailsItsTest(t *testing.T) {
+func TestHangTimeout_activityHangs_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		work func(context.Context) error
@@ -110,7 +110,7 @@ func TestAnActivityThatHangsFailsItsTest(t *testing.T) {
 }
 
 // Code that hangs after the end of its test still fails the test.
-func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
+func TestHangTimeout_activityHangsAfterTheTest_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(){
 		"mutex": func() {
@@ -142,7 +142,7 @@ func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 }
 
 // A goroutine that an activity has leaked is detected when the test ends.
-func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
+func TestGoroutineLeak_goroutineOfAnActivity_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runs(callWork, func(context.Context) error {
 		go func() { <-make(chan int) }()
@@ -151,7 +151,7 @@ func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
 }
 
 // Bubbles cannot be nested.
-func TestAnEnvInABubbleFailsTheTest(t *testing.T) {
+func TestNew_insideSynctestBubble_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -160,7 +160,7 @@ func TestAnEnvInABubbleFailsTheTest(t *testing.T) {
 }
 
 // A cancelled activity that continues is detected after the grace period.
-func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
+func TestGoroutineLeak_activityIgnoresCancellation_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runs(func(ctx *perdure.OrchestrationContext) error {
 		ctx, cancel := perdure.WithTimeout(ctx, time.Minute)
@@ -174,7 +174,7 @@ func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
 }
 
 // Every turn replays the history, so nondeterminism is detected immediately.
-func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
+func TestNondeterminism_randomNumberOrMapOrder_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]func(ctx *perdure.OrchestrationContext) error{
 		"chance": func(ctx *perdure.OrchestrationContext) error {
@@ -210,7 +210,7 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 
 // The engine replays twice if the history may have been stale. Code that matches only the second time is still
 // nondeterministic.
-func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
+func TestNondeterminism_secondReplayMatches_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -232,7 +232,7 @@ func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
 }
 
 // The hang timeout of the Env ends an endless loop, whether or not virtual time advances.
-func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
+func TestWait_endlessLoop_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		body func(ctx *perdure.OrchestrationContext) error
@@ -288,7 +288,7 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 
 // An instance that keeps recording events may run for half of the remaining -timeout of go test, so that the next tests
 // can run.
-func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
+func TestWait_halfOfTheGoTestTimeoutHasPassed_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
@@ -302,7 +302,7 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 }
 
 // The same limit applies to Advance.
-func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
+func TestAdvance_halfOfTheGoTestTimeoutHasPassed_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
@@ -332,7 +332,7 @@ func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
-func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
+func TestWait_hundredYearsOfVirtualTime_returnsIdleError(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
 	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{
@@ -382,7 +382,7 @@ func counts() *perdure.Registry {
 }
 
 // The orchestration takes five seconds of real time, or half of that in a short run. The hang timeout is two seconds.
-func TestWhatIsLongIsNotForEver(t *testing.T) {
+func TestHangTimeout_longInstanceMakesProgress_completes(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){
 		"Wait": func(t *testing.T, env *perduretest.Env, id string) {
@@ -408,7 +408,7 @@ func TestWhatIsLongIsNotForEver(t *testing.T) {
 }
 
 // A function of AfterFunc ends the retries, so Wait does not report an endless loop.
-func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
+func TestHangTimeout_retriesUntilAfterFunc_completes(t *testing.T) {
 	t.Parallel()
 	var open atomic.Bool
 	r := perdure.NewRegistry()

@@ -51,7 +51,7 @@ func imports() *perdure.Registry {
 	return r
 }
 
-func TestHeartbeatsAndTheirTimeout(t *testing.T) {
+func TestHeartbeatTimeout_attemptHangs_nextAttemptContinuesFromDetails(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, imports())
 	began := env.Now()
@@ -66,7 +66,7 @@ func TestHeartbeatsAndTheirTimeout(t *testing.T) {
 	}
 }
 
-func TestScheduleToClose(t *testing.T) {
+func TestScheduleToCloseTimeout_attemptHangs_failsWithTimeoutError(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, imports())
 	began := env.Now()

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-func TestRetriesAreExactUnlessJitterIsAskedFor(t *testing.T) {
+func TestWithJitter_setOrNot_retryIntervalVariesOrIsExact(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		opts        []perduretest.Option

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-func TestACallThatIsLostFailsTheTest(t *testing.T) {
+func TestForeignGoroutine_callAfterTheInstanceEnded_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, loseACall, "its calls are lost", "loseACall")
 }

@@ -74,7 +74,7 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 }
 
 // Keep-alive connections work during days of virtual time.
-func TestActivitiesUseTheNetwork(t *testing.T) {
+func TestWithNetwork_callsOnSeveralDays_reuseTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]perduretest.Option{
 		"by name": perduretest.WithNetwork("ask"), "all": perduretest.WithNetwork(),
@@ -102,7 +102,7 @@ func TestActivitiesUseTheNetwork(t *testing.T) {
 	}
 }
 
-func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
+func TestWithNetwork_serverDoesNotRespond_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
 }
 
 // The output suggests the option, although the process ends when the server closes the connection.
-func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
+func TestWithNetwork_optionIsMissing_failureSuggestsIt(t *testing.T) {
 	t.Parallel()
 	wantOutput(t, func(t *testing.T) {
 		t.Helper()
@@ -125,7 +125,7 @@ func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 }
 
 // An activity outside of virtual time uses the client, reads its info, and reports heartbeats.
-func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
+func TestWithNetwork_activity_usesClientInfoAndHeartbeats(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
 	r := registry()
@@ -159,7 +159,7 @@ func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 }
 
 // A server that an activity calls uses the client, like a webhook.
-func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
+func TestWithNetwork_serverOfAnActivity_usesTheClient(t *testing.T) {
 	t.Parallel()
 	var env *perduretest.Env
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,7 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 
 // If code hangs or the Env has ended, a server's goroutine that calls the client ends, so that the server can be
 // closed.
-func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
+func TestClient_envHangsOrHasEnded_goroutineOfAServerEnds(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -234,7 +234,7 @@ func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 
 // A function that moves the clock runs on the goroutine of the bubble. In an activity it would wait for the activity
 // itself.
-func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
+func TestDrive_activityRunsCalls_runsOnBubbleGoroutine(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	var taken atomic.Int64

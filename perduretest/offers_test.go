@@ -36,7 +36,7 @@ func sourceOf(t *testing.T, folder string) string {
 }
 
 // The backend of the Client implements all optional interfaces, except those for operators of queues.
-func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
+func TestClientAdapter_optionalInterfaces_areImplemented(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
 		// no credentials; for operators
@@ -66,7 +66,7 @@ func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 }
 
 // Every call of a client runs in virtual time. None bypasses the adapter.
-func TestEveryCallOfAClientIsMadeInVirtualTime(t *testing.T) {
+func TestClientAdapter_methodsOfBackends_areOverridden(t *testing.T) {
 	t.Parallel()
 	own := map[string]bool{}
 	method := regexp.MustCompile(`(?m)^func \(b \*(?:clientAdapter|Provider|completions|hub)\) (\w+)\(`)

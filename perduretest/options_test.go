@@ -39,7 +39,7 @@ func greeter() *perdure.Registry {
 	return r
 }
 
-func TestATestHasALoggerAndInterceptors(t *testing.T) {
+func TestNew_loggerAndInterceptors_receiveLogsAndCalls(t *testing.T) {
 	t.Parallel()
 	var logged lines
 	var mu sync.Mutex
@@ -99,7 +99,7 @@ func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 }
 
 // Replay decodes payloads with the codecs, and reports a missing codec.
-func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
+func TestWithReplayCodecs_encodedHistory_isDecoded(t *testing.T) {
 	t.Parallel()
 	d, err := history.NewDocument("i", "greets", history.DocumentExecution{
 		ExecutionID: "01", Number: 1, Events: sealedHistory(t),

@@ -42,7 +42,7 @@ func photoFinish() *perdure.Registry {
 }
 
 // The order is the same in every run, even for work that ends at the same virtual time.
-func TestTheOrderIsTheSameInAThousandRuns(t *testing.T) {
+func TestEnv_workEndsAtTheSameTime_orderIsReproducible(t *testing.T) {
 	t.Parallel()
 	runs := shortrun.Few(100, 1000)
 	first := ""

@@ -11,7 +11,7 @@ import (
 )
 
 // A test pauses and resumes an instance. A wait for an instance that is not resumed reports the pause.
-func TestPauseInATest(t *testing.T) {
+func TestPause_waitForPausedInstance_reportsThePause(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {

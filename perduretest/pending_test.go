@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-func TestPendingInATest(t *testing.T) {
+func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "count", func(ctx context.Context, _ struct{}) (int, error) {

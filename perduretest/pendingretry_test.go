@@ -11,7 +11,7 @@ import (
 )
 
 // Pending shows a retry: the next attempt, its time, and the last error.
-func TestPendingTellsOfARetry(t *testing.T) {
+func TestPending_activityIsRetried_showsNextAttemptAndError(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, struct{}) (int, error) {

@@ -55,7 +55,7 @@ func pointerJSON(ctx *perdure.OrchestrationContext, in price) (quotes map[string
 
 func addPrice(_ context.Context, p price) (price, error) { return price{p.cents + 1}, nil }
 
-func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
+func TestPayload_marshalJSONHasPointerReceiver_isUsed(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "all", pointerJSON)

@@ -30,7 +30,7 @@ func (r *recorder) Logf(format string, args ...any) {
 	r.logged = append(r.logged, fmt.Sprintf(format, args...))
 }
 
-func TestReplayReportsOtherInputs(t *testing.T) {
+func TestReplay_inputsDiffer_failsUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) { return 0, nil })

@@ -11,7 +11,7 @@ import (
 )
 
 // A recorded execution can refer to a document of another execution in the recording.
-func TestARecordedHistoryRefersToItsOwnDocuments(t *testing.T) {
+func TestReplay_referenceToAnEarlierExecution_isResolved(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "greets", func(ctx *perdure.OrchestrationContext, n int) (string, error) {

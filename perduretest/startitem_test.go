@@ -56,7 +56,7 @@ func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
 }
 
 // This example tests code that writes an order and starts its orchestration in one transaction.
-func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestExamples has one
+func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -77,7 +77,7 @@ func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestEx
 }
 
 // A repeated order is rejected by PrepareStart or by the transaction, and changes nothing.
-func TestAStartInATransactionHappensOnce(t *testing.T) {
+func TestPrepareStart_repeatedIdempotencyKey_startsOnce(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
 	tables, hub := perduretest.TableClient(env), env.Client()
@@ -99,7 +99,7 @@ func TestAStartInATransactionHappensOnce(t *testing.T) {
 }
 
 // If the process dies before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
-func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
+func TestPrepareStart_transactionCommitsOrFails_startsOnlyIfCommitted(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
 	tables := perduretest.TableClient(env)
@@ -127,7 +127,7 @@ func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 }
 
 // An activity can also write an order and start its instance, in virtual time and with WithNetwork.
-func TestAnActivitySavesAndStarts(t *testing.T) {
+func TestPrepareStart_calledByAnActivity_startsTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{
 		"virtual": nil, "network": {perduretest.WithNetwork("save")},
@@ -158,7 +158,7 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 }
 
 // A prepared start without Wake waits for the sweeper. The error of Wait suggests RunSweeper.
-func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
+func TestWait_preparedStartWithoutWake_suggestsRunSweeper(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
 	start, err := save(t.Context(), env.Client(), perduretest.TableClient(env), "order-7")
@@ -178,7 +178,7 @@ func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 }
 
 // An invalid table fails only its own test.
-func TestATableThatCannotBe(t *testing.T) {
+func TestWithTable_invalidTable_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tables []perduretest.Option

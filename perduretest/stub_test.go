@@ -51,7 +51,7 @@ func result(t *testing.T, env *perduretest.Env, id string) string {
 	return out
 }
 
-func TestStubsFailReturnAndTakeTime(t *testing.T) {
+func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"1"})
@@ -89,7 +89,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 }
 
 // After the failures of a stub, the registered activity runs.
-func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
+func TestStub_onlyFails_registeredActivityRunsNext(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(1, errors.New("declined"))
@@ -103,7 +103,7 @@ func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
 }
 
 // Results and errors of a stub are encoded like those of an activity.
-func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
+func TestStub_nonRetryableError_failsTheInstanceWithoutRetry(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(1, perdure.NonRetryable(errors.New("stolen card")))
@@ -115,7 +115,7 @@ func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
 }
 
 // A stub with Takes ends with its context and returns its cause.
-func TestAStubIsCancelled(t *testing.T) {
+func TestStub_cancelledDuringTakes_endsWithTheCause(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "impatient", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
@@ -136,7 +136,7 @@ func TestAStubIsCancelled(t *testing.T) {
 	}
 }
 
-func TestACallThatRunsIsListed(t *testing.T) {
+func TestCalls_activityIsRunning_isListed(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Takes(time.Hour).Returns(receipt{"1"})
@@ -147,7 +147,7 @@ func TestACallThatRunsIsListed(t *testing.T) {
 	}
 }
 
-func TestStubsThatCannotBeFailTheTest(t *testing.T) {
+func TestStub_invalidStep_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		stub func(env *perduretest.Env)
@@ -177,7 +177,7 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 }
 
 // Inline activities and their stubs run inside the turn. A stub that takes too long moves to the worker.
-func TestAStubStandsInForAnInlineActivity(t *testing.T) {
+func TestStub_inlineActivity_runsInTheTurn(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "quote", func(context.Context, int) (int, error) {
@@ -208,7 +208,7 @@ func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 
 // A stub with a misspelled name has no effect, and the activity's own code runs. The log of the failed test reports the
 // stub.
-func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
+func TestStub_neverCalled_isLogged(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()

@@ -33,7 +33,7 @@ func TestOutage_longerThanAMessageIsRetried_instanceContinues(t *testing.T) {
 }
 
 // Dead letters of an outage are recovered once, so that an unregistered activity does not keep the hub busy.
-func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
+func TestOutage_unregisteredActivity_isIdleInTheEnd(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id := start(t, env, "stuck", nil)
@@ -48,7 +48,7 @@ func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 }
 
 // A client creates an instance and cannot send its first message. The hub starts the instance within minutes.
-func TestStart_messageIsNotSent_beginsWithinMinutes(t *testing.T) {
+func TestStart_messageIsNotSent_startsWithinMinutes(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	env.Outage(perduretest.SQS, time.Minute)
@@ -62,7 +62,7 @@ func TestStart_messageIsNotSent_beginsWithinMinutes(t *testing.T) {
 }
 
 // A process commits a start with its own data, and dies before Wake.
-func TestStartItem_processDiesBeforeBegin_beginsWithinMinutes(t *testing.T) {
+func TestPrepareStart_processDiesBeforeWake_startsWithinMinutes(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]time.Duration{"at once": 0, "prepared an hour before": time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func (b *bank) registry() *perdure.Registry {
 }
 
 // The work is completed wherever the process dies. An activity runs again if its process dies.
-func TestCrashAtEveryCall(t *testing.T) {
+func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 	t.Parallel()
 	again, runs := 0, 0
 	t.Run("crashes", func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 }
 
 // An outage of a misspelled service would fail no call, so Outage fails the test.
-func TestAnOutageOfWhatIsNoService(t *testing.T) {
+func TestOutage_unknownService_failsTheTest(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestAnOutageOfWhatIsNoService(t *testing.T) {
 	}, `perduretest: Outage: unknown service "Dynamo"; want one of ["DynamoDB" "SQS" "Scheduler" "S3"]`)
 }
 
-func TestAnOutageLastsAndEnds(t *testing.T) {
+func TestOutage_hasEnded_instanceCompletes(t *testing.T) {
 	t.Parallel()
 	for _, service := range []perduretest.Service{perduretest.DynamoDB, perduretest.SQS, perduretest.Scheduler} {
 		t.Run(string(service), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 }
 
 // A list fails during an outage, like any call of the Client. Calls of S3 are retried after an outage.
-func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
+func TestOutage_listsAndPayloads_failUntilItEnds(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
@@ -167,7 +167,7 @@ func approved(activity string, before ...string) *perdure.Registry {
 
 // A waiting instance continues with newly deployed code. It blocks if the code does not match its history, and
 // continues with code that does.
-func TestADeploymentMidway(t *testing.T) {
+func TestDeploy_incompatibleThenCompatibleCode_blocksThenContinues(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))
 	env.Stub("elsewhere").Returns("stub")
@@ -196,7 +196,7 @@ func TestADeploymentMidway(t *testing.T) {
 	}
 }
 
-func TestAStubSurvivesADeployment(t *testing.T) {
+func TestDeploy_stubOfUnregisteredActivity_remains(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("pack", perdure.OnQueue("warehouse")).Returns("box")
@@ -206,7 +206,7 @@ func TestAStubSurvivesADeployment(t *testing.T) {
 	}
 }
 
-func TestADeploymentBringsAQueue(t *testing.T) {
+func TestDeploy_newQueue_isServed(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, approved("v1"))
 	id := start(t, env, "approve", nil)

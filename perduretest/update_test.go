@@ -25,7 +25,7 @@ func patient(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 }
 
 // Update advances the clock only as far as the handler needs. If the handler cannot end, Update returns an IdleError.
-func TestUpdateAdvancesTheClock(t *testing.T) {
+func TestUpdate_handlerSleeps_advancesTheClock(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "patient", patient)

@@ -183,7 +183,7 @@ func TestBackfill_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 	})
 }
 
-func TestValidateWindow(t *testing.T) {
+func TestValidateWindow_invalidWindow_isAFieldError(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	minutely := schedule.Schedule{Expression: "rate(1 minute)"}

@@ -355,7 +355,7 @@ func TestCommand_invalid_isIgnoredAndLogged(t *testing.T) {
 	h.want("00:05", "")
 }
 
-func TestListSchedules(t *testing.T) {
+func TestListSchedules_deletedSchedule_isListedUntilPurged(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for _, id := range []string{"b", "s", "a"} {

@@ -12,7 +12,7 @@ import (
 
 // Facts reach importing packages in the encoding of golangci-lint. The plugin reports a clock that an orchestration
 // reaches through two packages, and a method of another package that waits.
-func TestFactsTravelBetweenPackages(t *testing.T) {
+func TestPlugin_factsOfImportedPackages_areUsed(t *testing.T) {
 	t.Parallel()
 	build, err := register.GetPlugin("perdure")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // golangci-lint finds the plugin by its name, and its settings reach the analyzer.
-func TestPluginIsRegistered(t *testing.T) {
+func TestPlugin_settings_reachAnalyzer(t *testing.T) {
 	t.Parallel()
 	build, err := register.GetPlugin("perdure")
 	if err != nil {

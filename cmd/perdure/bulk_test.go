@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestBulk(t *testing.T) {
+func TestBulkCommands_filter_createJobOnlyIfConfirmed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for _, id := range []string{"one", "two", "over"} {
@@ -71,7 +71,7 @@ func TestBulk(t *testing.T) {
 }
 
 // An instance that starts during the confirmation prompt was not in the preview, so the job skips it.
-func TestAJobTakesWhatWasConfirmed(t *testing.T) {
+func TestBulkCommands_instanceStartsDuringPrompt_isNotSelected(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")

@@ -134,7 +134,7 @@ func completed(output string) history.Event {
 	})
 }
 
-func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
+func TestHubName_flagAndEnvironment_flagTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	if h.mustRun("list"); h.openedHub != "default" {
@@ -149,7 +149,7 @@ func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestCommands_errors_areOneLineWithFix(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: errors.New("slow\ndown\x1b[2J")}
 	for tells, tt := range map[string]struct {
@@ -213,7 +213,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestPrintErrorsFail(t *testing.T) {
+func TestCommands_outputCannotBeWritten_isAnError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func TestCompletion(t *testing.T) {
+func TestCompletion_idsAndStatuses_areSuggested(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
@@ -48,7 +48,7 @@ func TestCompletion(t *testing.T) {
 }
 
 // Each command has an example, and the commands and flags of the examples exist.
-func TestExamples(t *testing.T) {
+func TestCommands_examples_areValid(t *testing.T) {
 	t.Parallel()
 	env := &cli.Env{Getenv: func(string) string { return "" }}
 	verbs := append(newRoot(env).Commands(), newRoot(env))

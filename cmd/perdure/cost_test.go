@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
-func TestCost(t *testing.T) {
+func TestCost_severalExecutions_includesAll(t *testing.T) {
 	t.Parallel()
 	h := thrice(t)
 	h.mustRun("cost", "poller")

@@ -61,7 +61,7 @@ func buried(t *testing.T, hub *simhub.Hub, queue, reason, body string) {
 	}
 }
 
-func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
+func TestDeadLetters_severalQueues_areListedShownRedrivenAndDropped(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		h.mustRun("start", "hello", "--id", "order-7")
@@ -134,7 +134,7 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 	})
 }
 
-func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
+func TestDeadLetters_invalidSelection_isAnError(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "specify IDs, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
@@ -145,7 +145,7 @@ func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	h.wantError(cli.CodeError, "must be 1 to 1000", "dead-letters", "list", "--limit", "0")
 }
 
-func TestWhatIsNotListedIsCounted(t *testing.T) {
+func TestDeadLetters_moreThanLimit_listPrintsCount(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		for i := range 12 {

@@ -14,7 +14,7 @@ import (
 )
 
 // The embedded template is the template that the CDK tests write.
-func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
+func TestEmbeddedTemplate_equalsCDKTemplate(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("../../infra/cdk/template.golden.json")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
 	}
 }
 
-func TestDevSaysWhatIsMissing(t *testing.T) {
+func TestDev_applicationOrPythonIsMissing_isNamed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "create one with perdure init", "dev", t.TempDir())
@@ -34,7 +34,7 @@ func TestDevSaysWhatIsMissing(t *testing.T) {
 	h.wantError(cli.CodeError, "Python 3.10 or later", "dev", "../..")
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_printsBuildInformation(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("version", "--json")
@@ -48,7 +48,7 @@ func TestVersion(t *testing.T) {
 }
 
 // The wait command prints its progress only in an interactive terminal.
-func TestAWaitShowsThatItLasts(t *testing.T) {
+func TestWait_interactiveTerminal_printsProgress(t *testing.T) {
 	t.Parallel()
 	for attended, want := range map[bool]string{
 		true:  "perdure: one is Pending after 10.0s\nperdure: one is Pending after 20.0s\n",

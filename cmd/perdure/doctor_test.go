@@ -105,7 +105,7 @@ func forgets(h *tool, rules ...dynamo.ExpiryRule) {
 func mailed(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 
 // Doctor reports lifecycle rules that expire required objects, and missing rules for objects that must expire.
-func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
+func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 	t.Parallel()
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
 		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule {
@@ -140,7 +140,7 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 }
 
 // Doctor reports each problem, and no other problem.
-func TestDoctorFindsWhatIsWrong(t *testing.T) {
+func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
 		`the key is "pk" and "other"`: func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
@@ -224,7 +224,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 }
 
 // Doctor reports each problem of functions, roles, builds, workers and the schedule group, and no other problem.
-func TestDoctorLooksAtWhatRuns(t *testing.T) {
+func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
 		`function perdure-test-worker: PERDURE_TABLE is "the-old-one"`: func(
@@ -428,7 +428,7 @@ func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
 }
 
 // The queue for exclusive keys must be a FIFO queue, so doctor does not report the queue type.
-func TestDoctorKnowsQueuesOfExclusiveKeys(t *testing.T) {
+func TestDoctor_fifoQueueForExclusiveKeys_isNoProblem(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
@@ -439,7 +439,7 @@ func TestDoctorKnowsQueuesOfExclusiveKeys(t *testing.T) {
 	})
 }
 
-func TestDoctorSaysWhatItMayNotRead(t *testing.T) {
+func TestDoctor_accessDenied_reportsUnreadResources(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		d, _ := healthy(h, hub)
@@ -458,7 +458,7 @@ func TestDoctorSaysWhatItMayNotRead(t *testing.T) {
 	})
 }
 
-func TestDoctorKnowsAPausedHub(t *testing.T) {
+func TestDoctor_pausedHub_namesPauseAsCause(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		healthy(h, hub)

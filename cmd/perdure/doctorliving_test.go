@@ -40,7 +40,7 @@ func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 }
 
 // The list of running instances has many empty pages, because all newer instances have ended.
-func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
+func TestDoctor_manyEndedInstances_findsRunningOnes(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		healthy(h, hub)
@@ -62,7 +62,7 @@ func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 }
 
 // If the table is slow, doctor skips the check of the instances and runs all other checks.
-func TestDoctorSaysThatItCouldNotLookForWhatLives(t *testing.T) {
+func TestDoctor_tableIsSlow_skipsCheckOfInstances(t *testing.T) {
 	t.Parallel()
 	var isSlow atomic.Bool
 	slow := func(_ context.Context, c simaws.Call, next func() error) error {

@@ -16,7 +16,7 @@ import (
 
 // Without permission to read the table, doctor does not report disabled mappings as not paused by perdure pause. The
 // fix, resume --all, would also enable mappings that other operators disabled.
-func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
+func TestDoctor_pauseRecordIsUnreadable_causeIsUnknown(t *testing.T) {
 	t.Parallel()
 	var refuses atomic.Bool
 	refused := func(_ context.Context, c simaws.Call, next func() error) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestCallAndStatePrintWhatAnEntitySays(t *testing.T) {
+func TestCallAndState_entity_printResultAndState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)

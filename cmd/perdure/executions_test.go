@@ -25,7 +25,7 @@ func thrice(t *testing.T) *tool {
 	return h
 }
 
-func TestExecutions(t *testing.T) {
+func TestExecutions_limitAndCursor_printsPages(t *testing.T) {
 	t.Parallel()
 	h := thrice(t)
 	h.mustRun("executions", "poller")
@@ -48,7 +48,7 @@ func TestExecutions(t *testing.T) {
 	h.wantError(cli.CodeError, "run perdure list", "executions", "nobody")
 }
 
-func TestHistoryOfAPastExecution(t *testing.T) {
+func TestHistory_pastExecution_isPrinted(t *testing.T) {
 	t.Parallel()
 	h := thrice(t)
 	h.mustRun("history", "poller", "--execution", "x2")
@@ -64,7 +64,7 @@ func TestHistoryOfAPastExecution(t *testing.T) {
 		strings.Repeat("x", 65))
 }
 
-func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
+func TestHistory_json_containsAllExecutions(t *testing.T) {
 	t.Parallel()
 	h := thrice(t)
 	ids := func(args ...string) string {
@@ -93,7 +93,7 @@ func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
 
 // A unit test replays the exported document of an instance that continued as new, and finds a code change in each
 // execution.
-func TestHistoryDocumentIsReplayed(t *testing.T) {
+func TestHistory_jsonOfContinuedInstance_isReplayedByTestKit(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, rounds(pause, 3))
 	if _, err := env.Client().Start(t.Context(), "rounds", 1); err != nil {

@@ -49,7 +49,7 @@ func order(t *testing.T) *tool {
 	return h
 }
 
-func TestHistoryOfARunningInstance(t *testing.T) {
+func TestHistory_runningInstance_printsEvents(t *testing.T) {
 	t.Parallel()
 	h := order(t)
 	h.Append("order-7",
@@ -65,7 +65,7 @@ func TestHistoryOfARunningInstance(t *testing.T) {
 }
 
 // The command marks inline activities and their outcomes.
-func TestAnInlineActivityIsMarked(t *testing.T) {
+func TestHistory_inlineActivity_isMarked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--input", `{}`)
@@ -86,7 +86,7 @@ func TestAnInlineActivityIsMarked(t *testing.T) {
 	}
 }
 
-func TestHistoryOfAChange(t *testing.T) {
+func TestHistory_versionMarked_printsChangeAndVersion(t *testing.T) {
 	t.Parallel()
 	h := order(t)
 	h.Append("order-7", at(66*time.Second, history.Event{
@@ -101,7 +101,7 @@ func TestHistoryOfAChange(t *testing.T) {
 	}
 }
 
-func TestHistoryOfAnEndedInstance(t *testing.T) {
+func TestHistory_endedInstance_printsEvents(t *testing.T) {
 	t.Parallel()
 	h := order(t)
 	h.Append("order-7",
@@ -119,7 +119,7 @@ func TestHistoryOfAnEndedInstance(t *testing.T) {
 	h.wantGolden("history-ended.golden")
 }
 
-func TestHistoryDocument(t *testing.T) {
+func TestHistory_json_hasDocumentFormat(t *testing.T) {
 	t.Parallel()
 	h := order(t)
 	var doc struct {
@@ -150,7 +150,7 @@ func TestHistoryDocument(t *testing.T) {
 }
 
 // history shows the name of a timer that is created or fires. status shows the name of a pending timer.
-func TestATimerIsShownByItsName(t *testing.T) {
+func TestHistoryAndStatus_timerWithName_printName(t *testing.T) {
 	t.Parallel()
 	h := order(t)
 	due := began.Add(time.Hour)

@@ -25,7 +25,7 @@ func (h *tool) exported() (file, text string) {
 }
 
 // The export equals the output of history --json. import replays it without a hub.
-func TestImportReplaysWhatWasExported(t *testing.T) {
+func TestImport_exportedHistory_isReplayed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.TurnStarted}),
@@ -76,7 +76,7 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 	}
 }
 
-func TestImportNeedsAHistoryAndABinary(t *testing.T) {
+func TestImport_missingHistoryOrBinary_isAnError(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")

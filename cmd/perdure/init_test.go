@@ -15,7 +15,7 @@ import (
 )
 
 // The created application builds, is formatted, and passes its own test.
-func TestANewApplicationPassesItsTest(t *testing.T) {
+func TestInit_newApplication_passesItsTests(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	dir := filepath.Join(t.TempDir(), "Two Guests")
@@ -51,7 +51,7 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 }
 
 // If init wrote some of its files before the error, the next attempt would find a go.mod and fail.
-func TestInitWritesAllOrNothing(t *testing.T) {
+func TestInit_directoryHasFiles_changesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("mine"), 0o600); err != nil {
@@ -65,7 +65,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestInitRefusesWhatItCannotRequire(t *testing.T) {
+func TestInit_missingOrInvalidCheckout_writesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	dir := t.TempDir()

@@ -71,7 +71,7 @@ func (s *slow) ReadHistory(
 }
 
 // The tool prints progress every minute in a log, and every ten seconds on a terminal.
-func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
+func TestProgress_longCommand_isPrintedAtIntervals(t *testing.T) {
 	t.Parallel()
 	const listed, replayed = "perdure: 0 instances read\n",
 		"perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable\n"
@@ -101,7 +101,7 @@ func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	}
 }
 
-func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
+func TestProgress_serviceThrottles_isMentioned(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	c := h.byClock()

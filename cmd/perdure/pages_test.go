@@ -20,7 +20,7 @@ var called = []*regexp.Regexp{
 
 var flagOf = regexp.MustCompile(`(?:^|[ [])--([a-z][a-z-]*)`)
 
-func TestPagesCallWhatThereIs(t *testing.T) {
+func TestDocumentation_commandsAndFlags_exist(t *testing.T) {
 	t.Parallel()
 	for path, page := range pages(t) {
 		for _, in := range called {

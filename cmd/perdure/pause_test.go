@@ -126,7 +126,7 @@ func deployed(h *tool, hub *simhub.Hub) *mappings {
 
 // A hub with canary deployments maps its queues to function aliases. The pause command prints the function name without
 // the alias.
-func TestMappingsToAnAliasNameTheFunction(t *testing.T) {
+func TestPause_mappingToAlias_printsFunctionName(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -138,7 +138,7 @@ func TestMappingsToAnAliasNameTheFunction(t *testing.T) {
 	})
 }
 
-func TestAPausedHubIsResumedAsItWas(t *testing.T) {
+func TestResume_pausedHub_restoresMappings(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -188,7 +188,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 	})
 }
 
-func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
+func TestPause_mappingNeverSettles_timesOut(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -204,7 +204,7 @@ func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
 // A resume fails after it has enabled the last mapping, and the operator does not repeat the command, because all
 // mappings are enabled. An operator disables a mapping later on purpose. The next pause and resume do not enable this
 // mapping.
-func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
+func TestResume_diedAfterLastMapping_mappingDisabledLaterStaysDisabled(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -241,7 +241,7 @@ func resumeDiesWaiting(ctx context.Context, h *tool) error {
 
 // The process of a resume dies while Lambda enables the mappings. Lambda enables all mappings. A mapping that an
 // operator disables later stays disabled.
-func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
+func TestResume_diedWhileWaiting_mappingDisabledLaterStaysDisabled(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -258,7 +258,7 @@ func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *tes
 
 // The process of a resume dies while Lambda enables the mappings. The next resume waits for these mappings, even if the
 // table no longer contains them.
-func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
+func TestResume_mappingsAreBeingEnabled_waitsForThem(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -275,7 +275,7 @@ func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
 
 // The table contains mappings that no longer exist. Either the stack has replaced the mappings, or the table was
 // restored to an earlier pause.
-func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
+func TestResume_mappingsWereReplaced_isAnError(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -307,7 +307,7 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 //
 // The test runs one operation completely at each call of the other. Regardless of their results, one more resume
 // enables exactly the mappings that were enabled before.
-func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
+func TestPauseAndResume_concurrent_loseNoMapping(t *testing.T) {
 	t.Parallel()
 	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Admin) error{
 		"pause":  func(ctx context.Context, h *hubadmin.Admin) error { _, err := h.Pause(ctx); return err },
@@ -421,7 +421,7 @@ func (a lambdaAt) UpdateEventSourceMapping(
 
 // Lambda rejects an update with ResourceInUseException although the mapping is in a stable state, because the reported
 // state is stale.
-func TestAMappingInUseIsAskedAgainAfterAWhile(t *testing.T) {
+func TestPause_mappingInUse_retriesOncePerSecond(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		s := &inUse{mappings: deployed(h, hub), left: 10_000}
@@ -453,7 +453,7 @@ func (s *inUse) UpdateEventSourceMapping(
 }
 
 // Lambda takes 20 seconds to disable each of 24 mappings. The pause command waits for all mappings concurrently.
-func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
+func TestPause_manyMappings_waitsConcurrently(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)

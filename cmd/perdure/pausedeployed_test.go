@@ -16,7 +16,7 @@ import (
 
 // A resume records when a mapping was disabled, and dies before Lambda receives its update. Then a deployment moves the
 // mapping to an alias. This change does not mean that an operator disabled the mapping.
-func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
+func TestResume_mappingChangedByDeployment_isEnabled(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
 		"an alias": func(c *lambdatypes.EventSourceMappingConfiguration) {
@@ -46,7 +46,7 @@ func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
 }
 
 // While a pause disables the mappings, one of them is deleted or enabled again.
-func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
+func TestPause_concurrentDeployment_isAnError(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -68,7 +68,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 }
 
 // doctor reports the paused mappings, the cause of the pause, and the command that resumes them.
-func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
+func TestDoctor_partlyPausedHub_namesMappingsAndFix(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)

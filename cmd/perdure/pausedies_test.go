@@ -31,7 +31,7 @@ func (m *mappings) settled() {
 // A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. Its
 // record stays. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
 // resume after the pause has ended enables exactly the mappings that were enabled before.
-func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
+func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
@@ -79,7 +79,7 @@ func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
 // A resume dies at each of its calls, for example after the response of Lambda and before it removes the record of the
 // mapping. The next resume enables the mappings that were enabled before. If an operator disables one of them instead,
 // a later pause and resume leave it disabled.
-func TestAResumeThatDiesAtAnyCall(t *testing.T) {
+func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {
 		for at, died := 1, true; died; at++ {
@@ -122,7 +122,7 @@ func TestAResumeThatDiesAtAnyCall(t *testing.T) {
 }
 
 // A resume after the death of a pause warns that the pause may still be running. A later resume does not warn.
-func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
+func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -198,7 +198,7 @@ func (r rules) DisableRule(
 }
 
 // pause disables the rule of the sweeper, and resume enables it unless it was disabled before.
-func TestAPauseStopsTheWatch(t *testing.T) {
+func TestPause_sweeperRule_isDisabledUntilResume(t *testing.T) {
 	t.Parallel()
 	const renewer = "arn:aws:lambda:eu-north-1:1:function:perdure-test-renewer"
 	for target, was := range map[string]eventstypes.RuleState{

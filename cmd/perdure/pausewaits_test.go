@@ -39,7 +39,7 @@ func (r *refusesFor) UpdateEventSourceMapping(
 
 // Lambda rejects reads and updates for half a minute, because it throttles or the function is being updated. The pause
 // waits.
-func TestAPauseWaitsForWhatLambdaRefusesForAWhile(t *testing.T) {
+func TestPause_lambdaRejectsCallsTemporarily_waits(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"throttled": &lambdatypes.TooManyRequestsException{}, "in progress": &lambdatypes.ResourceConflictException{},

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
+func TestStatus_pendingTasks_arePrinted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
@@ -64,7 +64,7 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 	h.wantError(cli.CodeError, "--limit must be 1 to 1000", "status", "order-7", "--limit", "0")
 }
 
-func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {
+func TestStatus_damagedHistory_isStillPrinted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
@@ -79,7 +79,7 @@ func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {
 	}
 }
 
-func TestStatusTellsThatNobodyServesAQueue(t *testing.T) {
+func TestStatus_queueHasNoWorker_isReported(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")

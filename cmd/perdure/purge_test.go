@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestPurge(t *testing.T) {
+func TestPurge_runningInstance_requiresForce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for _, id := range []string{"one", "two", "over"} {
@@ -34,7 +34,7 @@ func TestPurge(t *testing.T) {
 	h.wantError(cli.CodeError, `unexpected argument "x"`, "purge", "one", "x")
 }
 
-func TestPurgeWithChildren(t *testing.T) {
+func TestPurge_withChildren_deletesChildren(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for _, id := range []string{"parent", "child"} {
@@ -75,7 +75,7 @@ func (d damaged) ListExecutions(context.Context, string) iter.Seq2[provider.Exec
 	return func(yield func(provider.Execution, error) bool) { yield(provider.Execution{}, d.why) }
 }
 
-func TestAnInstanceThatIsBeingPurged(t *testing.T) {
+func TestHistoryAndWhy_instanceIsBeingPurged_suggestPurge(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -88,7 +88,7 @@ func TestAnInstanceThatIsBeingPurged(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatCannotBeReadIsAnErrorThatSaysWhatHelps(t *testing.T) {
+func TestHistoryAndWhy_corruptHistory_errorNamesFix(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestQueryPrintsTheAnswer(t *testing.T) {
+func TestQuery_printsResult(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "no orchestrator function", "query", "order-7", "progress")

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
+func TestReconcile_lostMessages_areSentAgain(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		h.mustRun("start", "hello", "--id", "order-7")
@@ -69,7 +69,7 @@ func (h *tool) wantErrorAfter(tells string, args ...string) {
 
 // An operator runs reconcile --after-restore on a hub that is not paused, for example on the wrong hub. The command
 // deletes no accepted messages.
-func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
+func TestReconcile_afterRestoreWithoutPause_deletesNothing(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
@@ -110,7 +110,7 @@ func (m *throttledMappings) ListEventSourceMappings(
 
 // Lambda throttles for an hour, so the command cannot check whether the hub is paused. The command waits, and prints
 // the waiting time.
-func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
+func TestReconcile_pauseCheckIsThrottled_waits(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)

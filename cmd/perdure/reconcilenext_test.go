@@ -65,7 +65,7 @@ func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 }
 
 // Without the --lookback and the --hub of the interrupted run, the continued run would omit starts.
-func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
+func TestReconcile_interrupted_printsCommandWithSameFlags(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
 		ids := h.startMany(ctx, 700)
@@ -105,7 +105,7 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 
 // A run with a deferred instance on its first page prints its position and continues from there after an interrupt. One
 // failed instance does not make an operator process all instances again.
-func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
+func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
 		ids := h.startMany(ctx, 1600)

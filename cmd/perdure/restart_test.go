@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func TestRestart(t *testing.T) {
+func TestRestart_endedInstance_printsNewID(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
@@ -31,7 +31,7 @@ func TestRestart(t *testing.T) {
 }
 
 // The error and the history of the new instance name the event of the restart.
-func TestRestartFromAnEvent(t *testing.T) {
+func TestRestart_fromEvent_isNamedInErrorAndHistory(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")

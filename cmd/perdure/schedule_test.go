@@ -11,7 +11,7 @@ import (
 )
 
 // The test runs a schedule for a day. Virtual time starts at midnight.
-func TestSchedulesAreShownAndTold(t *testing.T) {
+func TestScheduleCommands_runningSchedules_showAndChangeThem(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, of string) (string, error) {
@@ -141,7 +141,7 @@ func TestScheduleShow_blockedRun_showsItsStatus(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatCannotBePut(t *testing.T) {
+func TestScheduleCommands_invalidArguments_areErrors(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "missing argument SCHEDULE", "schedule", "put")

@@ -7,7 +7,7 @@ import (
 )
 
 // A hub without a bucket has nothing to sweep.
-func TestSweep(t *testing.T) {
+func TestSweep_noPayloadStore_deletesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	if got := h.mustRun("sweep"); got != "0 payloads deleted\n" {

@@ -29,7 +29,7 @@ func holds(t *testing.T) *tool {
 	return h
 }
 
-func TestAHolderCompletesByTheCommand(t *testing.T) {
+func TestComplete_token_sendsResult(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in, want, sent string
@@ -52,7 +52,7 @@ func TestAHolderCompletesByTheCommand(t *testing.T) {
 	}
 }
 
-func TestAHolderFailsByTheCommand(t *testing.T) {
+func TestFail_token_sendsError(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
 	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable", "--details",
@@ -67,7 +67,7 @@ func TestAHolderFailsByTheCommand(t *testing.T) {
 	h.wantError(cli.CodeError, "--message is required", "fail", "c1.t")
 }
 
-func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
+func TestHeartbeat_cancelledActivity_printsCancellation(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
 	if got := h.mustRun("heartbeat", "c1.t", "--details", `{"page":7}`); got != "continue\n" {
@@ -87,7 +87,7 @@ func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
 	}
 }
 
-func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
+func TestTokenCommands_invalidToken_isAnError(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
 	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {

@@ -24,7 +24,7 @@ func echoServer() http.Handler {
 }
 
 // A signed request contains the session token, so the tool never sends it over plain HTTP.
-func TestUISignsNothingInTheClear(t *testing.T) {
+func TestUI_endpointOverPlainHTTP_isRejected(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{
 		"http://a1b2.execute-api.eu-west-1.amazonaws.com", "http://A1B2.Execute-Api.eu-west-1.AMAZONAWS.com.",
@@ -76,7 +76,7 @@ func read(t *testing.T, address string) string {
 	return string(body)
 }
 
-func TestUIShowsTheHub(t *testing.T) {
+func TestUI_hub_servesAPIAndWebUI(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -91,7 +91,7 @@ func TestUIShowsTheHub(t *testing.T) {
 }
 
 // The endpoint receives the requests of the web UI with unchanged IDs and without headers of the browser.
-func TestUIGoesThroughAnEndpoint(t *testing.T) {
+func TestUI_endpoint_receivesRequestsWithoutBrowserHeaders(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(echoServer())
 	defer api.Close()
@@ -128,7 +128,7 @@ func TestUIGoesThroughAnEndpoint(t *testing.T) {
 	}
 }
 
-func TestUIRefuses(t *testing.T) {
+func TestUI_invalidArguments_areErrors(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "--api must be the URL", "ui", "--api", "a1b2c3d4")

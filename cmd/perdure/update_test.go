@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestUpdatePrintsTheAnswer(t *testing.T) {
+func TestUpdate_printsResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -62,7 +62,7 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 }
 
 // The command succeeds if it cannot decode the result of an update, and describes the encoded result.
-func TestUpdateTellsOfASealedResult(t *testing.T) {
+func TestUpdate_encodedResult_isDescribed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestStartPrintsTheID(t *testing.T) {
+func TestStart_printsID(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	if _, err := ulid.ParseStrict(strings.TrimSpace(h.mustRun("start", "hello"))); err != nil {
@@ -38,7 +38,7 @@ func TestStartPrintsTheID(t *testing.T) {
 	}
 }
 
-func TestStartInput(t *testing.T) {
+func TestStart_inputOfFlagFileOrStdin_isRecorded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "input.json")
 	if err := os.WriteFile(file, []byte(`{"from":"file"}`), 0o600); err != nil {
@@ -60,7 +60,7 @@ func TestStartInput(t *testing.T) {
 	}
 }
 
-func TestStartWithDelay(t *testing.T) {
+func TestStart_delay_isShownByStatus(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--delay", "1h30m")
@@ -80,7 +80,7 @@ func TestStartWithDelay(t *testing.T) {
 	}
 }
 
-func TestStartWithIdempotencyKey(t *testing.T) {
+func TestStart_sameIdempotencyKey_printsSameID(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.mustRun("start", "hello", "--idempotency-key", "k")
@@ -92,7 +92,7 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	h.wantError(cli.CodeError, "already in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
 }
 
-func TestStartIfExists(t *testing.T) {
+func TestStart_ifExists_ignoresOrReplaces(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--tag", "n=1")
@@ -114,7 +114,7 @@ func TestStartIfExists(t *testing.T) {
 		"--idempotency-key", "k")
 }
 
-func TestStartOrRaise(t *testing.T) {
+func TestStart_withEvent_startsOrRaises(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.in = `{"from":"stdin"}`
@@ -143,7 +143,7 @@ func TestStartOrRaise(t *testing.T) {
 	h.wantError(cli.CodeError, "has ended", "start", "hello", "--id", "one", "--event", "paid")
 }
 
-func TestStartOrUpdate(t *testing.T) {
+func TestStart_withUpdate_startsOrUpdates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -199,7 +199,7 @@ func TestStartOrUpdate(t *testing.T) {
 	})
 }
 
-func TestRaiseAndTerminate(t *testing.T) {
+func TestRaiseAndTerminate_sendMessages(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -218,7 +218,7 @@ func TestRaiseAndTerminate(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_instanceOrActivity_sendsRequest(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -250,7 +250,7 @@ func TestCancel(t *testing.T) {
 }
 
 // pause and resume accept an instance ID. resume reports an instance that is not paused and does not change it.
-func TestAnInstanceIsPausedAndResumed(t *testing.T) {
+func TestPauseAndResume_instance_sendRequests(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -303,7 +303,7 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 }
 
 // All commands show the cancel reason, and wait returns its exit code.
-func TestCancelledIsShown(t *testing.T) {
+func TestCommands_cancelledInstance_showReason(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -337,7 +337,7 @@ func TestCancelledIsShown(t *testing.T) {
 	}
 }
 
-func TestTerminatedWithoutAMessageIsShown(t *testing.T) {
+func TestStatus_terminatedWithoutMessage_printsFailure(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -347,7 +347,7 @@ func TestTerminatedWithoutAMessageIsShown(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeTold(t *testing.T) {
+func TestRaiseTerminateCancel_invalidArguments_sendNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
@@ -399,7 +399,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 	}
 }
 
-func TestStartRefusesTooMuchInput(t *testing.T) {
+func TestStart_inputIsTooLarge_isAnError(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.in = `"` + strings.Repeat("x", 1<<20) + `"`
@@ -407,7 +407,7 @@ func TestStartRefusesTooMuchInput(t *testing.T) {
 }
 
 // The tool reads inputs up to the limit of a hub with a bucket. An input that is cut at a smaller limit is not JSON.
-func TestAHubWithABucketTakesMore(t *testing.T) {
+func TestRaise_hubHasPayloadStore_acceptsLargeData(t *testing.T) {
 	t.Parallel()
 	h, b := setup(t), &bucket{objects: map[string][]byte{}}
 	h.client = client.New(&storing{h.Provider, b})
@@ -420,7 +420,7 @@ func TestAHubWithABucketTakesMore(t *testing.T) {
 	}
 }
 
-func TestWaitExitCodes(t *testing.T) {
+func TestWait_instanceEnds_returnsExitCodeOfStatus(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[int]history.Event{
 		cli.CodeOK: completed(`{"ok":true}`),
@@ -437,7 +437,7 @@ func TestWaitExitCodes(t *testing.T) {
 	}
 }
 
-func TestWaitTimeout(t *testing.T) {
+func TestWait_instanceDoesNotEnd_timesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -452,7 +452,7 @@ func TestWaitTimeout(t *testing.T) {
 }
 
 // wait --started ends with the first turn, or when the instance ends before its first turn.
-func TestWaitForTheStart(t *testing.T) {
+func TestWait_started_endsWithFirstTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -479,7 +479,7 @@ func TestWaitForTheStart(t *testing.T) {
 	})
 }
 
-func TestWaitInterrupted(t *testing.T) {
+func TestWait_interrupted_namesCommandToRepeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -493,7 +493,7 @@ func TestWaitInterrupted(t *testing.T) {
 	})
 }
 
-func TestStartAndWait(t *testing.T) {
+func TestStart_wait_returnsExitCodeOfStatus(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
 		"--wait":        "one\nInstance       one\n",
@@ -513,7 +513,7 @@ func TestStartAndWait(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
+func TestStatus_failedInstance_printsCauses(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--tag", "team=a", "--tag", "env=test")
@@ -534,7 +534,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestList_filtersAndCursor_selectInstances(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--version", "1.0.0")

@@ -133,7 +133,7 @@ func (h *tool) verified(code string, more ...string) (exit int, v verification.R
 }
 
 // verify accepts code that makes the recorded decisions, even if it prints, and ignores instances that have ended.
-func TestVerifyLetsFittingCodePass(t *testing.T) {
+func TestVerify_matchingCode_succeeds(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"same", "prints"} {
 		h := setup(t)
@@ -149,7 +149,7 @@ func TestVerifyLetsFittingCodePass(t *testing.T) {
 }
 
 // Each of these changes would block an instance or crash the function. verify reports the difference.
-func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
+func TestVerify_incompatibleCode_isReported(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
 		"changed":       `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
@@ -175,7 +175,7 @@ func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
 }
 
 // verify accepts code that leaves a blocked instance blocked, or unblocks it.
-func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
+func TestVerify_instanceIsAlreadyBlocked_succeeds(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{"changed": 1, "same": 0} {
 		h := setup(t)
@@ -195,7 +195,7 @@ func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
 }
 
 // verify reports different inputs. They do not block the instance.
-func TestVerifyTellsOfOtherInputs(t *testing.T) {
+func TestVerify_differentInputs_areReportedWithoutFailure(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
@@ -206,7 +206,7 @@ func TestVerifyTellsOfOtherInputs(t *testing.T) {
 	}
 }
 
-func TestVerifyPrintsForPeople(t *testing.T) {
+func TestVerify_changedCode_printsReport(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
@@ -219,7 +219,7 @@ func TestVerifyPrintsForPeople(t *testing.T) {
 
 // verify reads the payloads of references from the hub: from earlier executions, large ones and encoded ones. A missing
 // payload does not count as a difference.
-func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
+func TestVerify_payloadReferences_areRead(t *testing.T) {
 	t.Parallel()
 	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
 	for name, data := range map[string]history.Payload{
@@ -264,7 +264,7 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	}
 }
 
-func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
+func TestVerify_invalidBinary_isAnError(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
@@ -287,7 +287,7 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 }
 
 // verify fails after its timeout, and if it cannot read any instance.
-func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
+func TestVerify_timeoutOrNothingReadable_fails(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
@@ -311,7 +311,7 @@ func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
 }
 
 // The binary gets no hub settings: a binary without the replay protocol would process messages of the hub.
-func TestVerifyGivesTheBinaryNoHub(t *testing.T) {
+func TestVerify_binary_getsNoHubSettings(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a secret")
 	t.Setenv("PERDURE_INBOX_URL", "an inbox")
 	t.Setenv("AWS_REGION", "eu-central-1")

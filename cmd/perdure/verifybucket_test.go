@@ -147,7 +147,7 @@ func (h *tool) unread(tells, code string) {
 
 // The command reads payloads from the bucket for the code: payloads that fit in its cache, larger ones, and payloads
 // that a codec of the binary has encoded.
-func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
+func TestVerify_payloadsInBucket_areRead(t *testing.T) {
 	t.Parallel()
 	for _, encoded := range []bool{false, true} {
 		code := "takes"
@@ -165,7 +165,7 @@ func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
 }
 
 // Code that reads the payloads and then deviates from history would block the instance.
-func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
+func TestVerify_codeDiffersAfterStoredPayload_isReported(t *testing.T) {
 	t.Parallel()
 	h, _ := scanning(t, false, 300<<10)
 	exit, v := h.verified("takes, and weighs")
@@ -176,7 +176,7 @@ func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
 }
 
 // A binary without the codec would block the instance. verify reports this without reading the object.
-func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
+func TestVerify_binaryWithoutCodec_isReported(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, true, 300<<10)
 	exit, v := h.verified("takes", "--allow-unread", "1")
@@ -187,7 +187,7 @@ func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
 }
 
 // If an object is missing, changed or not readable, the instance counts as unread and the command fails.
-func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
+func TestVerify_unreadableObject_countsAsUnread(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	clear(b.objects)
@@ -210,7 +210,7 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 
 // If a bucket throttles for longer than the SDK retries, the command retries until --timeout. Throttling does not make
 // an instance unread.
-func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
+func TestVerify_bucketThrottles_retriesUntilTimeout(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503 SlowDown")}
 	h, b := scanning(t, false, 300<<10)
@@ -274,7 +274,7 @@ func asksOn() {
 
 // The command stops a binary that requests objects in an endless loop. The binary cannot read objects to which the
 // history does not refer.
-func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
+func TestVerify_binaryRequestsObjectsEndlessly_isStopped(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 9<<20, 300<<10)
 	h.unread("binary requested payloads from the payload store 8 times, but instance \"a\" has only 2 there", "asks on")
@@ -284,7 +284,7 @@ func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
 }
 
 // import has no bucket for an exported history. It reports payloads of the bucket as unreadable.
-func TestImportReadsNoBucket(t *testing.T) {
+func TestImport_payloadInBucket_isReportedAsUnreadable(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	file, _ := h.exported()
@@ -302,7 +302,7 @@ func TestImportReadsNoBucket(t *testing.T) {
 }
 
 // verify replays a history of the engine with encoded payloads in the bucket.
-func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
+func TestVerify_encodedPayloadsOfEngine_areReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := codeToVerify("takes, encoded")

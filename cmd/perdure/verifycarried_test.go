@@ -96,7 +96,7 @@ func (h *tool) goesOn() {
 
 // verify reads carried events at their location: in the history of the earlier execution, or in the bucket under the
 // name of that execution.
-func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
+func TestVerify_carriedEvents_areReadFromPastExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -121,7 +121,7 @@ func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
 
 // verify also reads the events that a restarted instance has taken over from the original one and its earlier
 // executions.
-func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
+func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)

@@ -30,7 +30,7 @@ func unreadable(t *testing.T, n int) *tool {
 }
 
 // An unreadable history may hide a difference, so verify fails and reports the number and the IDs of such instances.
-func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
+func TestVerify_unreadableHistory_fails(t *testing.T) {
 	t.Parallel()
 	h := unreadable(t, 1)
 	exit, v := h.verified("same")
@@ -54,7 +54,7 @@ func TestVerifyFailsForWhatItCouldNotRead(t *testing.T) {
 }
 
 // --allow-unread accepts a number or a share of unreadable instances, but not all of them.
-func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
+func TestVerify_allowUnread_acceptsUpToLimit(t *testing.T) {
 	t.Parallel()
 	for allowed, want := range map[string]int{
 		"1": cli.CodeError, "2": 0, "3": 0, "10%": cli.CodeError, "19.9%": cli.CodeError, "20%": 0, "100%": 0,
@@ -92,7 +92,7 @@ func (p *withoutRecord) ReadInstance(ctx context.Context, id string) (provider.I
 }
 
 // verify reports an instance with an unreadable record by the ID in the list.
-func TestVerifyNamesWhatHasNoRecord(t *testing.T) {
+func TestVerify_unreadableRecord_isReportedByID(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")

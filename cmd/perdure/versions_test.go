@@ -12,7 +12,7 @@ import (
 )
 
 // The code of a version is obsolete when all instances of the version have ended.
-func TestVersionsCountsWhatIsNotOver(t *testing.T) {
+func TestVersions_endedInstances_areNotCounted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	turn := func(id, version string, more ...history.Event) {
@@ -44,7 +44,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	}
 }
 
-func TestVersionsCountsMoreThanAPage(t *testing.T) {
+func TestVersions_moreThanOnePage_countsAll(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for i := range 1001 {
@@ -57,7 +57,7 @@ func TestVersionsCountsMoreThanAPage(t *testing.T) {
 
 // The code before a change is obsolete when no running instance uses it. The command counts the recorded versions of
 // the change, and the instances without one.
-func TestVersionsCountsChanges(t *testing.T) {
+func TestVersions_changes_countsRecordedVersions(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	begin := func(id, name, version string, more ...history.Event) {
@@ -103,7 +103,7 @@ func TestVersionsCountsChanges(t *testing.T) {
 }
 
 // An unreadable history may need old code, so the exit code is 1, also with --json.
-func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
+func TestVersions_historyIsNotCounted_isAnError(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"--json=false", "--json"} {
 		h := unreadable(t, 0)

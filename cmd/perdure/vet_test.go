@@ -21,7 +21,7 @@ func vettool(t *testing.T) string {
 	return file
 }
 
-func TestVet(t *testing.T) {
+func TestVet_wrongPackage_reportsFindings(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	tool := vettool(t)
@@ -63,7 +63,7 @@ func TestVet(t *testing.T) {
 	t.Logf("the examples, with a warm cache: %v", time.Since(began).Round(time.Millisecond))
 }
 
-func TestVetNeedsTheGoCommand(t *testing.T) {
+func TestVet_goCommandIsMissing_isAnError(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	setup(t).wantError(cli.CodeError, "run the go command", "vet")
 }

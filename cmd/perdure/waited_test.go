@@ -9,7 +9,7 @@ import (
 )
 
 // status shows a cancelled call with WaitForCancellation until the call has ended.
-func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
+func TestStatus_waitForCancellation_isPendingUntilEnd(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
@@ -44,7 +44,7 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 
 // For a call with WaitForCancellation, why and history show the times of the cancel request and of its observation, and
 // the outcome of the call.
-func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
+func TestWhyAndHistory_waitForCancellation_printOutcome(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	seen := began.Add(1900 * ms)

@@ -37,7 +37,7 @@ func poller(t *testing.T, end history.Event) *tool {
 	return h
 }
 
-func TestWatch(t *testing.T) {
+func TestWatch_continuedInstance_printsBothExecutions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(`"\u001b[2Jdone"`)})
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-func TestWatchPrintsAsItComes(t *testing.T) {
+func TestWatch_newEvents_arePrintedWhenCommitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
@@ -83,7 +83,7 @@ func (s *stamped) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestWatchJSON(t *testing.T) {
+func TestWatch_json_printsOneEventPerLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
@@ -103,7 +103,7 @@ func TestWatchJSON(t *testing.T) {
 	})
 }
 
-func TestWatchExitCodes(t *testing.T) {
+func TestWatch_instanceEnds_returnsExitCodeOfStatus(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[history.Kind]int{
 		history.OrchestrationCompleted:  cli.CodeOK,
@@ -123,7 +123,7 @@ func TestWatchExitCodes(t *testing.T) {
 	}
 }
 
-func TestWatchGivesUp(t *testing.T) {
+func TestWatch_timeoutOrInterrupt_isAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
@@ -145,7 +145,7 @@ func TestWatchGivesUp(t *testing.T) {
 	})
 }
 
-func TestWatchRefuses(t *testing.T) {
+func TestWatch_invalidArguments_areErrors(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "run perdure list", "watch", "nobody")

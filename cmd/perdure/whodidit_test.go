@@ -10,7 +10,7 @@ import (
 
 // The commands show the callers that started, cancelled and terminated an instance. They shorten an identity to its
 // distinguishing part.
-func TestWhoDidItIsShown(t *testing.T) {
+func TestStatusWhyAndHistory_callers_arePrinted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	alice, bob := "arn:aws:sts::123456789012:assumed-role/Ops/alice", "arn:aws:iam::123456789012:user/bob\x1b[2J"

@@ -11,7 +11,7 @@ import (
 )
 
 // The history has every outcome of a cancellation, and a name with control characters.
-func TestWhy(t *testing.T) {
+func TestWhy_allOutcomes_arePrinted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
@@ -70,7 +70,7 @@ func TestWhy(t *testing.T) {
 }
 
 // Without cancellations, why shows the failure of the instance and the commands with its details.
-func TestWhyOfWhatWasNotCancelled(t *testing.T) {
+func TestWhy_noCancellations_printsFailure(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	why := &history.Failure{Type: "CardDeclined", Message: "the card has expired\nand more"}
@@ -92,7 +92,7 @@ func TestWhyOfWhatWasNotCancelled(t *testing.T) {
 	}
 }
 
-func TestWhyOfAnExecution(t *testing.T) {
+func TestWhy_pastExecution_printsItsCancellations(t *testing.T) {
 	t.Parallel()
 	h := thrice(t)
 	want := `{"instanceId":"poller","executionId":"x2","items":[]}` + "\n"

@@ -64,7 +64,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
 
 // The program gets the environment of the tool, the names of its hub and queue, and no settings of another hub.
-func TestAWorkerGetsItsEnvironment(t *testing.T) {
+func TestWorker_environment_namesHubAndQueue(t *testing.T) {
 	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
 		complaints != "a complaint without an end" {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
@@ -75,7 +75,7 @@ func TestAWorkerGetsItsEnvironment(t *testing.T) {
 	}
 }
 
-func TestABinaryIsTakenAsItIs(t *testing.T) {
+func TestWorker_binary_runsWithoutBuild(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "worker")
 	if b, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
 		fakeWorker).CombinedOutput(); err != nil {
@@ -91,7 +91,7 @@ func TestABinaryIsTakenAsItIs(t *testing.T) {
 }
 
 // After an interrupt, the tool stops the program, waits for it and succeeds, even if the signal kills the program.
-func TestAWorkerIsToldToStop(t *testing.T) {
+func TestWorker_interrupted_stopsProgram(t *testing.T) {
 	started := func(text string) bool { return strings.HasSuffix(text, "\n") }
 	if code, out, complaints := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
@@ -103,7 +103,7 @@ func TestAWorkerIsToldToStop(t *testing.T) {
 
 // With several programs, each line starts with the name of its program. If one program fails, the tool stops the others
 // and fails.
-func TestSeveralWorkersAreToldApart(t *testing.T) {
+func TestWorker_severalPrograms_prefixesTheirLines(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	script := "#!/bin/sh\ntrap 'echo good; exit 0' TERM\nwhile :; do sleep 0.01; done\n"
 	if err := os.WriteFile(good, []byte(script), 0o700); err != nil {
@@ -121,7 +121,7 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatCannotBeBuilt(t *testing.T) {
+func TestWorker_buildFails_isAnError(t *testing.T) {
 	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
 	if code != cli.CodeError || out != "" ||
 		!strings.Contains(complaints,

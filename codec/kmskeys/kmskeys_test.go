@@ -56,7 +56,7 @@ func newPaper() *paper {
 }
 
 // A process can decrypt the payloads of another one. Each process calls KMS once.
-func TestAnEnvelopeOfKMS(t *testing.T) {
+func TestEnvelope_keysOfKMS_decryptsInOtherProcess(t *testing.T) {
 	t.Parallel()
 	service := newPaper()
 	writer := codec.Envelope("orders-2026", kmskeys.New(service, "alias/orders", "orders"))
@@ -76,7 +76,7 @@ func TestAnEnvelopeOfKMS(t *testing.T) {
 }
 
 // An error is non-retryable only if a retry can never succeed.
-func TestWhatKMSRefuses(t *testing.T) {
+func TestUnwrapDataKey_errorOfKMS_isNonRetryableIfPermanent(t *testing.T) {
 	t.Parallel()
 	service := newPaper()
 	ours := kmskeys.New(service, "alias/orders", "orders")

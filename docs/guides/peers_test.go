@@ -20,7 +20,7 @@ var scenarioTable = regexp.MustCompile(`(?s)<!-- scenarios: ([^\n]*) -->\n(.*?)<
 
 // The counts in bench/suites.md are the sums of its tables. `go test ./docs/guides -run PeerSuites` prints the correct
 // counts if they differ.
-func TestTheCountsOfPeersAddUp(t *testing.T) {
+func TestPeerSuites_counts_matchTables(t *testing.T) {
 	t.Parallel()
 	page := peers(t)
 	var lines []string
@@ -67,7 +67,7 @@ func countLine(name string, counts map[string]int) string {
 var qualified = regexp.MustCompile(`\b(perdure|client|codec|httpapi|lambdahandler|perduretest|schedule)\.([A-Z]\w*)`)
 
 // Pages name only functions, types, errors and methods of Client that exist. The changelog may name removed ones.
-func TestWhatPagesNameIsThere(t *testing.T) {
+func TestPages_namedIdentifiers_exist(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}
 	for _, name := range []string{"perdure", "client", "codec", "httpapi", "lambdahandler", "perduretest", "schedule"} {

@@ -45,7 +45,7 @@ func result[T any](t *testing.T, env *perduretest.Env, id string) (T, client.Sta
 	return v, s
 }
 
-func TestCountWords(t *testing.T) {
+func TestCountWords_severalTexts_returnsTotal(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
 	start(t, env, "count-words", "c", []string{"call me Ishmael", "", "mother died today"})
@@ -54,7 +54,7 @@ func TestCountWords(t *testing.T) {
 	}
 }
 
-func TestApprove(t *testing.T) {
+func TestApprove_decisionOrTimeout_returnsOutcome(t *testing.T) {
 	t.Parallel()
 	for want, decision := range map[string]*features.Decision{
 		"approved by Ada":     {Approved: true, By: "Ada"},
@@ -77,7 +77,7 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-func TestKeepTally(t *testing.T) {
+func TestKeepTally_manyNumbers_returnsSumOfAllExecutions(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
 	start(t, env, "keep-tally", "t", features.Tally{Left: 250})

@@ -24,7 +24,7 @@ func alarmName(alarm resource) string {
 }
 
 // Each alarm has a threshold, a number of periods that must breach it, and a treatment of missing data.
-func TestAlarms(t *testing.T) {
+func TestAlarms_haveExpectedThresholdsAndPeriods(t *testing.T) {
 	t.Parallel()
 	type rule struct {
 		threshold, of, periods float64
@@ -83,7 +83,7 @@ func TestAlarms(t *testing.T) {
 }
 
 // An operator finds each alarm in the runbook under its name.
-func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
+func TestAlarms_areInTheRunbook(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../docs/operate/alarms.md")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
 	}
 }
 
-func TestAlarmsTellWhenTheyAreOverToo(t *testing.T) {
+func TestAlarmTopic_receivesAlarmsAndRecoveries(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	app := awscdk.NewApp(nil)
@@ -125,7 +125,7 @@ func TestAlarmsTellWhenTheyAreOverToo(t *testing.T) {
 }
 
 // The alarm of each API kind depends on the condition that creates this API kind.
-func TestAlarmsOfTheAPIAreThereWithTheirDoor(t *testing.T) {
+func TestAPIAlarms_dependOnTheAPIKind(t *testing.T) {
 	t.Parallel()
 	for _, alarm := range parse(t).ofType(alarmType) {
 		want := map[string]string{"ApiErrors": "IsHttpApi", "ApiUrlErrors": "IsFunctionUrl"}[alarmName(alarm)]
@@ -136,7 +136,7 @@ func TestAlarmsOfTheAPIAreThereWithTheirDoor(t *testing.T) {
 }
 
 // The dashboard shows the state of the alarms, and the metric of each alarm.
-func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
+func TestDashboard_showsMetricsOfAlarms(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	body := strings.Join(plain(parsed.find(t, "AWS::CloudWatch::Dashboard", "TaskHub").get("DashboardBody")), "")
@@ -157,7 +157,7 @@ func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 
 // The dashboard shows each metric in docs/reference/metrics.md if the functions emit metrics, and otherwise only the
 // metrics that are always emitted.
-func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
+func TestDashboard_showsOnlyEmittedMetrics(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {

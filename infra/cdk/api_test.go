@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-func TestAPIAsksForIAM(t *testing.T) {
+func TestAPI_withoutAuthorizer_requiresIAM(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	var keys []string
@@ -33,7 +33,7 @@ func TestAPIAsksForIAM(t *testing.T) {
 	}
 }
 
-func TestAPIKindsExcludeEachOther(t *testing.T) {
+func TestAPIKindParameter_createsResourcesOfOneKindOnly(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	conditions := map[string]string{"AWS::Lambda::Url": "IsFunctionUrl"}
@@ -53,7 +53,7 @@ func TestAPIKindsExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestIntegrationsUsePayloadFormat2(t *testing.T) {
+func TestAPIIntegrations_usePayloadFormat2(t *testing.T) {
 	t.Parallel()
 	for _, integration := range parse(t).ofType("AWS::ApiGatewayV2::Integration") {
 		if version := integration.text("PayloadFormatVersion"); version != "2.0" {
@@ -63,7 +63,7 @@ func TestIntegrationsUsePayloadFormat2(t *testing.T) {
 }
 
 // The gateway may invoke the renewer for the renew route only.
-func TestRenewalsGoToTheRenewer(t *testing.T) {
+func TestRenewRoute_invokesRenewerOnly(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	integration := parsed.find(t, "AWS::ApiGatewayV2::Integration", "TaskHubRenew")
@@ -77,7 +77,7 @@ func TestRenewalsGoToTheRenewer(t *testing.T) {
 	}
 }
 
-func TestAPIMayBeInvokedByItsOwnGatewayOnly(t *testing.T) {
+func TestInvokePermissions_haveSourceARN(t *testing.T) {
 	t.Parallel()
 	for _, permission := range parse(t).ofType("AWS::Lambda::Permission") {
 		if permission.get("SourceArn") == nil {
@@ -87,7 +87,7 @@ func TestAPIMayBeInvokedByItsOwnGatewayOnly(t *testing.T) {
 }
 
 // GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API; patterns are left out.
-func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
+func TestGrantAPI_withWebUI_allowsItsRoute(t *testing.T) {
 	t.Parallel()
 	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}
 	props.HTTPAPI.CORS = &cdk.CORS{AllowOrigins: []string{"https://shop.example.com", "https://*"}}
@@ -111,7 +111,7 @@ func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
 }
 
 // The web UI has a route only with the prop UI, and its route requires the same authorization as the API.
-func TestThePageIsAskedFor(t *testing.T) {
+func TestUIProp_addsRouteOnlyIfSet(t *testing.T) {
 	t.Parallel()
 	of := func(ui bool) (routes []string, env string) {
 		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: ui},

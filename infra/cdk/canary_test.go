@@ -32,7 +32,7 @@ var (
 )
 
 // With a canary, queries invoke the alias, like the event source mappings. No role may invoke the function itself.
-func TestQueriesInvokeTheAlias(t *testing.T) {
+func TestCanary_queries_invokeAliasOnly(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
 	variables, _ := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables").(map[string]any)
@@ -96,7 +96,7 @@ func makeCanary(t *testing.T, build, logLevel string) template {
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 }
 
-func TestWithoutACanaryThereIsNoAlias(t *testing.T) {
+func TestCanary_notConfigured_createsNoAliases(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for _, kind := range []string{aliasType, versionType, groupType} {
@@ -107,7 +107,7 @@ func TestWithoutACanaryThereIsNoAlias(t *testing.T) {
 }
 
 // The queues are mapped to the aliases of the functions that run the code of the team.
-func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
+func TestCanary_shiftsOrchestratorAndWorkersOnly(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
 	for mapping, function := range map[string]string{
@@ -153,7 +153,7 @@ func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
 }
 
 // New workers must be deployed before the orchestrators that call their activities.
-func TestWorkersAreShiftedBeforeTheOrchestrator(t *testing.T) {
+func TestCanary_shiftsWorkersBeforeOrchestrator(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
 	after := plain(got.Resources[got.find(t, aliasType, "TaskHubOrchestrator").id].DependsOn)
@@ -165,7 +165,7 @@ func TestWorkersAreShiftedBeforeTheOrchestrator(t *testing.T) {
 }
 
 // A build is rolled back by errors of its own version, and by instances that it blocks first.
-func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
+func TestCanary_newVersionHasFaults_isRolledBack(t *testing.T) {
 	t.Parallel()
 	got := withCanary(t, "c0ffee")
 	byName := map[string]resource{}
@@ -231,7 +231,7 @@ func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
 
 // An alarm of the previous version must not roll back the version that fixes the fault, even if both have the same
 // build and differ only in their environment.
-func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
+func TestCanaryAlarms_newVersion_haveNewNames(t *testing.T) {
 	t.Parallel()
 	before := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Orchestrator")
 	for what, got := range map[string]template{
@@ -253,7 +253,7 @@ func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
 }
 
 // A version that is not replaced keeps its alarms, because their state still applies.
-func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
+func TestCanaryAlarms_unchangedVersion_keepTheirNames(t *testing.T) {
 	t.Parallel()
 	before, after := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Worker"),
 		namesOfCanaryAlarms(withCanary(t, "decade"), "Worker")
@@ -274,7 +274,7 @@ func namesOfCanaryAlarms(got template, function string) (all []string) {
 	return all
 }
 
-func TestTheRoleOfDeploymentsHasTheBoundary(t *testing.T) {
+func TestCanary_permissionsBoundary_appliesToDeploymentRole(t *testing.T) {
 	t.Parallel()
 	if role := withCanary(t, "c0ffee").find(t, roleType,
 		"TaskHubDeploymentsRole"); role.text("PermissionsBoundary") != boundaryARN {
@@ -282,7 +282,7 @@ func TestTheRoleOfDeploymentsHasTheBoundary(t *testing.T) {
 	}
 }
 
-func TestAlarmsOfACanaryHaveTheirLineInTheRunbook(t *testing.T) {
+func TestCanaryAlarms_areInTheRunbook(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../docs/operate/alarms.md")
 	if err != nil {

@@ -43,7 +43,7 @@ func days(n float64) awscdk.Duration {
 	return awscdk.Duration_Days(jsii.Number(n))
 }
 
-func TestPropsReachTheTemplate(t *testing.T) {
+func TestTaskHubProps_setInTheTeamsStack_changeTheTemplate(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
@@ -94,7 +94,7 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	}
 }
 
-func TestGrants(t *testing.T) {
+func TestDirectGrants_allowOnlyTheirActions(t *testing.T) {
 	t.Parallel()
 	grants := []struct {
 		name    string
@@ -187,7 +187,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
+func TestNewTaskHub_undeployableProps_panics(t *testing.T) {
 	t.Parallel()
 	seconds := func(n float64) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
 	jsiiLock.Lock()
@@ -251,7 +251,7 @@ func panics(f func()) (panicked bool) {
 }
 
 // A caller with GrantControlDirect may write notes of its requests, and no other items.
-func TestWhoTellsMayWriteNotesAlone(t *testing.T) {
+func TestGrantControlDirect_mayWriteNotesOnly(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
 		func(stack awscdk.Stack, hub *cdk.TaskHub) {

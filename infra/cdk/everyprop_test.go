@@ -130,7 +130,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 // withoutResources lists props that remove resources.
 var withoutResources = []string{"TaskHubProps.WithoutAlarms", "TaskHubProps.WithoutDashboard"}
 
-func TestEveryPropIsGolden(t *testing.T) {
+func TestEveryProp_templateMatchesGoldenFile(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFunctionsAreAllowedToLoop(t *testing.T) {
+func TestFunctions_allowRecursiveLoops(t *testing.T) {
 	t.Parallel()
 	functions := parse(t).ofType("AWS::Lambda::Function")
 	if len(functions) != 4 {
@@ -19,7 +19,7 @@ func TestFunctionsAreAllowedToLoop(t *testing.T) {
 	}
 }
 
-func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
+func TestFunctions_useProvidedRuntimeAndJSONLogs(t *testing.T) {
 	t.Parallel()
 	for _, function := range parse(t).ofType("AWS::Lambda::Function") {
 		for _, want := range []struct {
@@ -42,7 +42,7 @@ func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
 }
 
 // A function fails to start if a required variable of its environment is missing.
-func TestEnvironmentOfEachFunction(t *testing.T) {
+func TestFunctions_haveExpectedEnvironmentVariables(t *testing.T) {
 	t.Parallel()
 	all := []string{
 		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_PAYLOAD_BUCKET", "PERDURE_TABLE",
@@ -75,7 +75,7 @@ func TestEnvironmentOfEachFunction(t *testing.T) {
 	}
 }
 
-func TestEachFunctionHasItsOwnRole(t *testing.T) {
+func TestFunctions_haveSeparateRoles(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, function := range parse(t).ofType("AWS::Lambda::Function") {

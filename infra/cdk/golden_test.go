@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write template.golden.json anew")
 const goldenFile = "template.golden.json"
 
 // Local deployments use the golden file, so it must equal the synthesized template.
-func TestTemplateIsGolden(t *testing.T) {
+func TestReferenceTemplate_matchesGoldenFile(t *testing.T) {
 	t.Parallel()
 	if *update {
 		if err := os.WriteFile(goldenFile, reference, 0o644); err != nil {

@@ -22,7 +22,7 @@ func ofHTTPAPI(t *testing.T, own cdk.HTTPAPIProps) template {
 		func(awscdk.Stack, *cdk.TaskHub) {})
 }
 
-func TestLimitsLogsDomainAndCORSOfTheAPI(t *testing.T) {
+func TestHTTPAPIProps_setLimitsLogsDomainAndCORS(t *testing.T) {
 	t.Parallel()
 	got := ofHTTPAPI(t, cdk.HTTPAPIProps{
 		RateLimit: 50, BurstLimit: 100, AccessLogs: true,
@@ -66,7 +66,7 @@ func TestLimitsLogsDomainAndCORSOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestAuthorizers(t *testing.T) {
+func TestHTTPAPIProps_authorizer_protectsAllRoutes(t *testing.T) {
 	t.Parallel()
 	function := given(func(stack awscdk.Stack) awslambda.IFunction {
 		return awslambda.Function_FromFunctionArn(stack, jsii.String("Gate"),
@@ -95,7 +95,7 @@ func TestAuthorizers(t *testing.T) {
 	}
 }
 
-func TestPropsOfTheAPIThatCannotBe(t *testing.T) {
+func TestHTTPAPIProps_invalidCombinations_panic(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
@@ -128,7 +128,7 @@ func TestPropsOfTheAPIThatCannotBe(t *testing.T) {
 }
 
 // A grant allows its calls of the API, and no direct access to AWS resources.
-func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
+func TestAPIGrants_allowOnlyTheirCalls(t *testing.T) {
 	t.Parallel()
 	const read = "/*/GET/v1/*"
 	grants := map[string]struct {

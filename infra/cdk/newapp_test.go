@@ -9,7 +9,7 @@ import (
 )
 
 // The CDK app that `perdure init` writes compiles and synthesizes a stack.
-func TestTheAppOfANewApplicationMakesAStack(t *testing.T) {
+func TestInitCommand_writtenCDKApp_synthesizesStack(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "guests")
 	run := func(in string, args ...string) {

@@ -13,7 +13,7 @@ import (
 const bucketType = "AWS::S3::Bucket"
 
 // Without LargePayloads the stack has no bucket, and no role has permissions for S3.
-func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
+func TestLargePayloadsProp_notSet_createsNoBucket(t *testing.T) {
 	t.Parallel()
 	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
 		func(awscdk.Stack, *cdk.TaskHub) {})
@@ -30,7 +30,7 @@ func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 }
 
 // Only the hub can access the bucket. Objects of messages expire after 60 days, and no other objects expire.
-func TestTheBucketOfLargePayloads(t *testing.T) {
+func TestLargePayloadsProp_createsPrivateBucketWithExpiry(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LargePayloads: true},
 		func(_ awscdk.Stack, hub *cdk.TaskHub) {

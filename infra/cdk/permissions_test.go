@@ -87,11 +87,11 @@ func roles(t *testing.T, parsed template) []resource {
 	return all
 }
 
-func TestNoRoleHoldsAWildcard(t *testing.T) {
+func TestRoles_haveNoWildcards(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 1 {
-		t.Errorf("%d policies beside the roles' inline ones, want that of TestWhoExtendsTheLocksOfWorkItems, since "+
+		t.Errorf("%d policies beside the roles' inline ones, want that of TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL, since "+
 			"no test reads the others", n)
 	}
 	for _, role := range roles(t, parsed) {
@@ -115,7 +115,7 @@ func TestNoRoleHoldsAWildcard(t *testing.T) {
 
 // No emulator rejects missing or superfluous queue permissions. AWS would reject a missing permission only when a
 // function needs it.
-func TestQueuePermissionsOfEachFunction(t *testing.T) {
+func TestFunctionRoles_allowOnlyRequiredQueueActions(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
 	const consumeAndSend = consume + " SendMessage"
@@ -149,7 +149,7 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 
 // With DeadLetters, the function of the API may consume the dead-letter queues, and send to the queues to which it
 // redrives.
-func TestTheAPIDealsWithDeadLettersWhereThatIsAskedFor(t *testing.T) {
+func TestDeadLettersProp_letsAPIRedriveOnlyIfSet(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
 	for asked, want := range map[bool]map[string]string{
@@ -204,7 +204,7 @@ func queueActions(statements []statement) map[string]string {
 
 // The function of the API may extend locks only if the hub has a function URL. Otherwise the gateway routes renewals to
 // the renewer.
-func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
+func TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	policy := parsed.find(t, "AWS::IAM::Policy", "TaskHubApiRenewals")
@@ -222,7 +222,7 @@ func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
+func TestRenewer_isTheOnlyRoleThatCreatesSchedules(t *testing.T) {
 	t.Parallel()
 	for _, role := range roles(t, parse(t)) {
 		renewer := strings.HasPrefix(role.id, "TaskHubRenewer")
@@ -242,7 +242,7 @@ func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
 
 // Functions that delete instances overwrite and delete items, notify parents and children, and delete the schedules of
 // timers (R17).
-func TestWhoDeletesInstances(t *testing.T) {
+func TestDeletionPermissions_areForAPIAndRenewerOnly(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for prefix, may := range map[string]bool{
@@ -265,7 +265,7 @@ func TestWhoDeletesInstances(t *testing.T) {
 }
 
 // Activities of a queue with Client may call a client, except for deletions. Activities of other queues may not.
-func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
+func TestWorkQueueProps_client_letsOnlyItsWorkerUseTheClient(t *testing.T) {
 	t.Parallel()
 	parsed := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
@@ -292,7 +292,7 @@ func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
 	}
 }
 
-func TestWorkersAndOrchestratorsDoNotReadIndexesOrDelete(t *testing.T) {
+func TestOrchestratorAndWorkerRoles_mayNotReadIndexesOrDelete(t *testing.T) {
 	t.Parallel()
 	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
 		func(awscdk.Stack, *cdk.TaskHub) {})

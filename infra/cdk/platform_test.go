@@ -40,7 +40,7 @@ func given[T any](use func(awscdk.Stack) T) T {
 	return use(awscdk.NewStack(awscdk.NewApp(nil), jsii.String("Given"), nil))
 }
 
-func TestAQueueHasItsOwnFunction(t *testing.T) {
+func TestWorkQueueProps_changeTheirQueueOnly(t *testing.T) {
 	t.Parallel()
 	code := given(func(stack awscdk.Stack) awslambda.Code {
 		return awslambda.Code_FromBucketV2(awss3.Bucket_FromBucketName(stack, jsii.String("Builds"),
@@ -92,7 +92,7 @@ func TestAQueueHasItsOwnFunction(t *testing.T) {
 	}
 }
 
-func TestCodeFromARegistryOfImages(t *testing.T) {
+func TestFunctionCode_containerImage_isUsedByFunctions(t *testing.T) {
 	t.Parallel()
 	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {
 		repository := awsecr.Repository_FromRepositoryName(stack, jsii.String("Images"), jsii.String("images"))
@@ -118,7 +118,7 @@ func TestCodeFromARegistryOfImages(t *testing.T) {
 	}
 }
 
-func TestFunctionsInAVPC(t *testing.T) {
+func TestVpcProp_connectsFunctionsToTheVPC(t *testing.T) {
 	t.Parallel()
 	vpc := given(func(stack awscdk.Stack) awsec2.IVpc {
 		return awsec2.Vpc_FromVpcAttributes(stack, jsii.String("Vpc"), &awsec2.VpcAttributes{
@@ -151,7 +151,7 @@ func TestFunctionsInAVPC(t *testing.T) {
 }
 
 // The key encrypts every resource with data, and every role of the hub may use it.
-func TestAKeyOfTheTeams(t *testing.T) {
+func TestEncryptionKeyProp_encryptsAllDataAndIsUsableByAllRoles(t *testing.T) {
 	t.Parallel()
 	key := given(func(stack awscdk.Stack) awskms.IKey {
 		return awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(keyARN))
@@ -181,7 +181,7 @@ func TestAKeyOfTheTeams(t *testing.T) {
 	}
 }
 
-func TestATableThatExists(t *testing.T) {
+func TestTableProp_existingTable_isUsed(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: restoredTable()},
@@ -266,7 +266,7 @@ func restoredTable() awsdynamodb.ITable {
 	})
 }
 
-func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
+func TestPlatformProps_setLimitsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 	t.Parallel()
 	boundary := given(func(stack awscdk.Stack) awsiam.IManagedPolicy {
 		return awsiam.ManagedPolicy_FromManagedPolicyArn(stack, jsii.String("Boundary"), jsii.String(boundaryARN))
@@ -341,7 +341,7 @@ func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 
 // NewTaskHub rejects work queues whose URLs exceed the limit of 4 KB for environment variables. Otherwise the
 // deployment would fail late. A shorter name prefix allows more queues.
-func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
+func TestNewTaskHub_workQueuesExceedEnvironmentLimit_panics(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
@@ -366,7 +366,7 @@ func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestQueuesAskForTLS(t *testing.T) {
+func TestQueues_requireTLS(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	safe := map[string]bool{}
@@ -390,7 +390,7 @@ func TestQueuesAskForTLS(t *testing.T) {
 }
 
 // Lambda does not retry a sweep that failed or was throttled, because the next sweep follows soon.
-func TestLooksOfTheWatchAreNotRetried(t *testing.T) {
+func TestSweeper_failedInvocation_isNotRetriedByLambda(t *testing.T) {
 	t.Parallel()
 	retries := parse(t).ofType("AWS::Lambda::EventInvokeConfig")
 	if len(retries) != 1 {

@@ -14,7 +14,7 @@ const (
 	deadLetterTag = "DeadLetters"
 )
 
-func TestQueuesKeepMessagesForFourteenDays(t *testing.T) {
+func TestQueues_retainMessagesForFourteenDaysEncrypted(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for _, queue := range parsed.ofType(queueType) {
@@ -39,7 +39,7 @@ func TestQueues_takeMessagesOf1MiB(t *testing.T) {
 	}
 }
 
-func TestEachQueueHasDeadLettersOfItsKind(t *testing.T) {
+func TestQueues_haveDeadLetterQueueOfTheSameType(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	taken := map[string]bool{}
@@ -61,7 +61,7 @@ func TestEachQueueHasDeadLettersOfItsKind(t *testing.T) {
 	}
 }
 
-func TestFIFOQueuesAreHighThroughput(t *testing.T) {
+func TestFIFOQueues_haveHighThroughput(t *testing.T) {
 	t.Parallel()
 	fifo := 0
 	for _, queue := range parse(t).ofType(queueType) {
@@ -82,7 +82,7 @@ func TestFIFOQueuesAreHighThroughput(t *testing.T) {
 	}
 }
 
-func TestMappings(t *testing.T) {
+func TestEventSourceMappings_matchTheirQueuesAndFunctions(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	mappings := parsed.ofType(mappingType)

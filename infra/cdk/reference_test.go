@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParametersDefaultToWhatTheDesignSays(t *testing.T) {
+func TestTemplateParameters_haveDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for name, want := range map[string]any{
@@ -20,7 +20,7 @@ func TestParametersDefaultToWhatTheDesignSays(t *testing.T) {
 	}
 }
 
-func TestHubIsFoundByName(t *testing.T) {
+func TestHubConfigParameter_hasTheHubNameAndAllFields(t *testing.T) {
 	t.Parallel()
 	config := parse(t).find(t, "AWS::SSM::Parameter", "TaskHub")
 	if name := strings.Join(plain(config.get("Name")), ""); name != "/perdure/Hub/config" {
@@ -37,7 +37,7 @@ func TestHubIsFoundByName(t *testing.T) {
 	}
 }
 
-func TestNoCustomResources(t *testing.T) {
+func TestTemplate_hasNoCustomResources(t *testing.T) {
 	t.Parallel()
 	for id, r := range parse(t).Resources {
 		if strings.HasPrefix(r.Type, "Custom::") || r.Type == "AWS::CloudFormation::CustomResource" {
@@ -46,7 +46,7 @@ func TestNoCustomResources(t *testing.T) {
 	}
 }
 
-func TestRecursionAlarmOnEveryFunction(t *testing.T) {
+func TestRecursionAlarms_coverEveryFunction(t *testing.T) {
 	t.Parallel()
 	watched := map[string]bool{}
 	parsed := parse(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/infra/cdk"
 )
 
-func TestTheRenewerIsToldOfSchedules(t *testing.T) {
+func TestSchedulesProp_isPassedToRenewer(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders,
@@ -30,7 +30,7 @@ func TestTheRenewerIsToldOfSchedules(t *testing.T) {
 	}
 }
 
-func TestSchedulesThatCannotBeDeclared(t *testing.T) {
+func TestNewTaskHub_invalidSchedules_panics(t *testing.T) {
 	t.Parallel()
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()

@@ -7,7 +7,7 @@ import (
 
 const tableType = "AWS::DynamoDB::Table"
 
-func TestTableKeepsWhatIsInIt(t *testing.T) {
+func TestTable_isProtectedAndRetained(t *testing.T) {
 	t.Parallel()
 	table := parse(t).find(t, tableType, "TaskHub")
 	for _, want := range []struct {
@@ -29,7 +29,7 @@ func TestTableKeepsWhatIsInIt(t *testing.T) {
 	}
 }
 
-func TestIndexes(t *testing.T) {
+func TestTable_hasExpectedIndexes(t *testing.T) {
 	t.Parallel()
 	table := parse(t).find(t, tableType, "TaskHub")
 	want := map[string][]string{

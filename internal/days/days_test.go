@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/days"
 )
 
-func TestParse(t *testing.T) {
+func TestParse_returnsDurationOrError(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
 		"30d": 30 * 24 * time.Hour, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1w1d": 8 * 24 * time.Hour,

@@ -20,22 +20,26 @@ func Text(field, s string, shortest, longest int) error {
 	return nil
 }
 
-// Tags returns a *provider.FieldError if there are more than provider.MaxTags tags, or if a key or value is not a valid text (see
-// Text).
+// Tags returns a *provider.FieldError if there are more than provider.MaxTags tags, or if a key or value is not a valid
+// text (see Text).
 func Tags(tags map[string]string) error {
 	if len(tags) == 0 {
 		return nil
 	}
 	const field = "tags"
 	if n := len(tags); n > provider.MaxTags {
-		return &provider.FieldError{Field: field, Problem: fmt.Sprintf("must have at most %d entries, has %d", provider.MaxTags, n)}
+		return &provider.FieldError{
+			Field: field, Problem: fmt.Sprintf("must have at most %d entries, has %d", provider.MaxTags, n),
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if problem := textProblem(key, 1, provider.MaxTagKeyBytes); problem != "" {
 			return &provider.FieldError{Field: field, Problem: "has a key that " + problem}
 		}
 		if problem := textProblem(tags[key], 0, provider.MaxTagValueBytes); problem != "" {
-			return &provider.FieldError{Field: field, Problem: fmt.Sprintf("has a value for key %q that %s", key, problem)}
+			return &provider.FieldError{
+				Field: field, Problem: fmt.Sprintf("has a value for key %q that %s", key, problem),
+			}
 		}
 	}
 	return nil

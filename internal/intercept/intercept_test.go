@@ -30,7 +30,7 @@ type key struct{}
 
 // The first interceptor is the outermost. Each interceptor can pass context values to the inner interceptors and to the
 // work.
-func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
+func TestChain_firstInterceptor_isOutermost(t *testing.T) {
 	t.Parallel()
 	var order []string
 	noting := func(name string) call {
@@ -56,7 +56,7 @@ func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
 }
 
 // The work runs once and its result is returned, even if an interceptor misbehaves.
-func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
+func TestChain_misbehavingInterceptor_workRunsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		do     call
@@ -111,7 +111,7 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 }
 
 // A panic of the work propagates unchanged. An interceptor that recovers it does not cause a second run of the work.
-func TestAPanicOfTheWorkGoesOn(t *testing.T) {
+func TestChain_workPanics_panicPropagates(t *testing.T) {
 	t.Parallel()
 	plain := func(ctx context.Context, _ string, next next) { next(ctx) }
 	swallows := func(ctx context.Context, _ string, next next) {
@@ -144,7 +144,7 @@ func TestAPanicOfTheWorkGoesOn(t *testing.T) {
 }
 
 // If the work ends its goroutine, like t.FailNow does, the interceptors end too.
-func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
+func TestChain_workEndsItsGoroutine_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	done, returned := 0, false
 	over := make(chan struct{})
@@ -166,7 +166,7 @@ func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
 }
 
 // Without interceptors, newChain returns nil and Run does not allocate.
-func TestNoInterceptorsCostNothing(t *testing.T) {
+func TestChain_withoutInterceptors_allocatesNothing(t *testing.T) {
 	none := newChain(slog.Default(), nil, nil)
 	ctx := t.Context()
 	work := func(context.Context) int { return 1 }
@@ -177,7 +177,7 @@ func TestNoInterceptorsCostNothing(t *testing.T) {
 
 // An interceptor may recover and log, like middleware. The process must still end with the panic value of the work,
 // which the diagnosis of poison shows.
-func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
+func TestChain_interceptorRecoversPanic_originalMessageIsKept(t *testing.T) {
 	t.Parallel()
 	recovers := func(ctx context.Context, _ string, next next) {
 		defer func() { _ = recover() }()
@@ -195,7 +195,7 @@ func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
 
 // An interceptor that does not return is logged before the invocation ends, because its process may not log anything
 // later. Slow work is not logged.
-func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
+func TestChain_interceptorDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, work, after time.Duration
@@ -219,7 +219,7 @@ func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 				chain.Run(ctx, "", func(context.Context) int { time.Sleep(c.work); return 1 })
 				synctest.Wait() // waits for the log line
 				named := strings.Count(log.String(),
-					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAnInterceptorThatDoesNotReturn")
+					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestChain_interceptorDoesNotReturn")
 				if named != 1 && c.named || !c.named && log.Len() > 0 {
 					t.Errorf("the log says %q", log.String())
 				}

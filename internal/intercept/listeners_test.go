@@ -21,7 +21,7 @@ func newListeners(log *slog.Logger, calls ...listener) *intercept.Listeners[stri
 }
 
 // All listeners are called in order, even if one of them panics.
-func TestListenersAreToldInTheirOrder(t *testing.T) {
+func TestListeners_oneOfThemPanics_othersAreCalledInOrder(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	var told []string
@@ -39,13 +39,13 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 		!strings.Contains(log.String(), `around="a test"`) {
 		t.Errorf("logged %q", log.String())
 	}
-	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListenersAreToldInTheirOrder") {
+	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListeners_oneOfThemPanics_othersAreCalledInOrder") {
 		t.Errorf("names %q", names)
 	}
 }
 
 // Without listeners, newListeners returns nil and Notify does not allocate.
-func TestNoListenersCostNothing(t *testing.T) {
+func TestListeners_none_allocateNothing(t *testing.T) {
 	none := newListeners(slog.Default(), nil, nil)
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() { none.Notify(ctx, "it") }); none != nil || n != 0 || none.Names() != nil {
@@ -54,7 +54,7 @@ func TestNoListenersCostNothing(t *testing.T) {
 }
 
 // A listener that does not return is logged before the invocation ends.
-func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
+func TestListeners_oneDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 	t.Parallel()
 	for hangs, named := range map[time.Duration]int{time.Hour: 1, time.Second: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 				}).Notify(ctx, "it")
 			synctest.Wait() // waits for the log line
 			if got := strings.Count(log.String(),
-				"interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
+				"interceptor=github.com/perdure/perdure/internal/intercept_test.TestListeners_oneDoesNotReturn"); got != named {
 				t.Errorf("hangs for %v: the log says %q", hangs, log.String())
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-func TestTheListHasAllItemsADateAndItsSources(t *testing.T) {
+func TestCurrent_hasAllItemsDateAndSources(t *testing.T) {
 	t.Parallel()
 	l := pricing.Current()
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil || l.Region != "us-east-1" {
@@ -29,7 +29,7 @@ func TestTheListHasAllItemsADateAndItsSources(t *testing.T) {
 	}
 }
 
-func TestDollars(t *testing.T) {
+func TestUsageDollars_addsPricesOfKnownItems(t *testing.T) {
 	t.Parallel()
 	u := pricing.Usage{pricing.WriteUnits: 2_000_000}
 	u.Add(pricing.Usage{pricing.WriteUnits: 500_000, pricing.GBSeconds: 150_000}, 2)

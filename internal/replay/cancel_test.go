@@ -146,7 +146,7 @@ func TestCancelRequested_twice_firstReasonStays(t *testing.T) {
 }
 
 // On replay, the code decides each cancellation again, turn by turn.
-func TestCancelHistorySurvivesReload(t *testing.T) {
+func TestCancel_reloadBetweenTurns_replaysSameDecisions(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
 		s := c.WithTimeout(time.Minute, "")
@@ -556,7 +556,7 @@ func TestActivityCancelRequested_noOpenActivity_doesNotApply(t *testing.T) {
 	}
 }
 
-func TestCancelOfADelayedStartNeverRunsTheCode(t *testing.T) {
+func TestCancel_beforeDelayedStart_neverRunsCode(t *testing.T) {
 	t.Parallel()
 	code := body(func(*replay.Context) { t.Error("the code ran") })
 	first, at := started, epoch.Add(time.Hour)

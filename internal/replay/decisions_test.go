@@ -165,7 +165,7 @@ func failedChild(id int64) history.Event {
 }
 
 // The decisions of the engine must also match the history.
-func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
+func TestRetry_historyDiffers_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
 		s := call("a", "i")

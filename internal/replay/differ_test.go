@@ -120,7 +120,7 @@ func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 }
 
 // The diagnosis of long inputs shows where they differ.
-func TestLongInputsAreShownWhereTheyPart(t *testing.T) {
+func TestNondeterminismError_longInputs_showsDifference(t *testing.T) {
 	t.Parallel()
 	doc := func(s string) string {
 		return `"` + strings.Repeat("é", 10_000) + s + strings.Repeat("z", 10_000) + `"`

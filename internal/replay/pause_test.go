@@ -30,7 +30,7 @@ func resumed() history.Event {
 
 // A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause, and
 // the next execution knows the requests.
-func TestReplayPassesOverAPause(t *testing.T) {
+func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	t.Parallel()
 	code := replay.Orchestration{
 		Name: "o", Version: "1",

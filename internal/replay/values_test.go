@@ -112,7 +112,7 @@ func TestIsReplaying_untilTheHistoryEnds(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesGaps(t *testing.T) {
+func TestReplay_gapInHistory_returnsError(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(race), message(done(3)))
 	x := replay.New(body(race), options)

@@ -44,7 +44,7 @@ func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]
 }
 
 // A wait ends once: when it receives its event, even if the event is returned later, or when it is cancelled.
-func TestAWaitEndsOnce(t *testing.T) {
+func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code     func(c *replay.Context)

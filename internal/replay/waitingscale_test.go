@@ -21,7 +21,7 @@ func width(least int) int {
 
 // A job has 100,000 activities, each with a scope, of which 20,000 are open at a time. An activity must not search all
 // outstanding tasks, or a cold replay would exceed the time limit of a turn.
-func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
+func TestReplay_manyOpenScopes_finishesWithinTurnLimit(t *testing.T) {
 	t.Parallel()
 	const jobs = 100_000
 	wide := width(20_000)
@@ -63,7 +63,7 @@ func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
 }
 
 // 50,000 compensations in the scope that is never cancelled must not search the calls of that scope that continue.
-func TestACompensateInTheScopeThatNoCancelReachesDoesNotLookThroughIt(t *testing.T) {
+func TestAwaitEnds_manyCallsWithoutCancel_waitsOnlyForCancelledCall(t *testing.T) {
 	t.Parallel()
 	const many = 50_000
 	o := body(func(c *replay.Context) {

@@ -21,7 +21,7 @@ func order(id, status string) txItem {
 }
 
 // A transaction writes to all of its tables or to none. Items of different tables may have the same key.
-func TestATransactionOfTwoTables(t *testing.T) {
+func TestTransactWriteItems_severalTables_writesAllOrNone(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New(simaws.WithTable(simaws.TableConfig{Name: "hub", PartitionKey: "pk", SortKey: "sk"}))

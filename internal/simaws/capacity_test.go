@@ -17,7 +17,7 @@ func sized(sk string, size int) item {
 
 // TestCapacity_eachOperation_isCounted starts with item "1" of 2.5 KB, item "5" of 5 KB, and item "g", which is in the
 // index.
-func TestCapacity(t *testing.T) {
+func TestCapacity_eachOperation_isCounted(t *testing.T) {
 	t.Parallel()
 
 	inIndex := item{"g": str("G"), "n": num("1"), "a": str("x")}
@@ -142,7 +142,7 @@ func refused(tb testing.TB, c *simaws.Cloud) error {
 	return nil
 }
 
-func TestConsumedCapacityOfIndexes(t *testing.T) {
+func TestConsumedCapacity_itemInAnIndex_isReportedPerIndex(t *testing.T) {
 	t.Parallel()
 
 	out, err := indexed().Table.PutItem(t.Context(), &dynamodb.PutItemInput{

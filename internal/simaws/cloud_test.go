@@ -17,7 +17,7 @@ import (
 
 var errLost = errors.New("connection reset")
 
-func TestInterceptor(t *testing.T) {
+func TestInterceptor_failsCallOrLosesResponse_itsErrorIsReturned(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -67,7 +67,7 @@ func TestInterceptor(t *testing.T) {
 	}
 }
 
-func TestInterceptorCannotHideAFailure(t *testing.T) {
+func TestInterceptor_hidesFailureOrSkipsCall_errorIsReturned(t *testing.T) {
 	t.Parallel()
 
 	silent := func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -88,7 +88,7 @@ func TestInterceptorCannotHideAFailure(t *testing.T) {
 	}
 }
 
-func TestInterceptorSeesEveryCall(t *testing.T) {
+func TestInterceptor_callsOfAllServices_areSeenAndCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := []string{}
@@ -132,7 +132,7 @@ func TestInterceptorSeesEveryCall(t *testing.T) {
 }
 
 // TestMapping_deleteIsLost_messageIsRedelivered loses the deletion of a batch after its function has succeeded.
-func TestLostMappingDelete(t *testing.T) {
+func TestMapping_deleteIsLost_messageIsRedelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lost := false
@@ -158,7 +158,7 @@ func TestLostMappingDelete(t *testing.T) {
 	})
 }
 
-func TestFaultErrors(t *testing.T) {
+func TestFaultErrors_haveTheCodesOfAWS(t *testing.T) {
 	t.Parallel()
 
 	wantCode(t, simaws.Throttled(), "ProvisionedThroughputExceededException")
@@ -175,7 +175,7 @@ func TestFaultErrors(t *testing.T) {
 	}
 }
 
-func TestEndedContext(t *testing.T) {
+func TestPutItem_contextIsCancelled_writesNothing(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -192,7 +192,7 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-func TestErrorsComeWrappedAsFromTheSDK(t *testing.T) {
+func TestDeleteItem_conditionFails_errorIsWrappedLikeInTheSDK(t *testing.T) {
 	t.Parallel()
 
 	condition := "attribute_exists(pk)"

@@ -18,7 +18,7 @@ const (
 
 // TestConditionExpression_eachOperator_isEvaluated replaces the item {a: "m", n: 10, t: true}, which has no attribute
 // "gone", under each condition.
-func TestConditions(t *testing.T) {
+func TestConditionExpression_eachOperator_isEvaluated(t *testing.T) {
 	t.Parallel()
 
 	s, n := item{":s": str("m")}, item{":n": num("10")}
@@ -102,7 +102,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestEqualityOfEveryType(t *testing.T) {
+func TestConditionExpression_equalityOfEachType_comparesValues(t *testing.T) {
 	t.Parallel()
 
 	type av = ddbtypes.AttributeValue
@@ -161,7 +161,7 @@ func TestEqualityOfEveryType(t *testing.T) {
 	}
 }
 
-func TestAliases(t *testing.T) {
+func TestExpressionAttributeNames_undefinedOrUnused_areRejected(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

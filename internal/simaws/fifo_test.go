@@ -15,7 +15,7 @@ func newInbox(tb testing.TB) *desk {
 	return newDesk(tb, "inbox.fifo", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})
 }
 
-func TestGroupBlocksWhileInFlight(t *testing.T) {
+func TestFIFOQueue_messageIsInFlight_blocksItsGroup(t *testing.T) {
 	t.Parallel()
 
 	d := newInbox(t)
@@ -40,7 +40,7 @@ func TestGroupBlocksWhileInFlight(t *testing.T) {
 	d.want("a2", "a3", "a4", "b1") // visible at the same time, so in order of arrival
 }
 
-func TestBatchFillsUpFromOneGroupFirst(t *testing.T) {
+func TestFIFOQueue_batch_isFilledFromOneGroupFirst(t *testing.T) {
 	t.Parallel()
 
 	d := newInbox(t)
@@ -54,7 +54,7 @@ func TestBatchFillsUpFromOneGroupFirst(t *testing.T) {
 	d.want()
 }
 
-func TestExpiredReceiptOfFIFOQueue(t *testing.T) {
+func TestFIFOQueue_expiredReceipt_isRejected(t *testing.T) {
 	t.Parallel()
 
 	d := newInbox(t)
@@ -73,7 +73,7 @@ func TestExpiredReceiptOfFIFOQueue(t *testing.T) {
 	d.want()
 }
 
-func TestDeduplication(t *testing.T) {
+func TestFIFOQueue_repeatedDeduplicationID_isDroppedForFiveMinutes(t *testing.T) {
 	t.Parallel()
 
 	for _, perGroup := range []bool{false, true} {
@@ -113,7 +113,7 @@ func TestDeduplication(t *testing.T) {
 	}
 }
 
-func TestSequenceNumbersGrow(t *testing.T) {
+func TestFIFOQueue_sequenceNumbers_increase(t *testing.T) {
 	t.Parallel()
 
 	d := newInbox(t)
@@ -140,7 +140,7 @@ func TestSequenceNumbersGrow(t *testing.T) {
 	}
 }
 
-func TestLongGroupIsDeliveredInOrder(t *testing.T) {
+func TestFIFOQueue_longGroup_isDeliveredInOrder(t *testing.T) {
 	t.Parallel()
 
 	const messages = 500

@@ -31,7 +31,7 @@ func seen(tb testing.TB, c *simaws.Cloud) string {
 	return version + " " + strings.Join(table, "") + " " + strings.Join(index, "")
 }
 
-func TestLag(t *testing.T) {
+func TestTableLag_eventualReads_returnOlderVersions(t *testing.T) {
 	t.Parallel()
 
 	c := indexed()

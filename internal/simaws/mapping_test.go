@@ -78,7 +78,7 @@ func bubble(t *testing.T, name string, config simaws.QueueConfig) *desk {
 	return &desk{tb: t, cloud: c, url: c.Queues.Create(name, config)}
 }
 
-func TestMappingDeletesWhatDidNotFail(t *testing.T) {
+func TestMapping_functionFailsForMessages_redeliversOnlyThese(t *testing.T) {
 	t.Parallel()
 
 	idsOf := func(bodies ...string) func(ms []sqstypes.Message) ([]string, error) {
@@ -149,7 +149,7 @@ func TestMappingDeletesWhatDidNotFail(t *testing.T) {
 	}
 }
 
-func TestMappingOfFIFOQueue(t *testing.T) {
+func TestMapping_fifoBatchIsInFlight_restOfTheGroupWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{})
@@ -185,7 +185,7 @@ func TestMappingOfFIFOQueue(t *testing.T) {
 	})
 }
 
-func TestStepTakesMappingsInOrderAndKeepsConcurrency(t *testing.T) {
+func TestStep_severalMappings_runsInOrderWithinConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "first", simaws.QueueConfig{})
@@ -225,7 +225,7 @@ func TestStepTakesMappingsInOrderAndKeepsConcurrency(t *testing.T) {
 	})
 }
 
-func TestStepDeliversDeadLettersToAnEarlierMapping(t *testing.T) {
+func TestStep_messageBecomesDeadLetter_isDeliveredToEarlierMapping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dead := bubble(t, "dead", simaws.QueueConfig{})
@@ -252,7 +252,7 @@ func TestStepDeliversDeadLettersToAnEarlierMapping(t *testing.T) {
 	})
 }
 
-func TestFunctionMayDeleteAndReleaseItself(t *testing.T) {
+func TestMapping_functionDeletesAndReleasesMessages_takesEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{})

@@ -26,7 +26,7 @@ func TestTable_heads_areTheFirstOfEachPartition(t *testing.T) {
 	}
 }
 
-func TestQueues_len_countsWhatIsInvisibleToo(t *testing.T) {
+func TestQueues_len_countsInvisibleMessages(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New()
 	url := cloud.Queues.Create("q", simaws.QueueConfig{VisibilityTimeout: time.Hour})
@@ -47,7 +47,7 @@ func TestQueues_len_countsWhatIsInvisibleToo(t *testing.T) {
 	}
 }
 
-func TestTable_storedBytes_areThoseOfItemsAndIndexEntries(t *testing.T) {
+func TestTable_storedBytes_includeItemsAndIndexEntries(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
 		PartitionKey: "pk", SortKey: "sk",

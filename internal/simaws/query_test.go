@@ -37,7 +37,7 @@ func sortKeys(tb testing.TB, c *simaws.Cloud, in dynamodb.QueryInput) (keys []st
 	}
 }
 
-func TestKeyConditions(t *testing.T) {
+func TestQuery_eachKeyCondition_selectsItems(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -119,7 +119,7 @@ func wantBothWays(t *testing.T, c *simaws.Cloud, in dynamodb.QueryInput, want []
 	}
 }
 
-func TestQueryOfManyRowsStaysInOrder(t *testing.T) {
+func TestQuery_manyRows_areInOrder(t *testing.T) {
 	t.Parallel()
 
 	const rows = 2000
@@ -147,7 +147,7 @@ func TestQueryOfManyRowsStaysInOrder(t *testing.T) {
 	}, odd)
 }
 
-func TestQueryPages(t *testing.T) {
+func TestQuery_largeResult_isSplitIntoPages(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -178,7 +178,7 @@ func TestQueryPages(t *testing.T) {
 	}
 }
 
-func TestQueryRefuses(t *testing.T) {
+func TestQuery_invalidInput_isRejected(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]func(*dynamodb.QueryInput){
@@ -227,7 +227,7 @@ func byG() dynamodb.QueryInput {
 	}
 }
 
-func TestIndex(t *testing.T) {
+func TestIndex_itemsChange_isUpdatedAndSorted(t *testing.T) {
 	t.Parallel()
 
 	c := indexed()
@@ -264,7 +264,7 @@ func TestIndex(t *testing.T) {
 }
 
 // DynamoDB applies a projection after the read, so a projection saves no capacity.
-func TestQueryProjectsAttributes(t *testing.T) {
+func TestQuery_projection_returnsOnlyItsAttributes(t *testing.T) {
 	t.Parallel()
 	c := simaws.New(simaws.WithTable(simaws.TableConfig{Name: "t", PartitionKey: "pk", SortKey: "sk"}))
 	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }

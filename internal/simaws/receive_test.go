@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-func TestReceiveRefuses(t *testing.T) {
+func TestReceiveMessage_invalidInput_isRejected(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -45,7 +45,7 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-func TestMessageAttributes(t *testing.T) {
+func TestReceiveMessage_requestedAttributes_areReturned(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{})
@@ -94,7 +94,7 @@ func longPoll(ctx context.Context, c *simaws.Cloud, url string) (bodies []string
 	return bodies, time.Since(start), nil
 }
 
-func TestLongPollEndsWhenThereIsAMessage(t *testing.T) {
+func TestLongPoll_messageBecomesVisible_returnsIt(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -131,7 +131,7 @@ func TestLongPollEndsWhenThereIsAMessage(t *testing.T) {
 	}
 }
 
-func TestLongPollEndsEmpty(t *testing.T) {
+func TestLongPoll_noMessage_returnsEmptyAfterTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := simaws.New()

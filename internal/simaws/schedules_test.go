@@ -59,7 +59,7 @@ func (a *agenda) get(name string) error {
 	return err
 }
 
-func TestAScheduleSendsOnceAndIsGone(t *testing.T) {
+func TestSchedule_isDue_sendsOnceAndIsDeleted(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -87,7 +87,7 @@ func TestAScheduleSendsOnceAndIsGone(t *testing.T) {
 }
 
 // A name is in use until its schedule is deleted.
-func TestANameInUseIsAConflict(t *testing.T) {
+func TestCreateSchedule_nameInUse_isAConflict(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -114,7 +114,7 @@ func TestANameInUseIsAConflict(t *testing.T) {
 	}
 }
 
-func TestADeletedScheduleSendsNothing(t *testing.T) {
+func TestSchedule_isDeleted_sendsNothing(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -132,7 +132,7 @@ func TestADeletedScheduleSendsNothing(t *testing.T) {
 }
 
 // A schedule fires within a minute of its time. The delay depends only on the name and the disorder.
-func TestSchedulesAreLateByUpToAMinute(t *testing.T) {
+func TestSchedule_lateByUpToAMinute_orderDependsOnTheSeed(t *testing.T) {
 	t.Parallel()
 
 	var first []string
@@ -172,7 +172,7 @@ func TestSchedulesAreLateByUpToAMinute(t *testing.T) {
 	}
 }
 
-func TestAScheduleMayFireTwiceAndLate(t *testing.T) {
+func TestSchedule_lateAndTwice_sendsTwice(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -188,7 +188,7 @@ func TestAScheduleMayFireTwiceAndLate(t *testing.T) {
 	a.want()
 }
 
-func TestAScheduleWithoutItsTargetIsADeadLetter(t *testing.T) {
+func TestSchedule_targetDoesNotExist_sendsToDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -204,7 +204,7 @@ func TestAScheduleWithoutItsTargetIsADeadLetter(t *testing.T) {
 	a.want("a")
 }
 
-func TestWhatSchedulerRefuses(t *testing.T) {
+func TestCreateSchedule_invalidInput_isRejected(t *testing.T) {
 	t.Parallel()
 
 	a := newAgenda(t)
@@ -274,7 +274,7 @@ func TestWhatSchedulerRefuses(t *testing.T) {
 }
 
 // Calls of Scheduler are counted and intercepted like calls of the other services.
-func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
+func TestCreateSchedule_call_isInterceptedAndCounted(t *testing.T) {
 	t.Parallel()
 
 	clock, seen := newClock(), []string{}
@@ -299,7 +299,7 @@ func TestSchedulesAreInterceptedAndCounted(t *testing.T) {
 }
 
 // NextDue and Serve know the time of a schedule, even if the time is centuries away.
-func TestSchedulesDriveMappings(t *testing.T) {
+func TestNextDue_scheduleExists_returnsItsTime(t *testing.T) {
 	t.Parallel()
 
 	for name, after := range map[string]time.Duration{

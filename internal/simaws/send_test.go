@@ -18,7 +18,7 @@ const (
 )
 
 // TestSendMessage_invalidMessage_isRejectedAloneAndInABatch expects the same error alone and in a batch.
-func TestSendRefuses(t *testing.T) {
+func TestSendMessage_invalidMessage_isRejectedAloneAndInABatch(t *testing.T) {
 	t.Parallel()
 
 	type entry = sqstypes.SendMessageBatchRequestEntry
@@ -98,7 +98,7 @@ func fifoEntry(group, deduplication string, delay int32) sqstypes.SendMessageBat
 	}
 }
 
-func TestMessageOverOneMiB(t *testing.T) {
+func TestSendMessage_overOneMiB_isRejected(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{})
@@ -122,7 +122,7 @@ func TestMessageOverOneMiB(t *testing.T) {
 	d.want()
 }
 
-func TestBatchRefuses(t *testing.T) {
+func TestBatch_invalidEntries_areRejected(t *testing.T) {
 	t.Parallel()
 
 	ids := func(n int) []string {
@@ -184,7 +184,7 @@ func TestBatchRefuses(t *testing.T) {
 	}
 }
 
-func TestBatchOfReceipts(t *testing.T) {
+func TestBatch_expiredReceipt_failsOnlyItsEntry(t *testing.T) {
 	t.Parallel()
 
 	d := newInbox(t)

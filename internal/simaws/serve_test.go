@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-func TestServeDeliversEverythingWithinItsConcurrency(t *testing.T) {
+func TestServe_manyMessages_deliversAllWithinConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const messages, concurrency = 40, 4
@@ -67,7 +67,7 @@ func TestServeDeliversEverythingWithinItsConcurrency(t *testing.T) {
 	})
 }
 
-func TestServeWaitsForInvocations(t *testing.T) {
+func TestServe_contextEnds_waitsForInvocations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "work", simaws.QueueConfig{})
@@ -101,7 +101,7 @@ func TestServeWaitsForInvocations(t *testing.T) {
 	})
 }
 
-func TestServeRedeliversAfterVisibility(t *testing.T) {
+func TestServe_functionFails_redeliversAfterVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})

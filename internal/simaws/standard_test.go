@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-func TestStandardQueueKeepsOrderAndHidesWhatWasReceived(t *testing.T) {
+func TestStandardQueue_receivedMessage_isHiddenUntilItsTimeout(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})
@@ -32,7 +32,7 @@ func TestStandardQueueKeepsOrderAndHidesWhatWasReceived(t *testing.T) {
 	d.want("b", "c", "d")
 }
 
-func TestOrderIsByVisibilityThenArrival(t *testing.T) {
+func TestStandardQueue_delayedMessages_areOrderedByVisibility(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{})
@@ -47,7 +47,7 @@ func TestOrderIsByVisibilityThenArrival(t *testing.T) {
 	d.want("late")
 }
 
-func TestAttributes(t *testing.T) {
+func TestReceiveMessage_secondReceive_reportsSystemAttributes(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{VisibilityTimeout: time.Second})
@@ -69,7 +69,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-func TestStaleReceiptOfStandardQueue(t *testing.T) {
+func TestStandardQueue_staleReceipt_deletesNothing(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{VisibilityTimeout: time.Second})
@@ -97,7 +97,7 @@ func TestStaleReceiptOfStandardQueue(t *testing.T) {
 	wantCode(t, d.setVisibility(latest, 5), "ReceiptHandleIsInvalid")
 }
 
-func TestChangeVisibility(t *testing.T) {
+func TestChangeMessageVisibility_moreThanTwelveHours_isRejected(t *testing.T) {
 	t.Parallel()
 
 	const twelveHours = 43200
@@ -117,7 +117,7 @@ func TestChangeVisibility(t *testing.T) {
 	d.want("a")
 }
 
-func TestDeadLetters(t *testing.T) {
+func TestDeadLetterQueue_maxReceiveCountIsReached_getsTheMessage(t *testing.T) {
 	t.Parallel()
 
 	for _, suffix := range []string{"", ".fifo"} {
@@ -168,7 +168,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-func TestDisorder(t *testing.T) {
+func TestDisorder_sameSeed_repeatsOrderAndDuplicates(t *testing.T) {
 	t.Parallel()
 
 	run := func(seed uint64) (bodies []string, ids map[string]int) {
@@ -211,7 +211,7 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-func TestQueueAttributes(t *testing.T) {
+func TestGetQueueAttributes_messagesInEachState_areCounted(t *testing.T) {
 	t.Parallel()
 
 	d := newDesk(t, "work", simaws.QueueConfig{})

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-func TestPutRefuses(t *testing.T) {
+func TestPutItem_invalidItem_isRejected(t *testing.T) {
 	t.Parallel()
 
 	big := func(size int) item { return with("1", item{"v": str(strings.Repeat("x", size))}) }
@@ -54,7 +54,7 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-func TestNumbersAreStoredAsDynamoDBDoes(t *testing.T) {
+func TestPutItem_numbers_areNormalized(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]string{
@@ -70,7 +70,7 @@ func TestNumbersAreStoredAsDynamoDBDoes(t *testing.T) {
 	}
 }
 
-func TestItemsAreIsolated(t *testing.T) {
+func TestTable_callerChangesItem_storedItemIsUnchanged(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -84,7 +84,7 @@ func TestItemsAreIsolated(t *testing.T) {
 	sameItem(t, get(t, c, key("1")), with("1", item{"a": str("x")}))
 }
 
-func TestConditionFailureReturnsTheItem(t *testing.T) {
+func TestPutItem_conditionFails_returnsTheItemIfRequested(t *testing.T) {
 	t.Parallel()
 
 	for _, values := range []ddbtypes.ReturnValuesOnConditionCheckFailure{"", "NONE", "ALL_OLD"} {
@@ -114,7 +114,7 @@ func TestConditionFailureReturnsTheItem(t *testing.T) {
 	}
 }
 
-func TestDelete(t *testing.T) {
+func TestDeleteItem_existingOrMissingItem_returnsTheOldItem(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -136,7 +136,7 @@ func TestDelete(t *testing.T) {
 	wantCode(t, err, conditionFails)
 }
 
-func TestKeysMustFitTheTable(t *testing.T) {
+func TestGetAndUpdateItem_keyDoesNotFitTheTable_isRejected(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

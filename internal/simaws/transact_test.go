@@ -64,7 +64,7 @@ func reasons(tb testing.TB, err error) (codes []string, all []ddbtypes.Cancellat
 	return codes, cancelled.CancellationReasons
 }
 
-func TestTransactionIsAllOrNothing(t *testing.T) {
+func TestTransactWriteItems_conditionFails_writesNothing(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -91,7 +91,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	sameItem(t, get(t, c, key("n")), with("n", item{"n": num("1")}))
 }
 
-func TestTransactionRefuses(t *testing.T) {
+func TestTransactWriteItems_invalidInput_isRejected(t *testing.T) {
 	t.Parallel()
 
 	many := func(n, size int) []txItem {
@@ -136,7 +136,7 @@ func TestTransactionRefuses(t *testing.T) {
 	}
 }
 
-func TestTransactionUpdateErrorIsAReason(t *testing.T) {
+func TestTransactWriteItems_updateIsInvalid_isACancellationReason(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -152,7 +152,7 @@ func TestTransactionUpdateErrorIsAReason(t *testing.T) {
 	sameItem(t, get(t, c, key("a")), nil)
 }
 
-func TestClientRequestToken(t *testing.T) {
+func TestTransactWriteItems_repeatedToken_isAppliedOnce(t *testing.T) {
 	t.Parallel()
 
 	now := newClock()
@@ -190,7 +190,7 @@ func TestClientRequestToken(t *testing.T) {
 	wantCode(t, run("t4", checkExists("none")), "")
 }
 
-func TestTransactionsOfManyGoroutines(t *testing.T) {
+func TestTransactWriteItems_concurrentCalls_loseNoUpdate(t *testing.T) {
 	t.Parallel()
 
 	const workers, rounds = 8, 50

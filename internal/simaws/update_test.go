@@ -27,7 +27,7 @@ func sameItem(tb testing.TB, got, want item) {
 }
 
 // DELETE removes elements of a set. The attribute is removed with the last element.
-func TestASetLosesElements(t *testing.T) {
+func TestUpdateItem_deleteFromSet_removesElements(t *testing.T) {
 	t.Parallel()
 
 	c := simaws.New()
@@ -58,7 +58,7 @@ func TestASetLosesElements(t *testing.T) {
 }
 
 // TestUpdateItem_eachExpression_isAppliedOrRejected updates the item {a: "m", n: 10}.
-func TestUpdates(t *testing.T) {
+func TestUpdateItem_eachExpression_isAppliedOrRejected(t *testing.T) {
 	t.Parallel()
 
 	one := item{":v": num("1")}
@@ -146,7 +146,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-func TestUpdateMakesTheItem(t *testing.T) {
+func TestUpdateItem_missingItem_isCreated(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -174,7 +174,7 @@ func TestUpdateMakesTheItem(t *testing.T) {
 	}
 }
 
-func TestReturnValues(t *testing.T) {
+func TestUpdateItem_eachReturnValues_returnsAttributes(t *testing.T) {
 	t.Parallel()
 
 	tests := map[ddbtypes.ReturnValue]item{

@@ -27,7 +27,7 @@ func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
 }
 
 // The functions, mapped to their queues, run an orchestration to its end.
-func TestAHubServes(t *testing.T) {
+func TestHub_functionsAreServed_instanceCompletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()

@@ -87,7 +87,7 @@ func stormy(seed uint64) simhub.Schedule {
 	return simhub.Schedule{Seed: seed, Crash: 0.01, Fail: 0.01, Lose: 0.01, Repeat: 0.02}
 }
 
-func TestOneSeedIsOneOrder(t *testing.T) {
+func TestSchedule_sameSeed_givesTheSameOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		for name, s := range map[string]simhub.Schedule{
@@ -108,7 +108,7 @@ func TestOneSeedIsOneOrder(t *testing.T) {
 	}
 }
 
-func TestOtherSeedsAreOtherOrders(t *testing.T) {
+func TestSchedule_differentSeeds_giveDifferentOrders(t *testing.T) {
 	t.Parallel()
 	const seeds = 200
 	distinct, decisions := map[string]bool{}, 0
@@ -124,7 +124,7 @@ func TestOtherSeedsAreOtherOrders(t *testing.T) {
 }
 
 // Each fault occurs with a stormy schedule, and none with a calm one.
-func TestASeedDoesTheHarmItIsAllowed(t *testing.T) {
+func TestSchedule_allowedFaults_occurAndNoOthers(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]simhub.Schedule{
 		"CRASHES": {Crash: 0.02}, "FAILS": {Fail: 0.02}, "<-: FAILS": {Lose: 0.02}, "<-: REPEATS": {Repeat: 0.02},

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-func TestAPauseEndsInTimeOrWithItsContext(t *testing.T) {
+func TestFor_endsAfterDurationOrWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

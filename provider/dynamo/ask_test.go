@@ -61,7 +61,7 @@ func asker(t *testing.T, f *function) *dynamo.Provider {
 var question = provider.QueryRequest{InstanceID: "order-7", Name: "progress", Input: json.RawMessage(`{"n":1}`)}
 
 // A query invokes the function synchronously through its alias. A throttled invocation is retried.
-func TestAskInvokesTheOrchestrator(t *testing.T) {
+func TestQueryInstance_throttledOnce_invokesTheOrchestratorAgain(t *testing.T) {
 	t.Parallel()
 	f := &function{
 		answers: []func() (*lambda.InvokeOutput, error){
@@ -82,7 +82,7 @@ func TestAskInvokesTheOrchestrator(t *testing.T) {
 }
 
 // Each failure of the function is a typed error. The answer null is valid.
-func TestAskWithoutAnAnswer(t *testing.T) {
+func TestQueryInstance_functionFails_returnsTypedError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer    func() (*lambda.InvokeOutput, error)

@@ -124,7 +124,7 @@ func TestListBlocked_partitions_areMerged(t *testing.T) {
 }
 
 // A cursor of an earlier release has no partition, because that release had only the first partition.
-func TestListBlocked_cursorOfAnEarlierRelease_goesOn(t *testing.T) {
+func TestListBlocked_cursorOfAnEarlierRelease_continues(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
 	for n := range 10 {
@@ -145,7 +145,7 @@ func TestListBlocked_cursorOfAnEarlierRelease_goesOn(t *testing.T) {
 	}
 }
 
-func TestListBlocked_cursorOfNoPartition_isRejected(t *testing.T) {
+func TestListBlocked_cursorOfUnknownPartition_isRejected(t *testing.T) {
 	t.Parallel()
 	h := newBlockedHub(t)
 	for n := range 3 {

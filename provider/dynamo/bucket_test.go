@@ -84,7 +84,7 @@ func again(err error) bool {
 }
 
 // Calls without a response and temporary errors are retried. Rejected calls are not retried.
-func TestWhatABucketRefuses(t *testing.T) {
+func TestGetObject_eachErrorOfS3_isRetryableOrPermanent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		give           answer
@@ -112,7 +112,7 @@ func TestWhatABucketRefuses(t *testing.T) {
 	}
 }
 
-func TestACallOfABucketThatIsGivenUp(t *testing.T) {
+func TestGetObject_contextIsCancelled_isNotRetried(t *testing.T) {
 	t.Parallel()
 	b, _ := bucketOf(t, "eu-central-1", getsLost())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +123,7 @@ func TestACallOfABucketThatIsGivenUp(t *testing.T) {
 }
 
 // S3 starts some responses with status 200 before the operation has ended. The body may report an error.
-func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
+func TestBucket_errorInResponseWithStatus200_isRetryable(t *testing.T) {
 	t.Parallel()
 	b, _ := bucketOf(t, "eu-central-1", refuses(http.StatusOK, "InternalError"))
 	if err := b.CopyObject(t.Context(), "bucket", "from", "to"); err == nil || !again(err) {
@@ -138,7 +138,7 @@ func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
 }
 
 // The region and the bucket determine the URL. The signature includes the hash of the body.
-func TestWhereABucketIs(t *testing.T) {
+func TestPutObject_regionAndBucket_determineURLAndSignature(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ region, bucket, url string }{
 		{"eu-central-1", "payloads", "https://payloads.s3.eu-central-1.amazonaws.com/hub/x/00/e/1"},

@@ -19,7 +19,7 @@ const lifecycle = `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/20
 </LifecycleConfiguration>`
 
 // ExpiryRules returns only the enabled rules by which objects expire.
-func TestTheRulesByWhichABucketForgets(t *testing.T) {
+func TestExpiryRules_lifecycleOfABucket_returnsItsExpirations(t *testing.T) {
 	t.Parallel()
 	rules := func(give answer) ([]dynamo.ExpiryRule, *answers, error) {
 		cfg, a := configOf("eu-central-1", give)

@@ -25,7 +25,7 @@ func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provide
 	return p
 }
 
-func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
+func TestCaller_concurrentStarts_callSTSOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -50,7 +50,7 @@ func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 }
 
 // If STS does not respond, one call takes two seconds longer and no call fails. STS is called again after a while.
-func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
+func TestCaller_stsDoesNotRespond_isEmptyAndReadAgainLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -91,7 +91,7 @@ func (a answering) Do(r *http.Request) (*http.Response, error) {
 	}, err
 }
 
-func TestSTSIsAskedByTheSDK(t *testing.T) {
+func TestCallerFromSTS_response_returnsARNOrError(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	cfg := func(status int, body string) aws.Config {

@@ -156,7 +156,7 @@ func sortKey(it map[string]types.AttributeValue) string {
 
 // During a deployment or after a rollback, turns of the previous release write the whole record to item c, between
 // turns of this release.
-func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
+func TestReadCancels_recordsOfPreviousRelease_areMerged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.commit(b.turn(0, "")) // segment 1, of the previous release
@@ -182,7 +182,7 @@ func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
 }
 
 // A large record of the previous release is stored in parts.
-func TestALargeRecordOfTheReleaseBeforeIsRead(t *testing.T) {
+func TestReadCancels_largeRecordOfPreviousRelease_isRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	var reasons []string
@@ -229,7 +229,7 @@ func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 // Interleaving: a query already sees the transactions of later turns, but not yet the transaction of an earlier one.
 // The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
 // continues receives the cancel when it becomes visible, and then continues after it.
-func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
+func TestReadCancels_cancelBecomesVisibleLate_isReturned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ known, behind int64 }{{0, 1}, {1, 1}, {20, 1}, {3, 9}, {1, 30}, {70, 30}, {130, 70}} {
 		for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -268,7 +268,7 @@ func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
 }
 
 // ReadCancels reads again if a cancel is missing, so the caller receives a cancel that is invisible for a moment.
-func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
+func TestReadCancels_cancelIsInvisibleForAMoment_isReadAgain(t *testing.T) {
 	t.Parallel()
 	hidden := 2
 	b := newBench(t, func(out *dynamodb.QueryOutput) {
@@ -285,7 +285,7 @@ func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
 
 // The first builds that wrote cancels of turns did not write the segment of the previous cancelling turn. Their items
 // are read again for two minutes.
-func TestWhatDoesNotSayBehindWhichItIsIsReadAgainForAWhile(t *testing.T) {
+func TestReadCancels_itemsWithoutPredecessor_areReadAgainForTwoMinutes(t *testing.T) {
 	t.Parallel()
 	b, hide := hiding(t)
 	b.unchained = true
@@ -310,7 +310,7 @@ func TestWhatDoesNotSayBehindWhichItIsIsReadAgainForAWhile(t *testing.T) {
 
 // During a deployment, a turn of the previous release commits between turns of this release. Its cancel is only in item
 // c. A reader that continues before that turn needs one query and loses no cancel.
-func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
+func TestReadCancels_turnOfPreviousReleaseInBetween_isNoGap(t *testing.T) {
 	t.Parallel()
 	queries := 0
 	b := newBench(t, func(*dynamodb.QueryOutput) { queries++ })
@@ -336,7 +336,7 @@ func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
 }
 
 // If a query returns only some of the items of a large turn, the items are read again.
-func TestHalfATurnOfCancelsIsReadAgain(t *testing.T) {
+func TestReadCancels_halfOfATurnIsVisible_isReadAgain(t *testing.T) {
 	t.Parallel()
 	hidden := 0
 	b := newBench(t, func(out *dynamodb.QueryOutput) {
@@ -375,7 +375,7 @@ func noise(seed int64) string {
 }
 
 // The cancels of turns expire 30 days after the deletion of their instance, like item c, for small and large instances.
-func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
+func TestApplyRetention_cancelsOfTurns_expireWithTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, turns := range map[string]int{"small": 3, "large": 150} {
 		t.Run(name, func(t *testing.T) {

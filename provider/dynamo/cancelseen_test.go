@@ -15,7 +15,7 @@ import (
 // Queries hide random parts of the cancel record, which become visible in random order, and the clock of the reader
 // jumps. A reader that continues with the result next of each read receives every cancel, and no cancel that no turn
 // has made.
-func TestNoReaderMissesADecisionThatItDoesNotSeeYet(t *testing.T) {
+func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		hidden := map[string]bool{}

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	conformance(t, func(*dynamotest.Cloud, *simaws.Cloud) {})
 }
 
-func TestConformanceWithSchedules(t *testing.T) {
+func TestConformance_longTimersHaveSchedules_passes(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(c *dynamotest.Cloud, cloud *simaws.Cloud) {
 		c.Schedules, c.QueueARN = cloud.Schedules, cloud.Queues.ARN
@@ -26,7 +26,7 @@ func TestConformanceWithSchedules(t *testing.T) {
 }
 
 // The suite also passes if every turn except the first is rolled up.
-func TestConformanceWithRollups(t *testing.T) {
+func TestConformance_everyTurnIsRolledUp_passes(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(c *dynamotest.Cloud, _ *simaws.Cloud) {
 		c.Options = []dynamo.Option{dynamoknobs.WithRollup(1)}

@@ -16,7 +16,7 @@ import (
 )
 
 // The number of instances does not change the cost of a page.
-func TestAPageIsOneQueryAShard(t *testing.T) {
+func TestListInstances_page_costsOneQueryPerShard(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New(simaws.WithTable(table()))
 	where := dynamo.HubConfig{
@@ -83,7 +83,7 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 
 // If the filter selects one of very many instances, each page reads a limited share of the table, and a later page has
 // the instance. An API with 30 seconds and 256 MB can return each page.
-func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
+func TestListInstances_rareMatchInLargeTable_limitsReadsPerPage(t *testing.T) {
 	t.Parallel()
 	const many = 200_000
 	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"},
@@ -126,7 +126,7 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 }
 
 // Blocked instances and instances in deletion are found immediately among any number of instances, with all attributes.
-func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
+func TestListInstances_blockedOrDeleting_readsTheAttentionIndex(t *testing.T) {
 	t.Parallel()
 	blocked := func(name, at string) map[string]string {
 		return map[string]string{

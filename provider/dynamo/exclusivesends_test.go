@@ -32,7 +32,7 @@ func keyed(t *testing.T, keys []string, bytes func(key string) int) (all []sqsqu
 
 // The batches of a round are sent in parallel, in any order, so a round has at most one batch of each key. A batch has
 // up to ten entries of a key, within the quotas of SQS.
-func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
+func TestR29_manyEntriesOfAKey_areSentOneBatchAtATime(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	for i := range 25 { // interleaved, like the calls of code that does not group by key
@@ -84,7 +84,7 @@ func TestR29OfAKeyOneBatchIsSentAtATime(t *testing.T) {
 
 // A redrive may send many dead letters of one key. Its batches are sent sequentially, and each is as large as SQS
 // allows.
-func TestR29ManyOfAKeyInOrder(t *testing.T) {
+func TestR29_deadLettersOfAKey_fillWholeBatches(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int][]int{10: {10, 10, 5}, 400 << 10: {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}} {
 		var got []int
@@ -100,7 +100,7 @@ func TestR29ManyOfAKeyInOrder(t *testing.T) {
 }
 
 // Each message of an inbox group has a separate batch, because a partly accepted batch would break the order.
-func TestInOrderABatchHasOneOfAGroup(t *testing.T) {
+func TestRoundsOf_inboxGroup_hasOneMessageInEachRound(t *testing.T) {
 	t.Parallel()
 	entries := []sqsqueue.Entry{{ID: 1, Group: "a"}, {ID: 2, Group: "a"}, {ID: 3, Group: "b"}, {ID: 4, Group: "a"}}
 	var got [][]int64

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-func TestNewNamesWhatAHubLacks(t *testing.T) {
+func TestNew_missingField_errorNamesIt(t *testing.T) {
 	t.Parallel()
 	whole := dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "u"}
 	for field, spoil := range map[string]func(*dynamo.HubConfig){

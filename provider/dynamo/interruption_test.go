@@ -16,7 +16,7 @@ import (
 
 // Interleaving: a client cancels instances while writes of notes hang. The messages are sent within a second, for any
 // number of instances.
-func TestR20ANoteThatHangsHoldsUpNoMessage(t *testing.T) {
+func TestR20_noteHangs_messageIsSentWithinASecond(t *testing.T) {
 	t.Parallel()
 	for _, instances := range []int{1, 10} {
 		t.Run(fmt.Sprint(instances), func(t *testing.T) {

@@ -140,7 +140,7 @@ func (h *waitingHub) pending(limit int) client.Pending {
 }
 
 // The instance waits for 100,000 activities. 5,000 of them have failed before, and some have large heartbeat details.
-func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { // alone: it measures the heap
+func TestPending_hundredThousandActivities_limitsReadsAndMemory(t *testing.T) { // alone: it measures the heap
 	h := newWaitingHub(t)
 	scheduled := make([]history.Event, 1, 100_001)
 	scheduled[0].Kind = history.TurnStarted
@@ -188,7 +188,7 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 }
 
 // Pending reads the completed part of a history without holding it in memory.
-func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it measures the heap
+func TestPending_longHistory_isNotHeldInMemory(t *testing.T) { // alone: it measures the heap
 	h := newWaitingHub(t)
 	noise := rand.NewChaCha8([32]byte{})
 	const turns, payload = 150, 150 << 10

@@ -43,7 +43,7 @@ func locking(
 
 // The queue locks a record at an unknown time after the start of the call. If a late response made the hold outlast the
 // lock, another consumer would receive the record, and both would report its outcome.
-func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
+func TestFetchRecords_responseIsLate_holdDoesNotOutlastTheLock(t *testing.T) {
 	t.Parallel()
 	late := func(_ context.Context, c simaws.Call, next func() error) error {
 		err := next()
@@ -73,7 +73,7 @@ func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 }
 
 // Most of the hold is left even after the longest wait of a fetch.
-func TestALongPollLeavesMostOfTheHold(t *testing.T) {
+func TestFetchRecords_longPoll_leavesMostOfTheHold(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []time.Duration{3 * time.Second, 30 * time.Second, 90 * time.Second, 15 * time.Minute} {
 		locking(t, lock, nil, func(ctx context.Context, p provider.Poller, put func(time.Duration)) {
@@ -95,7 +95,7 @@ func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 	}
 }
 
-func TestAFetchIsOneCall(t *testing.T) {
+func TestFetchRecords_severalFetches_readTheQueueSettingOnce(t *testing.T) {
 	t.Parallel()
 	var asked, fetched int
 	count := func(_ context.Context, c simaws.Call, next func() error) error {

@@ -194,7 +194,7 @@ func wantRollups(tb testing.TB, l *long, want ...string) {
 
 // A read of a run of at least four segments writes the rollup of the run. The next read uses the rollup and the
 // segments after it.
-func TestRunsOfTurnsAreRolledUpByWhoReadsThem(t *testing.T) {
+func TestRollup_manyTurnsAreRead_isWrittenAndReadNextTime(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 6) // h#0 to h#6: the first four are never rolled up
@@ -216,7 +216,7 @@ func TestRunsOfTurnsAreRolledUpByWhoReadsThem(t *testing.T) {
 }
 
 // A rollup of large segments would be no smaller than the segments.
-func TestLargeTurnsAreNotRolledUp(t *testing.T) {
+func TestRollup_largeTurns_areNotRolledUp(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 8)
@@ -233,7 +233,7 @@ func TestLargeTurnsAreNotRolledUp(t *testing.T) {
 }
 
 // A rollup of payloads that do not compress would cost more than it saves.
-func TestWhatDoesNotCompressIsNotRolledUp(t *testing.T) {
+func TestRollup_incompressiblePayloads_areNotRolledUp(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	for range 12 {
@@ -243,7 +243,7 @@ func TestWhatDoesNotCompressIsNotRolledUp(t *testing.T) {
 	wantRollups(t, l)
 }
 
-func TestAnEndedExecutionIsNotRolledUp(t *testing.T) {
+func TestRollup_endedExecution_isNotRolledUp(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 12)
@@ -253,7 +253,7 @@ func TestAnEndedExecutionIsNotRolledUp(t *testing.T) {
 }
 
 // A copy of a table that was made item by item may have a rollup without its segments. The segments are authoritative.
-func TestARollupIsNotBelievedWithoutItsLastSegment(t *testing.T) {
+func TestRollup_lastSegmentIsMissing_isIgnored(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 10)
@@ -276,7 +276,7 @@ func TestARollupIsNotBelievedWithoutItsLastSegment(t *testing.T) {
 	}
 }
 
-func TestADamagedRollupIsPassedOver(t *testing.T) {
+func TestRollup_damaged_isIgnored(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(it map[string]types.AttributeValue){
 		"no segments": func(it map[string]types.AttributeValue) { delete(it, "zstd") },
@@ -305,7 +305,7 @@ func TestADamagedRollupIsPassedOver(t *testing.T) {
 
 // A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile leaves no rollup
 // behind.
-func TestARollupOfADeletedInstanceIsNotWritten(t *testing.T) {
+func TestRollup_instanceIsBeingDeleted_isNotWritten(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 10)
@@ -329,7 +329,7 @@ func TestARollupOfADeletedInstanceIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestADeletionTakesRollupsWithIt(t *testing.T) {
+func TestDeleteInstance_rollups_areDeleted(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
 	l.turns(t, 10)
@@ -343,7 +343,7 @@ func TestADeletionTakesRollupsWithIt(t *testing.T) {
 }
 
 // After throttling, no rollup is written for a minute. The reads succeed.
-func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
+func TestRollup_tableThrottles_pausesForAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLong(t)
@@ -383,7 +383,7 @@ func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
 }
 
 // Random commits and reads, including stale reads, result in the same history with and without rollups.
-func TestRollupsChangeNoHistory(t *testing.T) {
+func TestRollup_anyCommitsAndReads_historyIsUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLong(t)

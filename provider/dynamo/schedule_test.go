@@ -104,7 +104,7 @@ func timerIn(d time.Duration) provider.Timer {
 	}
 }
 
-func TestWhatAScheduleIs(t *testing.T) {
+func TestHoldTimers_longTimer_createsItsSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
 	timer := timerIn(time.Hour + 1700*time.Millisecond)
@@ -146,7 +146,7 @@ func TestWhatAScheduleIs(t *testing.T) {
 }
 
 // Scheduler replaces its keywords in an input. An instance ID that looks like a keyword must stay unchanged.
-func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
+func TestHoldTimers_instanceIDHasSchedulerKeyword_isKept(t *testing.T) {
 	t.Parallel()
 	p, _, s := holder(t, scheduling())
 	timer := timerIn(time.Hour)
@@ -162,7 +162,7 @@ func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 }
 
 // R1: the name of a schedule is unique to its timer and attempt, for any characters in the IDs.
-func TestR1NamesOfSchedules(t *testing.T) {
+func TestR1_nameOfASchedule_isUniqueToTimerAndAttempt(t *testing.T) {
 	t.Parallel()
 	allowed := regexp.MustCompile(`^[0-9a-zA-Z-_.]{1,64}$`)
 	names := map[string]bool{}
@@ -188,7 +188,7 @@ func TestR1NamesOfSchedules(t *testing.T) {
 }
 
 // A timer within the longest delay of a queue needs no schedule, and neither does a timer of a hub without schedules.
-func TestWhichTimersNeedASchedule(t *testing.T) {
+func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
 	hops.TimerMode = TimersRequeue
@@ -238,7 +238,7 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 
 // A turn sends a message even for a long timer, because most long timers are cancelled within 15 minutes. A client that
 // starts an instance with a delay also sends a message, because its role cannot create schedules.
-func TestATurnCreatesNoSchedule(t *testing.T) {
+func TestSendOutputs_longTimer_sendsMessageWithoutSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
 	refused, err := p.outbox.SendOutputs(t.Context(),
@@ -249,7 +249,7 @@ func TestATurnCreatesNoSchedule(t *testing.T) {
 	}
 }
 
-func TestR1AScheduleThatIsThereIsMine(t *testing.T) {
+func TestR1_scheduleExists_isNotAnError(t *testing.T) {
 	t.Parallel()
 	p, _, s := holder(t, scheduling())
 	s.answer = func(int) error { return &types.ConflictException{Message: aws.String("Schedule x already exists.")} }
@@ -258,7 +258,7 @@ func TestR1AScheduleThatIsThereIsMine(t *testing.T) {
 	}
 }
 
-func TestThrottledSchedulesAreCreatedAgain(t *testing.T) {
+func TestHoldTimers_schedulerThrottles_retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, _, s := holder(t, scheduling())
@@ -276,7 +276,7 @@ func TestThrottledSchedulesAreCreatedAgain(t *testing.T) {
 
 // An error of Scheduler names the call and the instance, and reports whether it is retryable. No message replaces the
 // missing schedule.
-func TestASchedulesRefusalIsAnError(t *testing.T) {
+func TestHoldTimers_schedulerFails_returnsErrorAndSendsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err       error
@@ -308,7 +308,7 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 }
 
 // A process without timers may open a hub without the settings of schedules.
-func TestWhatSchedulesLackIsNamed(t *testing.T) {
+func TestHoldTimers_missingField_errorNamesIt(t *testing.T) {
 	t.Parallel()
 	for field, spoil := range map[string]func(*HubConfig, *Clients){
 		"scheduleGroup":        func(h *HubConfig, _ *Clients) { h.ScheduleGroup = "" },
@@ -333,7 +333,7 @@ func TestWhatSchedulesLackIsNamed(t *testing.T) {
 	}
 }
 
-func TestTimingsThatCannotWork(t *testing.T) {
+func TestNew_invalidTimerSettings_areRejected(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
 	hops.TimerMode = TimersRequeue
@@ -364,7 +364,7 @@ func TestTimingsThatCannotWork(t *testing.T) {
 }
 
 // A schedule can exist only if its timer was long, has been in the queue for the longest delay, and is not due.
-func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
+func TestDeleteSchedules_timerCannotHaveSchedule_isSkipped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		age, length time.Duration
@@ -394,7 +394,7 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 }
 
 // A missing schedule counts as deleted. A schedule that cannot be deleted is logged and does not fail the turn.
-func TestHowAScheduleIsDeleted(t *testing.T) {
+func TestDeleteSchedules_goneOrFailing_isNotAnError(t *testing.T) {
 	t.Parallel()
 	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 	throttled := &types.ThrottlingException{Message: aws.String("slow down")}
@@ -457,7 +457,7 @@ func (hangingSchedules) DeleteSchedule(
 	return nil, ctx.Err()
 }
 
-func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
+func TestR15_deletionsHang_turnContinuesInTime(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ left, want time.Duration }{
 		"without a deadline":           {0, 2 * time.Second},

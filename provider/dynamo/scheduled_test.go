@@ -16,7 +16,7 @@ import (
 
 // The turn has scheduled more activities than a process caches. Retries and completions in the order of the calls read
 // the turn a few times, not once per activity.
-func TestATurnThatSchedulesVeryManyIsNotReadForEachOfThem(t *testing.T) {
+func TestReadWorkItem_manyActivitiesOfOneTurn_readsTheTurnAFewTimes(t *testing.T) {
 	t.Parallel()
 	const called = 200
 	l := newLong(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-func TestTheSDKLogsWithTheProvider(t *testing.T) {
+func TestSDKLogger_warning_isLoggedAtDebugLevelOnly(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{
 		slog.LevelDebug: `level=DEBUG msg="AWS SDK message" classification=WARN text="no checksum of 7"`,

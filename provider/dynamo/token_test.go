@@ -46,7 +46,7 @@ func (s *transactions) Do(r *http.Request) (*http.Response, error) {
 
 // If the response of a transaction is lost, the retry has the same token, so it succeeds even after later writes of
 // other processes. After IdempotentParameterMismatchException, the retry does not have that token.
-func TestTransact_repeats_haveOneToken(t *testing.T) {
+func TestTransact_retries_reuseTheToken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		responses []string

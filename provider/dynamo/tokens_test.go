@@ -161,7 +161,7 @@ func secretOf(letter string) string {
 }
 
 // Interleaving: two processes find no key and create the first one. One of them succeeds, and both sign with its key.
-func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
+func TestSigningKey_twoProcessesCreateTheFirst_bothUseOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)
@@ -194,7 +194,7 @@ func TestTwoProcessesMakeTheFirstKeyAtOnce(t *testing.T) {
 // A new key is written beside the old one. A new process signs with the new key. A process that verifies tokens reads
 // the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes after the
 // deletion of the old key.
-func TestAKeyIsReplacedWhileTokensAreAbout(t *testing.T) {
+func TestSigningKey_isReplaced_earlierTokensStayValid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)
@@ -234,7 +234,7 @@ func TestAKeyIsReplacedWhileTokensAreAbout(t *testing.T) {
 
 // A token that no key has signed costs one read a minute, however often a client presents the token. While the table
 // cannot be read, the cached keys remain in use.
-func TestWhatNobodySignedCostsOneReadAMinute(t *testing.T) {
+func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)
@@ -272,7 +272,7 @@ func TestWhatNobodySignedCostsOneReadAMinute(t *testing.T) {
 func last[T any](_ T, err error) error { return err }
 
 // A mistake in editing the table stops no work. An item that is not a key is skipped and logged.
-func TestAnItemThatIsNoKeyIsLeftOut(t *testing.T) {
+func TestSigningKey_invalidItem_isSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)

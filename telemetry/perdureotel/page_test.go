@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the attributes of spans into docs/operate/telemetry.md")
 
-func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
+func TestTelemetryPage_listsAllAttributes(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/operate/telemetry.md"
 	var want strings.Builder

@@ -58,7 +58,7 @@ func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 
 // Each task that an instance awaits has a span from its start to its end in the history. The span is in the trace of
 // the turn that started the task, and the turn that consumed the end has a link to the span.
-func TestWhatIsWaitedForIsTraced(t *testing.T) {
+func TestWaitSpans_ofEachKindOfTask_matchHistory(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
 		all := waited(t, opts...)
@@ -140,7 +140,7 @@ func ended(n int, traceParent string) perdure.TurnTasks {
 }
 
 // If another process reports the same tasks again, their spans have the same IDs, so a viewer shows one of each.
-func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
+func TestWaitSpans_tasksAreReportedAgain_haveTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var ids []trace.SpanContext
 	for range 2 {
@@ -162,7 +162,7 @@ func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 }
 
 // Waits of an unsampled turn have no spans. Waits of an untraced turn have their own traces.
-func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
+func TestWaitSpans_useSamplingDecisionOfTheirTurn(t *testing.T) {
 	t.Parallel()
 	for parent, want := range map[string]int{
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00": 0,
@@ -181,7 +181,7 @@ func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
 
 // A turn that ends a hundred thousand timers creates a limited number of spans, and reports the number of omitted
 // spans.
-func TestTheWaitsOfATurnAreBounded(t *testing.T) {
+func TestWaitSpans_hundredThousandTimersEnd_areLimited(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
 	i := perdureotel.New(tp).Interceptor()
@@ -199,7 +199,7 @@ func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 }
 
 // With WithoutTaskSpans the engine does not have to track open tasks.
-func TestWaitsAreLeftOut(t *testing.T) {
+func TestWithoutTaskSpans_setsNoOnTasks(t *testing.T) {
 	t.Parallel()
 	tp, _ := recording()
 	if i := perdureotel.New(tp, perdureotel.WithoutTaskSpans()).Interceptor(); i.OnTasks != nil || i.Turn == nil {

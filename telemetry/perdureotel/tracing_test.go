@@ -112,7 +112,7 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 
 // Each turn has its own trace, with links to its causes. Attempts are in the trace of the turn that scheduled them. All
 // spans have the IDs of the instance.
-func TestAnOrderIsTraced(t *testing.T) {
+func TestSpans_ofAnOrchestration_haveExpectedTracesAndLinks(t *testing.T) {
 	t.Parallel()
 	all := fulfilled(t)
 	start, raise := named(t, all, "Start fulfil", 1)[0], named(t, all, "Raise packed", 1)[0]
@@ -177,7 +177,7 @@ func TestAnOrderIsTraced(t *testing.T) {
 }
 
 // Every attribute of a span is documented, and every documented attribute occurs.
-func TestAttributesAreThoseOfTheSpans(t *testing.T) {
+func TestAttributes_documented_areThoseOfTheSpans(t *testing.T) {
 	t.Parallel()
 	// this test has no Lambda, and AttrTasksOmitted has its own test
 	had := map[attribute.Key]bool{"faas.invocation_id": true, perdureotel.AttrTasksOmitted: true}
@@ -202,7 +202,7 @@ func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 }
 
 // If another process repeats a turn, the span of the turn and the spans of its activities have the same IDs.
-func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
+func TestTurnSpan_repeatedTurn_hasTheSameIDs(t *testing.T) {
 	t.Parallel()
 	var traceparents []string
 	for range 2 {
@@ -232,7 +232,7 @@ func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 }
 
 // With WithoutErrorTexts, spans have only the types of errors.
-func TestErrorTextsAreLeftOut(t *testing.T) {
+func TestWithoutErrorTexts_failedCall_omitsErrorText(t *testing.T) {
 	t.Parallel()
 	tp, spans := recording()
 	perdureotel.New(tp, perdureotel.WithoutErrorTexts()).Interceptor().ClientCall(t.Context(),
@@ -245,7 +245,7 @@ func TestErrorTextsAreLeftOut(t *testing.T) {
 }
 
 // The parent of a client call is the span in its context, or else the trace context of its request.
-func TestACallIsAChildOfItsRequest(t *testing.T) {
+func TestClientCallSpan_contextHasTraceParent_isItsChild(t *testing.T) {
 	t.Parallel()
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	tp, spans := recording()
@@ -263,7 +263,7 @@ func TestACallIsAChildOfItsRequest(t *testing.T) {
 }
 
 // Spans are exported by OTLP before an invocation ends. An invocation also ends if the collector hangs.
-func TestSpansAreExportedBeforeAnInvocationEnds(t *testing.T) {
+func TestMiddleware_exportsSpansBeforeInvocationEnds(t *testing.T) {
 	exported := atomic.Int64{}
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/traces" {
@@ -315,7 +315,7 @@ type invoked func(ctx context.Context, payload []byte) ([]byte, error)
 
 func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }
 
-func TestLinesHaveTheIDsOfTheirSpan(t *testing.T) {
+func TestLogHandler_contextHasSpan_addsItsIDs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	log := slog.New(perdureotel.NewLogHandler(slog.NewJSONHandler(&b, nil))).With("a", 1)

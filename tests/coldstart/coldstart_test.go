@@ -24,7 +24,7 @@ var bounds = map[string]int64{
 	"api":          14_000_000,
 }
 
-func TestTheBinariesAreSmall(t *testing.T) {
+func TestBinaries_areSmallerThanTheirLimits(t *testing.T) {
 	t.Parallel()
 	dir := build(t, "linux", "arm64")
 	for name, most := range bounds {
@@ -41,7 +41,7 @@ func TestTheBinariesAreSmall(t *testing.T) {
 }
 
 // A binary built for Lambda, started elsewhere, exits at once with the reason.
-func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
+func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 	t.Parallel()
 	dir := build(t, runtime.GOOS, runtime.GOARCH)
 	for name, tt := range map[string]struct {

@@ -34,7 +34,7 @@ const (
 
 // docs/operate/scale.md has the cost of orchestrations. A more expensive shape fails this test. For a cheaper shape,
 // update the page with -update.
-func TestCostOfShapes(t *testing.T) {
+func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)
 	if t.Failed() {

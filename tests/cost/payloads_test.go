@@ -36,7 +36,7 @@ func bulky(ctx *perdure.OrchestrationContext, s string) (string, error) {
 }
 
 // The cost estimate of an instance includes the S3 requests of a cached execution.
-func TestLargePayloadsAreReckoned(t *testing.T) {
+func TestEstimateCost_largePayloads_includesRequestsToS3(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()

@@ -13,7 +13,7 @@ import (
 )
 
 // The cost estimate of an instance includes the calls for activities with stored runs.
-func TestRunsAreReckoned(t *testing.T) {
+func TestEstimateCost_activitiesWithStoredRuns_includesTheirCalls(t *testing.T) {
 	t.Parallel()
 	plainCalls, plain := costOfChain(t)
 	for name, opt := range map[string]perdure.ActivityCallOption{

@@ -12,7 +12,7 @@ import (
 // Both queues execute random sequences of calls with valid receipt handles, because the emulator handles invalid ones
 // differently. At most as many messages are sent as one receive returns, because AWS empties a message group first and
 // the emulator uses the order of arrival.
-func TestQueueSequences(t *testing.T) {
+func TestQueue_randomCalls_matchMinistack(t *testing.T) {
 	t.Parallel()
 
 	for _, suffix := range []string{"", ".fifo"} {

@@ -16,7 +16,7 @@ type queueScript struct {
 	differs    map[string]string
 }
 
-func TestQueuesAgainstMinistack(t *testing.T) {
+func TestQueue_scriptedCalls_matchMinistack(t *testing.T) {
 	t.Parallel()
 
 	for name, s := range queueScripts() {
@@ -106,7 +106,7 @@ func queueScripts() map[string]queueScript {
 	}
 }
 
-func TestDeadLettersAgainstMinistack(t *testing.T) {
+func TestDeadLetterQueue_receiveLimitReached_matchesMinistack(t *testing.T) {
 	t.Parallel()
 
 	for _, suffix := range []string{"", ".fifo"} {

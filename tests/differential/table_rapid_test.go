@@ -10,7 +10,7 @@ import (
 )
 
 // Both tables execute random sequences of calls on four items.
-func TestTableSequences(t *testing.T) {
+func TestTable_randomCalls_matchEmulator(t *testing.T) {
 	t.Parallel()
 
 	var runs atomic.Int64

@@ -14,7 +14,7 @@ type script struct {
 	differs map[string]string
 }
 
-func TestTableScripts(t *testing.T) {
+func TestTable_scriptedCalls_matchEmulator(t *testing.T) {
 	t.Parallel()
 
 	for _, s := range tableScripts() {

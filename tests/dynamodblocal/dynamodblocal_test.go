@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-func TestAServerAnswersUntilItIsStopped(t *testing.T) {
+func TestServer_respondsUntilStopped(t *testing.T) {
 	t.Parallel()
 	s, err := dynamodblocal.Start(t.Context())
 	if err != nil {
@@ -37,7 +37,7 @@ func TestAServerAnswersUntilItIsStopped(t *testing.T) {
 	}
 }
 
-func TestTheErrorSaysWhatJavaSaid(t *testing.T) {
+func TestStart_javaFails_errorHasItsOutput(t *testing.T) {
 	t.Setenv("JAVA_TOOL_OPTIONS", "-XX:+NoSuchOption")
 	_, err := dynamodblocal.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "NoSuchOption") {
@@ -45,7 +45,7 @@ func TestTheErrorSaysWhatJavaSaid(t *testing.T) {
 	}
 }
 
-func TestAStartEndsWithItsContext(t *testing.T) {
+func TestStart_contextIsCancelled_returnsItsCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(net.ErrClosed)

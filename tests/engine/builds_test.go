@@ -42,7 +42,7 @@ func generations(versions ...string) *perdure.Registry {
 
 // During a rollout, environments of the old and the new build consume the same inbox. Instances of version 1 keep their
 // version in both builds. Instances of version 2 run only in the new build.
-func TestTwoGenerationsOnOneQueue(t *testing.T) {
+func TestVersions_twoBuildsOnOneQueue_instancesKeepTheirVersion(t *testing.T) {
 	t.Parallel()
 	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
 		for n := range 3 {
@@ -75,7 +75,7 @@ func TestTwoGenerationsOnOneQueue(t *testing.T) {
 }
 
 // A running execution keeps its version, and the next execution uses the highest registered version.
-func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
+func TestContinueAsNew_newBuild_usesHighestVersion(t *testing.T) {
 	t.Parallel()
 	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
 		h.start("loose", "Generation", 1)
@@ -94,7 +94,7 @@ func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
 
 // An instance whose name or version is not registered in the deployed build waits for a build that has it. It is listed
 // with the missing name or version.
-func TestUnregisteredOrchestrationWaits(t *testing.T) {
+func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		other *perdure.Registry
@@ -132,7 +132,7 @@ func unregistered(t *testing.T, h *hub, id string, says ...string) {
 }
 
 // A child with an unregistered name is blocked, and its parent waits for it.
-func TestUnregisteredChildWaits(t *testing.T) {
+func TestUnregisteredChild_waitsForBuildThatHasIt(t *testing.T) {
 	t.Parallel()
 	parent := func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "Parent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -159,7 +159,7 @@ func TestUnregisteredChildWaits(t *testing.T) {
 }
 
 // An activity with an unregistered name stays in its queue until a worker has it.
-func TestUnregisteredActivityWaits(t *testing.T) {
+func TestUnregisteredActivity_waitsForWorkerThatHasIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, build(func(r *perdure.Registry) {
 		perdure.AddOrchestration(r, "Asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -185,7 +185,7 @@ func TestUnregisteredActivityWaits(t *testing.T) {
 }
 
 // Unsupported code blocks its instance with a message for its author, and the instance continues after the fix.
-func TestCodeThatCannotGoOnIsReported(t *testing.T) {
+func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		code step

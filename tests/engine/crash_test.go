@@ -28,13 +28,13 @@ const (
 // A process crashes before and after its n-th AWS call, for every n, or for every 41st n in long scenarios. The
 // instance ends as without a crash, all histories are valid logs, all instances have ended, and no message or schedule
 // remains.
-func TestEngineCrash(t *testing.T) {
+func TestEngine_processCrashesAtAnyCall_scenariosSucceed(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, simhub.CrashAt)
 }
 
 // A call fails or loses its response, and the process continues.
-func TestEngineLostCalls(t *testing.T) {
+func TestEngine_callFailsOrLosesItsResponse_scenariosSucceed(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, simhub.FailAt)
 }
@@ -90,7 +90,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 }
 
 // A fault occurs at each call while one build blocks an instance and the next build fixes it.
-func TestBlockedCrash(t *testing.T) {
+func TestEngine_crashWhileBlocked_recoversWithFixedBuild(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{"crash": simhub.CrashAt, "lost": simhub.FailAt} {
 		for _, after := range []bool{false, true} {

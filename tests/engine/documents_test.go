@@ -212,7 +212,7 @@ func (h *hub) collected(ctx context.Context, id string, all int) {
 
 // An eternal orchestration receives a few events in each execution, while a thousand events of 190 KB arrive at once.
 // Events are neither lost nor copied between executions, even if functions crash.
-func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
+func TestContinueAsNew_thousandLargeEvents_areNeitherLostNorCopied(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 190 << 10
@@ -235,7 +235,7 @@ func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
 
 // A thousand events of the maximum size arrive at a blocked instance and wait for a day. Then a fixed build is
 // deployed.
-func TestAThousandLargeEventsParkedForADay(t *testing.T) {
+func TestBlockedInstance_thousandLargeEvents_areProcessedAfterFix(t *testing.T) {
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 204_000

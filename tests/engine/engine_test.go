@@ -15,7 +15,7 @@ import (
 const tick = time.Minute
 
 // Each scenario runs in virtual time, with cached executions and with a full replay in each turn.
-func TestEngine(t *testing.T) {
+func TestEngine_scenariosInVirtualTime_succeed(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {
 		t.Run(s.Name, func(t *testing.T) {

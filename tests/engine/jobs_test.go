@@ -18,7 +18,7 @@ import (
 
 // A job purges a hundred thousand of 110,000 instances, and its function crashes before or after random calls. The job
 // ends with exact counts, and other instances are unchanged.
-func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *testing.T) {
+func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const instances = 100_000

@@ -167,7 +167,7 @@ func (h *hub) invoke() (invocations int) {
 // A turn schedules 100,000 activities, which several invocations send. Each invocation continues where the previous one
 // stopped, was throttled or crashed. An activity is repeated only if its response was lost, or if the process crashed
 // before it stored the progress. The number of repeats is at most the number of sends between two writes of the cursor.
-func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
+func TestLargeTurn_invocationsCrashOrAreThrottled_sendsEachActivityOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	// invocations; an inbox message is a dead letter after 100 deliveries
@@ -226,7 +226,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 }
 
 // Without a crash, only sends with a lost response are repeated, even under throttling.
-func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
+func TestLargeTurn_withoutCrash_repeatsOnlyLostResponses(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n = 10_000
@@ -256,7 +256,7 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 
 // A turn cancels 10,000 long timers, each with a schedule, within one invocation. The remaining schedules fire without
 // effect.
-func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
+func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n = 10_000

@@ -17,7 +17,7 @@ import (
 // Ten thousand activities of one instance run or are queued when the instance is cancelled. Each running activity
 // observes the cancel within the poll interval of one second. Afterwards orchestrations need no more calls than before,
 // nothing is polled, renewed or sent for the ended instance, and no message remains.
-func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
+func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 	shortrun.Skip(t)
 	const many, concurrency = 10_000, 900 // batches of ten: the last thousand are still queued
 	var decided time.Time

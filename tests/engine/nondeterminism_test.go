@@ -294,7 +294,7 @@ func changes() []change {
 // Deployed code can differ from the history of a running instance in each of these ways. The instance is listed as
 // blocked, with the event in the history and the command of the code. It continues when the old code is deployed again,
 // and keeps the event that arrived meanwhile.
-func TestNondeterminism(t *testing.T) {
+func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {
 		t.Run(c.name, func(t *testing.T) {
@@ -335,7 +335,7 @@ func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 }
 
 // Arguments of commands are not compared. If only arguments change, running work continues with its old arguments.
-func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
+func TestNondeterminism_onlyArgumentsChanged_isNotReported(t *testing.T) {
 	t.Parallel()
 	arguments := func(n int, d time.Duration, p perdure.RetryPolicy) []step {
 		return []step{func(ctx *perdure.OrchestrationContext) error {
@@ -357,7 +357,7 @@ func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
 	})
 }
 
-func TestFailOnNondeterminism(t *testing.T) {
+func TestFailOnNondeterminism_codeChanged_failsInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, code([]step{event("go")}), func(_ context.Context, h *hub) {
 		h.start("i", "Code", 0)

@@ -50,7 +50,7 @@ func (q *countingQueues) SendMessageBatch(
 
 // A million instances were started in an hour, and all wake messages were lost. Ten sweeps of a minute wake each
 // instance, even though no turn runs meanwhile. No instance is woken so often that the backlog grows.
-func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
+func TestSweep_millionPendingInstances_areWokenWithinTenSweeps(t *testing.T) {
 	shortrun.Skip(t)
 	const pending = 1_000_000
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage

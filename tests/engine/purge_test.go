@@ -197,7 +197,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 
 // A function with 256 MB purges an instance with a gigabyte of history. For an ended instance it reads no payloads. For
 // a running instance it cancels all open work, including work that started at the other end of the history.
-func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
+func TestPurge_gigabyteOfHistory_fitsIntoSmallFunction(t *testing.T) {
 	shortrun.Skip(t)
 	for name, over := range map[string]bool{"over": true, "running": false} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments in
 }
 
 // A job or a retention purges 32 instances at once in a function with 256 MB.
-func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
+func TestPurge_manyLargeInstancesAtOnce_fitsIntoSmallFunction(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, segments = 32, 24
 	p, table, _ := newHeavy(t, true, segmentBytes)
@@ -280,7 +280,7 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 // A function with 256 MB has a seventh of a processor and needs about 100 ms for a page of 1 MB. A gigabyte takes
 // minutes, and a call of the API at most 29 seconds. Repeated calls that are interrupted still finish the deletion.
 // They cancel the child that started at the other end of the history, and no settled child.
-func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
+func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

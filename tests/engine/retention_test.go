@@ -107,7 +107,7 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 
 // A hundred thousand instances expire on one day, and the renewer was unavailable for three days. As deployed, it
 // sweeps every two minutes for at most a minute, and calls have the latency of AWS.
-func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
+func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const instances = 100_000

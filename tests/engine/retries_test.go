@@ -26,11 +26,11 @@ import (
 // retriedFor is the virtual time of retries every five seconds. A year (8760h) has 6.3 million attempts and takes 22
 // minutes of processor time.
 var retriedFor = flag.Duration("retried", 24*time.Hour,
-	"of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
+	"of TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth: for how long, in virtual time")
 
 // An activity with an unlimited retry policy always fails. Each attempt runs once and on time, and neither the history
 // nor the heap grows.
-func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
+func TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth(t *testing.T) {
 	shortrun.Skip(t)
 	const every, sample = 5 * time.Second, 62 * time.Second
 	attempts, last := 0, time.Time{}

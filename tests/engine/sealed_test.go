@@ -30,7 +30,7 @@ func sealing() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
 
 // Each scenario runs with a codec that encrypts all payloads, with cached executions and with a full replay in each
 // turn.
-func TestEngineSealed(t *testing.T) {
+func TestEngine_scenariosWithEncryption_succeed(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {
 		t.Run(s.Name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error)
 
 // The program crashes before or after each of its AWS calls. Either the order is saved and its orchestration runs, or
 // neither.
-func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
+func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t *testing.T) {
 	t.Parallel()
 	both, neither := 0, 0
 	for n, over := 1, false; !over; n++ {
@@ -161,7 +161,7 @@ func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
 
 // The program runs its transaction hours after the preparation, and crashes then. The creation time of the instance is
 // older than the range of the next sweeps.
-func TestAnOrderThatIsSavedHoursAfterItsStartWasPreparedBegins(t *testing.T) {
+func TestPrepareStart_transactionHoursLater_startsInstance(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(_ context.Context, s shop) {
 		start := s.prepared("o-1")
@@ -173,7 +173,7 @@ func TestAnOrderThatIsSavedHoursAfterItsStartWasPreparedBegins(t *testing.T) {
 	})
 }
 
-func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
+func TestPrepareStart_transactionIsRejected_startsNothing(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		s.saved("o-1", s.prepared("i-1"))
@@ -193,7 +193,7 @@ func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
 
 // The order is repeated before and after the first transaction. Another start with the same ID is prepared before and
 // after the transaction.
-func TestAnOrderThatComesAgainIsTold(t *testing.T) {
+func TestPrepareStart_repeatedOrder_returnsAlreadyStartedOrExists(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		mine := client.WithIdempotencyKey("key-1")
@@ -224,7 +224,7 @@ func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 }
 
 // An earlier incarnation of the ID is purged before or after the start is prepared.
-func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
+func TestPrepareStart_purgedID_startsNewIncarnation(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		purge := func() {
@@ -260,7 +260,7 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 }
 
 // The order is repeated while the instance that it started is being purged.
-func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
+func TestPrepareStart_purgeUnfinished_returnsAlreadyExists(t *testing.T) {
 	t.Parallel()
 	dead := false
 	half := func(_ context.Context, c simaws.Call, next func() error) error {
@@ -286,7 +286,7 @@ func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
 
 // The tombstone of the previous incarnation expires after a month. DynamoDB deletes it between preparation and
 // transaction.
-func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
+func TestPrepareStart_tombstoneExpiresBeforeTransaction_startsInstance(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		s.start("o-1", "Counts", 3)
@@ -310,7 +310,7 @@ func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 	})
 }
 
-func TestAnOrderThatIsToBeginLater(t *testing.T) {
+func TestPrepareStart_withDelay_startsAfterDelay(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		begun, lost := s.prepared("o-1", client.WithDelay(6*time.Hour)),
@@ -334,7 +334,7 @@ func TestAnOrderThatIsToBeginLater(t *testing.T) {
 
 // A transaction doubles the write units. The entry in the index byAttention, which the first turn removes, costs more
 // units.
-func TestAStartInATransactionCostsSixWriteUnitsMore(t *testing.T) {
+func TestPrepareStart_costsSixMoreWriteUnits(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		cost := func(id string, start func()) float64 {

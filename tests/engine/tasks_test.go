@@ -12,7 +12,7 @@ import (
 
 // An interceptor receives the tasks that turns start and end. In each scenario these tasks equal those in the history,
 // each reported once, with cached executions and with a full replay in each turn.
-func TestEngineTasks(t *testing.T) {
+func TestTasks_scenariosWithInterceptor_matchHistory(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {
 		t.Run(s.Name, func(t *testing.T) {

@@ -84,7 +84,7 @@ func (b *busyHour) intercept(ctx context.Context, c simaws.Call, next func() err
 
 // A million instances were started in an hour without sweeps, because the renewer was throttled. Each sweep has a
 // minute, too little to read all instances of the hour. After ten sweeps no instance is stuck.
-func TestTheWatchRecoversFromABusyHour(t *testing.T) {
+func TestSweep_millionStartsWithoutSweep_recoversWithinTenSweeps(t *testing.T) {
 	shortrun.Skip(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
 	synctest.Test(t, func(t *testing.T) {

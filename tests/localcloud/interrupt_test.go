@@ -9,7 +9,7 @@ import (
 
 // Python ignores exceptions of a signal handler during a finalizer or the implicit close of a file. A stop at this
 // moment would be lost, and the cloud and its child processes would be killed later.
-func TestAStopIsHeardWhereverItComes(t *testing.T) {
+func TestInterrupt_signalDuringFinalizer_stopsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	for where, class := range map[string]string{
 		"nowhere": "class Deleted: pass\nstop()",

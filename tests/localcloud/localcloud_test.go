@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-func TestACloudAnswersUntilItIsStopped(t *testing.T) {
+func TestCloud_respondsUntilStopped(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestACloudAnswersUntilItIsStopped(t *testing.T) {
 }
 
 // If the emulator dies, the script ends with an error.
-func TestACloudEndsWithItsEmulator(t *testing.T) {
+func TestCloud_emulatorIsKilled_endsWithError(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestACloudEndsWithItsEmulator(t *testing.T) {
 	}
 }
 
-func TestTheErrorSaysWhatTheScriptSaid(t *testing.T) {
+func TestStart_scriptFails_errorHasItsOutput(t *testing.T) {
 	t.Parallel()
 	_, err := localcloud.Start(t.Context(), "no-such-command")
 	if err == nil || !strings.Contains(err.Error(), "invalid choice: 'no-such-command'") {

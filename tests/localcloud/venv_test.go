@@ -14,7 +14,7 @@ import (
 
 // Checkouts may share a Python environment through a symbolic link. The script restarts itself with the Python of its
 // environment at most once.
-func TestTheScriptStartsWhereItsEnvironmentIsALink(t *testing.T) {
+func TestScript_virtualEnvironmentIsASymlink_starts(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

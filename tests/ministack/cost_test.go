@@ -28,7 +28,7 @@ import (
 // The cost of a shape is measured with AWS in memory. On ministack, with SDK clients and the capacity reported by the
 // emulator, the calls, entries and units are the same. The only exception is that ministack counts each read as 4 KB,
 // which turns without a cache exceed.
-func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
+func TestCost_ofEachShape_isTheSameOnMinistackAndInMemory(t *testing.T) {
 	t.Parallel()
 	for _, s := range cost.Shapes() {
 		switch {

@@ -19,7 +19,7 @@ import (
 
 // A list of 10,000 instances in pages of 100 returns each instance once, newest first. The time for each page is only
 // logged, because ministack reads all instances for each page.
-func TestListPages(t *testing.T) {
+func TestListInstances_tenThousandInPages_returnsEachOnceNewestFirst(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, size = 10_000, 100
 	e := localcloud.NewEmulator()

@@ -17,7 +17,7 @@ import (
 )
 
 // The data of the caller is in its own table, and the transaction uses the client of the SDK.
-func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
+func TestPrepareStart_callersOwnTable_sharesTransaction(t *testing.T) {
 	e := localcloud.NewEmulator()
 	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider
 	hub := client.New(p)

@@ -33,7 +33,7 @@ const mostOfAStep = 75 * time.Millisecond
 // mostInline is the limit for a step with an inline activity.
 const mostInline = 8 * time.Millisecond
 
-func TestStepsOfTheLatencyModel(t *testing.T) {
+func TestLatencyModel_medianStep_isWithinLimit(t *testing.T) {
 	t.Parallel()
 	most := shortrun.Few(100, mostActivities)
 	var rows []*scale.Measured
@@ -75,7 +75,7 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 }
 
 // The calculations of docs/operate/scale.md use the measured cost of a step in a long chain.
-func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
+func TestScalePage_chainStep_matchesMeasuredWorkload(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operate/scale.md")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // The test only compares the mutants with the code. `make planted` runs the tests of the mutants, and takes minutes.
-func TestTheFaultsAreOfTodaysCode(t *testing.T) {
+func TestRead_mutantsOfRepository_matchCode(t *testing.T) {
 	t.Parallel()
 	faults, err := read("../..")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 }
 
 // run reports mutants that a test finds, mutants that no test finds, and mutants whose text does not exist.
-func TestAFaultIsFoundOrToldOf(t *testing.T) {
+func TestRun_mutant_isFoundOrReported(t *testing.T) {
 	t.Parallel()
 	const code = "package dispatch\n\nfunc one() int { return 1 }\n"
 	const test = `package dispatch

@@ -116,7 +116,7 @@ func banned(t *testing.T) []*regexp.Regexp {
 	return all
 }
 
-func TestIsDialect(t *testing.T) {
+func TestIsDialect_bannedPhrases_areFound(t *testing.T) {
 	t.Parallel()
 	patterns := banned(t)
 	for _, text := range []string{
@@ -161,7 +161,7 @@ func TestMeasure_countsLinesOfAKind(t *testing.T) {
 	}
 }
 
-func TestParseScope(t *testing.T) {
+func TestParseScope_patterns_matchKindAndPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		scope string

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestWhatOutgrowsTheLimitsIsAFault(t *testing.T) {
+func TestMeasure_typeExceedsLimits_isReported(t *testing.T) {
 	t.Parallel()
 	methods := func(n int) string {
 		var b strings.Builder

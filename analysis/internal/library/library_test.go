@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/analysis/internal/rules"
 )
 
-func TestLookUp(t *testing.T) {
+func TestLookUp_functionName_returnsItsRule(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]*rules.Rule{
 		"time.Now":                              rules.Clock,

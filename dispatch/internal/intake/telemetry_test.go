@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the metrics into docs/reference/m
 const page = "../../../docs/reference/metrics.md"
 
 // docs/reference/metrics.md lists the metrics that the code defines.
-func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
+func TestMetricsPage_listsAllDefinitions(t *testing.T) {
 	t.Parallel()
 	want := tableOf(intake.Definitions())
 	if *update {
@@ -60,7 +60,7 @@ func tableOf(all []intake.Definition) string {
 }
 
 // Each constant of a metric name has one definition.
-func TestEveryMetricIsDefined(t *testing.T) {
+func TestDefinitions_containEveryMetricOnce(t *testing.T) {
 	t.Parallel()
 	f, err := parser.ParseFile(token.NewFileSet(), "metrics.go", nil, parser.SkipObjectResolution)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // The description of a failure has the details of each cause, or the reason why they are missing.
-func TestTheDetailsOfAFailureAreShown(t *testing.T) {
+func TestFailureDetails_nestedCauses_areAllDescribed(t *testing.T) {
 	t.Parallel()
 	sealed := history.EncodedPayload{Codec: "kms", Data: []byte("x"), Bytes: 7}.Payload()
 	f := &history.Failure{

@@ -13,7 +13,7 @@ import (
 )
 
 // Users of other modules get the same local AWS as this checkout: all files, and a new directory after each change.
-func TestTheLocalCloudIsUnpackedWholeAndOnce(t *testing.T) {
+func TestUnpack_concurrentCalls_writeAllFilesOnce(t *testing.T) {
 	t.Parallel()
 	cache := filepath.Join(t.TempDir(), "perdure")
 	dirs := make([]string, 8)

@@ -2,7 +2,7 @@ package development
 
 import "testing"
 
-func TestNamesOfANewApplication(t *testing.T) {
+func TestDescribeApplication_directoryAndModule_determineNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ dir, module, version, wantModule, wantPackage, wantVersion string }{
 		{

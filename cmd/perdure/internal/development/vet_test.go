@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestVetArguments(t *testing.T) {
+func TestVetArgs_flags_arePassedToVettool(t *testing.T) {
 	t.Parallel()
 	got := vetArgs("/bin/perdure", "clock", false, true, nil)
 	if want := []string{

@@ -9,7 +9,7 @@ import (
 )
 
 // why shows known times and calculates no duration from an unknown one.
-func TestWhyWithoutTimes(t *testing.T) {
+func TestWhy_unknownTimes_printsNoDuration(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 	for want, x := range map[string]client.Cancellation{

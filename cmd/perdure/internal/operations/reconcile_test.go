@@ -9,7 +9,7 @@ import (
 )
 
 // The printed flags of the next command select the remaining instances in a shell.
-func TestWhatIsLeftCanBePasted(t *testing.T) {
+func TestInstanceFlags_specialCharacters_areQuotedForShell(t *testing.T) {
 	t.Parallel()
 	env := &cli.Env{HubName: cli.DefaultHub, Getenv: func(string) string { return "" }}
 	for _, id := range []string{"order-7", "order 7", "$(echo x)", "a;b", "it's", "~", "*", "#1", `a\b`, "été"} {

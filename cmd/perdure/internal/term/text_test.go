@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestSpan(t *testing.T) {
+func TestDuration_isRoundedByMagnitude(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0ms", 0: "0ms", 999 * time.Millisecond: "999ms", 1250 * time.Millisecond: "1.25s",

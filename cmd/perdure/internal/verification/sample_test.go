@@ -9,7 +9,7 @@ import (
 )
 
 // A sample has a share of each version and all instances of small versions. Repeated draws are equal.
-func TestVerifyTakesAShareOfEachVersion(t *testing.T) {
+func TestSample_severalVersions_hasShareOfEach(t *testing.T) {
 	t.Parallel()
 	drawnOf := func(most int) (ids []string, by map[scan.Version]int) {
 		s, by := newSample(), map[scan.Version]int{}

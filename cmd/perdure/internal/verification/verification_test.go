@@ -11,7 +11,7 @@ import (
 )
 
 // The error after the timeout mentions a throttling service, because a longer timeout may not help.
-func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
+func TestExitError_timeoutDuringRetry_namesThrottlingService(t *testing.T) {
 	t.Parallel()
 	v := New(&cli.Env{}, nil, "")
 	v.progress.SetRetry(errors.New("503 SlowDown"))
@@ -24,7 +24,7 @@ func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 }
 
 // Many instances with other inputs do not displace findings about blocked or unread instances.
-func TestVerifyKeepsWhatIsWorst(t *testing.T) {
+func TestResult_tooManyFindings_keepsMostSevere(t *testing.T) {
 	t.Parallel()
 	v := New(&cli.Env{}, nil, "")
 	tell := func(n int, id string, o Outcome) {

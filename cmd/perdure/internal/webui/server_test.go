@@ -23,7 +23,7 @@ func echo() http.Handler {
 }
 
 // The server rejects requests of other origins and requests with other host names.
-func TestUIServesItsOwnPageAlone(t *testing.T) {
+func TestHandler_otherOriginsAndHosts_areRejected(t *testing.T) {
 	t.Parallel()
 	h := newHandler(echo(), 8090)
 	for name, c := range map[string]struct {
@@ -105,7 +105,7 @@ func TestUIServesItsOwnPageAlone(t *testing.T) {
 }
 
 // A response of the endpoint cannot allow other origins, set cookies, run code, or be cached for the web UI.
-func TestUIAnswersDoNothingInTheOriginOfThePage(t *testing.T) {
+func TestHandler_unsafeHeadersOfEndpoint_areReplaced(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range map[string]string{

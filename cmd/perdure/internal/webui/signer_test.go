@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-func TestWhatRequestsAreSignedFor(t *testing.T) {
+func TestServiceOf_hostName_returnsServiceAndRegion(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{
 		"a1b2.execute-api.eu-west-1.amazonaws.com":     "execute-api eu-west-1",
@@ -27,7 +27,7 @@ func TestWhatRequestsAreSignedFor(t *testing.T) {
 	}
 }
 
-func TestRequestsAreSigned(t *testing.T) {
+func TestSigner_request_isSigned(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(echo())
 	defer api.Close()

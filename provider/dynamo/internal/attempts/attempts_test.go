@@ -14,7 +14,7 @@ import (
 )
 
 // The item of a retry is written for each attempt, so it holds no more of the failure than is displayed.
-func TestARetrysItemKeepsWhatPeopleRead(t *testing.T) {
+func TestEncodeFailure_largeNestedFailure_isTruncated(t *testing.T) {
 	t.Parallel()
 	deep := &history.Failure{Type: "Outer", Message: strings.Repeat("é", 4<<10), Cause: &history.Failure{
 		Type: "Middle", Message: "m", Cause: &history.Failure{

@@ -30,7 +30,7 @@ func cancelledFor(codes ...string) error {
 }
 
 // R7: after a transaction conflict or throttling, the same request is retried. Other requests are not retried.
-func TestWhatIsWorthRepeating(t *testing.T) {
+func TestIsRetryable_eachError_isClassified(t *testing.T) {
 	t.Parallel()
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestWhatIsWorthRepeating(t *testing.T) {
 	}
 }
 
-func TestRefusedItem(t *testing.T) {
+func TestFailedItem_conditionFails_returnsTheItem(t *testing.T) {
 	t.Parallel()
 	one := &types.ConditionalCheckFailedException{Item: table.Item{"a": table.Str("1")}}
 	if it, refused := table.FailedItem(&smithy.OperationError{Err: one}, 0); !refused ||
@@ -91,7 +91,7 @@ func TestRefusedItem(t *testing.T) {
 	}
 }
 
-func TestCallRepeatsWithGrowingPauses(t *testing.T) {
+func TestDo_retryableError_retriesWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
@@ -113,7 +113,7 @@ func TestCallRepeatsWithGrowingPauses(t *testing.T) {
 	})
 }
 
-func TestCallEndsWithTheFirstSuccessOrPermanentError(t *testing.T) {
+func TestDo_successOrPermanentError_stopsRetrying(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, last := range map[string]error{
@@ -134,7 +134,7 @@ func TestCallEndsWithTheFirstSuccessOrPermanentError(t *testing.T) {
 	})
 }
 
-func TestCallDoesNotOutliveItsContext(t *testing.T) {
+func TestDo_contextEnds_stopsRetrying(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("the invocation ends")

@@ -53,7 +53,7 @@ func (bs *Builds) knows(t *testing.T, name, version string, want bool) {
 	}
 }
 
-func TestALookAtTheBuildsServesForAMinute(t *testing.T) {
+func TestKnown_callsWithinAMinute_readBuildsOnce(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{
 		docs: []string{
@@ -77,7 +77,7 @@ func TestALookAtTheBuildsServesForAMinute(t *testing.T) {
 	}
 }
 
-func TestAMissingNameIsLookedUpAgain(t *testing.T) {
+func TestKnown_missingName_readsBuildsAgain(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{docs: []string{`{"orchestrations":{"order":["1.0.0"]}}`}}
 	bs, _ := clocked(b, nil)
@@ -91,7 +91,7 @@ func TestAMissingNameIsLookedUpAgain(t *testing.T) {
 	}
 }
 
-func TestABuildWithoutOrchestrationsIsABuild(t *testing.T) {
+func TestKnown_buildWithoutOrchestrations_rejectsNames(t *testing.T) {
 	t.Parallel()
 	b := &fakeBuilds{}
 	bs, _ := clocked(b, nil)
@@ -100,7 +100,7 @@ func TestABuildWithoutOrchestrationsIsABuild(t *testing.T) {
 	bs.knows(t, "order", "", false)
 }
 
-func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
+func TestKnown_unreadableBuild_errorNamesIt(t *testing.T) {
 	t.Parallel()
 	bs, _ := clocked(&fakeBuilds{docs: []string{"{"}}, nil)
 	if err := bs.known(t.Context(), "order", ""); err == nil || !strings.Contains(err.Error(), "b#1") {
@@ -110,7 +110,7 @@ func TestABuildThatCannotBeReadIsNamed(t *testing.T) {
 
 // A rejected name requests a report of the deployed build. A misspelled name in a loop must not cost an invocation each
 // time.
-func TestARefusedNamePokesOnceAMinute(t *testing.T) {
+func TestRequire_unknownName_requestsAReportOnceAMinute(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{}
 	bs, pass := clocked(&fakeBuilds{docs: []string{`{}`}}, q)

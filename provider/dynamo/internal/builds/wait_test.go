@@ -55,7 +55,7 @@ func onSlowBuilds(
 	})
 }
 
-func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
+func TestKnown_anotherCallReadsBuilds_knownNameDoesNotWait(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
 		if err := known(ctx, "order"); err != nil {
@@ -78,7 +78,7 @@ func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 }
 
 // A start that waits for the read of another call returns when its context ends.
-func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
+func TestKnown_contextEndsDuringTheReadOfAnotherCall_returns(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, time.Hour, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
 		reader, stop := context.WithCancel(ctx)
@@ -99,7 +99,7 @@ func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 }
 
 // If the context of the reading call ends, the waiting calls do not fail. One of them reads the builds.
-func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
+func TestKnown_readingCallIsCancelled_waitingCallReads(t *testing.T) {
 	t.Parallel()
 	onSlowBuilds(t, 10*time.Second,
 		func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
@@ -126,7 +126,7 @@ func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 }
 
 // Concurrent calls for names that no build has share a read that starts after the calls. They also share its failure.
-func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
+func TestKnown_concurrentCallsForMissingNames_shareARead(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []error{nil, errors.New("no")} {
 		onSlowBuilds(t, time.Second,

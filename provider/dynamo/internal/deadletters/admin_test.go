@@ -11,7 +11,7 @@ import (
 )
 
 // If SQS rejects one message of a batch, the error names the other messages, which must not be sent again.
-func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
+func TestRedriveDeadLetters_oneIsRejected_errorNamesSentOnes(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}
 	dd := New(sqsqueue.New(q,

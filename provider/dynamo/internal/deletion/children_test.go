@@ -12,7 +12,7 @@ import (
 
 // Reading a history backward finds the same outstanding children as reading it forward, even if the read is interrupted
 // and resumed.
-func TestChildrenLeftAreTheSameFromBothEnds(t *testing.T) {
+func TestUnsettledChildren_historyIsReadBackward_equalsForward(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -13,7 +13,7 @@ import (
 
 // Two releases of a function may send the same outcome. The deduplication ID must not change between releases or depend
 // on the segment.
-func TestDedupIDsAreStable(t *testing.T) {
+func TestDedupID_isTheSameInEveryRelease(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{
 		Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x",
@@ -32,7 +32,7 @@ func TestDedupIDsAreStable(t *testing.T) {
 }
 
 // A repeated message is dropped for five minutes, except for kinds of which each message must arrive.
-func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
+func TestDedupID_repeatedMessage_isEqualOnlyForIdempotentKinds(t *testing.T) {
 	t.Parallel()
 	of := func(kind provider.MessageKind) provider.Message {
 		return provider.Message{
@@ -79,7 +79,7 @@ func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
 	}
 }
 
-func TestDedupIDsTellMessagesApart(t *testing.T) {
+func TestDedupID_differentMessages_differ(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	add := func(name string, m provider.Message) {
@@ -131,7 +131,7 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 	add("another wake", provider.Message{Kind: provider.MessageWake, ExecutionID: "x"})
 }
 
-func TestAMessageOverTheLimitNamesItself(t *testing.T) {
+func TestSend_messageOverTheLimit_errorNamesTheInstance(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: "a", Outcomes: []provider.ActivityOutcome{
 		{ActivityID: 3, Result: history.Payload(`"` + strings.Repeat("x", sqsqueue.MessageLimit) + `"`)},

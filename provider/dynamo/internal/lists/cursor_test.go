@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-func TestCursorRoundTrip(t *testing.T) {
+func TestParseCursor_encodedCursor_isUnchanged(t *testing.T) {
 	t.Parallel()
 	q := provider.ListQuery{
 		Status: provider.StatusRunning, Name: "order", Version: "1.0.0", Parent: "p",
@@ -26,7 +26,7 @@ func TestCursorRoundTrip(t *testing.T) {
 	}
 }
 
-func TestCursorsFromElsewhere(t *testing.T) {
+func TestParseCursor_foreignCursor_isRejected(t *testing.T) {
 	t.Parallel()
 	text := base64.RawURLEncoding.EncodeToString
 	for name, s := range map[string]string{
@@ -45,7 +45,7 @@ func TestCursorsFromElsewhere(t *testing.T) {
 }
 
 // DynamoDB fails a query whose start key cannot be the end of a page.
-func TestACursorOfNoPlaceIsRefused(t *testing.T) {
+func TestParseCursor_positionOutsideTheList_isRejected(t *testing.T) {
 	t.Parallel()
 	after := provider.ListQuery{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	before := provider.ListQuery{StartedBefore: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)}
@@ -89,7 +89,7 @@ func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestFiltersHaveDifferentDigests(t *testing.T) {
+func TestQueryDigest_differentFilters_differ(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, q := range []provider.ListQuery{
@@ -120,7 +120,7 @@ func TestFiltersHaveDifferentDigests(t *testing.T) {
 }
 
 // A list that was started in a release with fewer filters continues.
-func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
+func TestQueryDigest_filtersOfEarlierReleases_isUnchanged(t *testing.T) {
 	t.Parallel()
 	q := provider.ListQuery{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}
 	if got, want := queryDigest(q), table.Digest("Running", "order", "1970-01-01T00:00:01.000Z")[:12]; got != want {
@@ -128,7 +128,7 @@ func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
 	}
 }
 
-func TestCreatedKeysSortByTimeAndAreUnique(t *testing.T) {
+func TestCreatedKey_sortsByTimeAndIsUnique(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 999e6, time.FixedZone("", 3600))
 	older := instances.CreatedKey(provider.Instance{InstanceID: "b", CreatedAt: at})
@@ -139,7 +139,7 @@ func TestCreatedKeysSortByTimeAndAreUnique(t *testing.T) {
 	}
 }
 
-func TestInstanceItemsThatCannotBeRead(t *testing.T) {
+func TestDecodeInstance_damagedItem_isAnError(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(table.Item){
 		"created": func(it table.Item) { it[table.AttrCreated] = table.Str("yesterday") },

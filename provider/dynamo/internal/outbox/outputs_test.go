@@ -27,7 +27,7 @@ import (
 
 // An entry that SQS will never accept fails its output. The other entries are sent, including those with a temporary
 // error.
-func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
+func TestR9_senderFault_failsOnlyItsOutput(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := &sqsfake.Queues{}
@@ -74,7 +74,7 @@ func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.O
 
 // SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender, but an activity must
 // not fail for such a reason. Only errors about the message itself are final.
-func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
+func TestR9_eachErrorCodeOfSQS_onlyMessageErrorsAreFinal(t *testing.T) {
 	t.Parallel()
 	for code, forGood := range map[string]bool{
 		"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true,

@@ -32,7 +32,7 @@ func largeSegment(t *testing.T) []table.Item {
 }
 
 // Only documents that may settle a timer are decoded, so maySettle must not miss one.
-func TestWhatMaySettleATimer(t *testing.T) {
+func TestMaySettle_eachKindOfEvent_includesAllThatSettleATimer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range history.Kinds() {
 		e := history.Event{ID: 2, Kind: kind, Time: time.Unix(0, 0), FireAt: &time.Time{}}
@@ -55,7 +55,7 @@ func TestWhatMaySettleATimer(t *testing.T) {
 }
 
 // A page of a query may end within a segment.
-func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
+func TestDecoder_pageEndsWithinASegment_isReadWithTheNextPage(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	for cut := range items[1:] {
@@ -81,7 +81,7 @@ func dueIn(t *testing.T, items []table.Item) int64 {
 	return sequence
 }
 
-func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
+func TestDecoder_incompleteSegment_isAnError(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	due := dueIn(t, items)

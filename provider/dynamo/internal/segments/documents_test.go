@@ -10,7 +10,7 @@ import (
 )
 
 // The erasure of past executions must keep executions that are still referred to.
-func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
+func TestEncodeStart_referencesToExecutions_recordsTheOldest(t *testing.T) {
 	t.Parallel()
 	at := func(execution string) history.Payload {
 		return history.DataLocation{ExecutionID: execution, Segment: 1, EventID: 2}.Refer([]byte(`"x"`))

@@ -54,7 +54,7 @@ func packedBytes(it table.Item) int {
 	return len(v.Value)
 }
 
-func TestSegmentsAreReadableWhileSmall(t *testing.T) {
+func TestEncode_smallSegment_isReadableJSON(t *testing.T) {
 	t.Parallel()
 	overhead := len(table.GetString(encoded(t, segmentOf(1, 10, true))[0], table.AttrEvents)) - 10
 	for size, readable := range map[int]bool{
@@ -68,7 +68,7 @@ func TestSegmentsAreReadableWhileSmall(t *testing.T) {
 	}
 }
 
-func TestLargeSegmentsAreSplit(t *testing.T) {
+func TestEncode_largeSegment_isSplitIntoParts(t *testing.T) {
 	t.Parallel()
 	for size, parts := range map[int]int{
 		300 << 10: 1, table.PartLimit + 1: 2, 3*table.PartLimit - 8<<10: 3, table.TurnLimit - 8<<10: 9,
@@ -94,7 +94,7 @@ func TestLargeSegmentsAreSplit(t *testing.T) {
 	}
 }
 
-func TestTheFirstPartHasTheHeader(t *testing.T) {
+func TestEncode_firstPart_hasTheHeader(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, table.PartLimit + 1} {
 		first := encoded(t, segmentOf(3, size, false))[0]
@@ -106,7 +106,7 @@ func TestTheFirstPartHasTheHeader(t *testing.T) {
 }
 
 // A segment that could be written but not read must not be written.
-func TestWhatDoesNotFitIsRefused(t *testing.T) {
+func TestEncode_tooLargeOrInvalidSegment_isRejected(t *testing.T) {
 	t.Parallel()
 	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err,
 		provider.ErrTooLarge) {
@@ -133,7 +133,7 @@ func someItems(tb testing.TB) []table.Item {
 }
 
 // R8: contiguity and part counts are always checked. A torn history is read again, and a corrupt history is not.
-func TestReadsThatAreNotWhole(t *testing.T) {
+func TestDecodeAll_incompleteOrCorruptItems_areDetected(t *testing.T) {
 	t.Parallel()
 	whole := someItems(t)
 	drop := func(n int) func([]table.Item) []table.Item {
@@ -184,7 +184,7 @@ func TestReadsThatAreNotWhole(t *testing.T) {
 }
 
 // The end of a history is read backward, item by item, with the same checks.
-func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
+func TestLastEvent_incompleteParts_areDetected(t *testing.T) {
 	t.Parallel()
 	parts := encoded(t, segmentOf(5, 2*table.PartLimit-8<<10, false))
 	other := encoded(t, segmentOf(4, 10, false))

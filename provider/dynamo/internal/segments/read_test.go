@@ -52,7 +52,7 @@ func endedIn(t *testing.T) []table.Item {
 
 // R8: a query may see half of a transaction for a moment. An eventually consistent read is then repeated as a strong
 // one.
-func TestATornReadIsReadAgain(t *testing.T) {
+func TestReadExecution_tornRead_isReadAgainWithStrongConsistency(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		torn  int
@@ -82,7 +82,7 @@ func TestATornReadIsReadAgain(t *testing.T) {
 
 func newStore(h *fakeHistory) *Store { return New(table.New(h, "t"), nil, nil, Config{}) }
 
-func TestATornEndIsReadAgain(t *testing.T) {
+func TestReadTerminalEvent_tornRead_isReadAgain(t *testing.T) {
 	t.Parallel()
 	for torn, want := range map[int]error{0: nil, 1: nil, table.MaxReadTries - 1: nil, 1000: provider.ErrCorrupt} {
 		h := &fakeHistory{items: endedIn(t), torn: torn}

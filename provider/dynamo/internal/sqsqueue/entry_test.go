@@ -6,7 +6,7 @@ import (
 )
 
 // SQS accepts 128 characters of ASCII as a group ID or deduplication ID.
-func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
+func TestGroupID_anyInstanceID_isValidInSQSAndUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, id := range []string{
@@ -24,7 +24,7 @@ func TestGroupIDsAreWhatSQSTakes(t *testing.T) {
 }
 
 // Group IDs must not change between releases, because functions of two releases may run at the same time.
-func TestDigestsAreStable(t *testing.T) {
+func TestGroupID_isTheSameInEveryRelease(t *testing.T) {
 	t.Parallel()
 	if got, want := GroupID("order-1"), "2b78bde4aa2bf21ace53a4583691f4466927aa18"; got != want {
 		t.Errorf("group %s, want %s", got, want)

@@ -26,7 +26,7 @@ func entriesOf(texts ...string) (all []Entry) {
 }
 
 // R9: the result of every batch entry is checked. Accepted entries are not sent again.
-func TestOnlyFailedEntriesAreSentAgain(t *testing.T) {
+func TestSendBatch_someEntriesFail_onlyTheseAreSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := &sqsfake.Queues{}
@@ -46,7 +46,7 @@ func TestOnlyFailedEntriesAreSentAgain(t *testing.T) {
 	})
 }
 
-func TestASendersFaultIsNotRepeated(t *testing.T) {
+func TestSendBatch_senderFault_isNotRetried(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{Respond: sqsfake.Failing(true, "b")}
 	err := New(q, Config{}, nil).SendBatch(t.Context(), "url", entriesOf("a", "b"))
@@ -58,7 +58,7 @@ func TestASendersFaultIsNotRepeated(t *testing.T) {
 }
 
 // A batch has up to 10 messages and 1 MiB (quotas of SQS).
-func TestBatches(t *testing.T) {
+func TestBatches_countAndSize_areWithinTheQuotas(t *testing.T) {
 	t.Parallel()
 	const half = MessageLimit / 2
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-func TestInOrderOneBatchWaitsForTheOther(t *testing.T) {
+func TestSendInOrder_batchFails_laterBatchesAreNotSent(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	q := &sqsfake.Queues{Respond: func(*sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
@@ -101,7 +101,7 @@ func TestInOrderOneBatchWaitsForTheOther(t *testing.T) {
 	}
 }
 
-func TestTogetherIsBoundedAndJoinsErrors(t *testing.T) {
+func TestParallel_manyFunctions_limitsConcurrencyAndJoinsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
@@ -133,7 +133,7 @@ func TestTogetherIsBoundedAndJoinsErrors(t *testing.T) {
 }
 
 // SQS rejects U+FFFE and U+FFFF. SqsText escapes them, which results in the same JSON value.
-func TestSQSText(t *testing.T) {
+func TestSqsText_charactersThatSQSRejects_areEscaped(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "plain", "\uFFFE\uFFFF", "a\uFFFFb\uFFFFc", "\uFFFD", "🙂", "\x00\x1f"} {
 		doc, err := json.Marshal(s)
@@ -152,7 +152,7 @@ func TestSQSText(t *testing.T) {
 }
 
 // The reason of a dead letter has only characters that SQS accepts, and never makes the message exceed the size limit.
-func TestADeadLetterHasItsReason(t *testing.T) {
+func TestPutDeadLetter_longReason_isValidAndWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	long := errors.New("bad \x00\uFFFF" + strings.Repeat("日", 1000))
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 }
 
 // If a message of a group fails for a moment, the later messages of the group are sent again after it.
-func TestInOrderKeepsTheOrderOfAGroup(t *testing.T) {
+func TestSendInOrder_messageOfAGroupFails_keepsTheOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := &sqsfake.Queues{}

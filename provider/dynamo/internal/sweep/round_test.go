@@ -41,7 +41,7 @@ func (l *looks) want(after time.Duration, build string, begins bool) {
 	}
 }
 
-func TestABuildThatIsNewHasARoundOfTheBlockedAtOnce(t *testing.T) {
+func TestBlockedRound_newBuild_beginsImmediately(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
 	l.want(0, "a", true)
@@ -53,7 +53,7 @@ func TestABuildThatIsNewHasARoundOfTheBlockedAtOnce(t *testing.T) {
 	}
 }
 
-func TestARolledBackBuildHasARoundTenMinutesAfterTheLastAtTheLatest(t *testing.T) {
+func TestBlockedRound_rolledBackBuild_beginsTenMinutesAfterTheLastRound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ after, waits time.Duration }{
 		"at once":              {2 * time.Minute, 8 * time.Minute},
@@ -80,7 +80,7 @@ func TestARolledBackBuildHasARoundTenMinutesAfterTheLastAtTheLatest(t *testing.T
 	}
 }
 
-func TestBuildsThatReportInTurnMakeNoMoreThanTwoRoundsAnHour(t *testing.T) {
+func TestBlockedRound_alternatingBuilds_beginsAtMostTwiceAnHour(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
 	builds := []string{"a", "b", "c"}
@@ -101,7 +101,7 @@ func TestBuildsThatReportInTurnMakeNoMoreThanTwoRoundsAnHour(t *testing.T) {
 	}
 }
 
-func TestARoundComesToItsEndBeforeAReportThatChangesBuildsBeginsAnother(t *testing.T) {
+func TestBlockedRound_buildsAlternateDuringARound_isCompletedFirst(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
 	l.look(0, "a", false)
@@ -119,7 +119,7 @@ func TestARoundComesToItsEndBeforeAReportThatChangesBuildsBeginsAnother(t *testi
 }
 
 // The marks are from a clock that was far ahead, and from an earlier release.
-func TestAMarkThatCannotBeTrueBeginsANewRound(t *testing.T) {
+func TestBlockedRound_invalidMark_beginsANewRound(t *testing.T) {
 	t.Parallel()
 	l := newLooks(t)
 	ahead := l.now.Add(24 * time.Hour)

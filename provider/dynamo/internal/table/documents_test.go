@@ -6,7 +6,7 @@ import (
 )
 
 // Tests of applications run in consecutive bubbles of testing/synctest, and the encoder outlives each bubble.
-func TestTheEncoderWorksInEveryBubble(t *testing.T) {
+func TestEncoder_usedInSeveralBubbles_works(t *testing.T) {
 	t.Parallel()
 	fresh := newEncoder()
 	for range 2 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestSegmentSKRoundTrip(t *testing.T) {
+func TestSegmentSK_parsed_isUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, sequence := range []int64{0, 1, 9, 10, 255, 9999999999} {
 		for _, part := range []int{0, 1, 9, 10, 99, 100, 999} {
@@ -22,7 +22,7 @@ func TestSegmentSKRoundTrip(t *testing.T) {
 }
 
 // Queries return segments and their parts in the order of the keys.
-func TestSegmentSKSorts(t *testing.T) {
+func TestSegmentSK_sortsBySegmentAndPart(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	for _, sequence := range []int64{0, 1, 2, 10, 99, 100, 1000000000} {
@@ -35,7 +35,7 @@ func TestSegmentSKSorts(t *testing.T) {
 	}
 }
 
-func TestParseSegmentSKRefuses(t *testing.T) {
+func TestParseSegmentSK_invalidKey_isRejected(t *testing.T) {
 	t.Parallel()
 	for _, sk := range []string{"", "h#", "h#x", "h#1#", "h#1#x", "i", "c", "r#", "h#1.5", "h#99999999999999999999"} {
 		if s, p, err := ParseSegmentSK(sk); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", sk)) {
@@ -45,14 +45,14 @@ func TestParseSegmentSKRefuses(t *testing.T) {
 }
 
 // Keys that are derived from several IDs must be unambiguous.
-func TestDigestsAreUnambiguous(t *testing.T) {
+func TestDigest_differentParts_differ(t *testing.T) {
 	t.Parallel()
 	if Digest("ab", "c") == Digest("a", "bc") || Digest("a") == Digest("a", "") || Digest("1:a") == Digest("a") {
 		t.Error("different parts have the same digest")
 	}
 }
 
-func TestShardsAreUsedEvenly(t *testing.T) {
+func TestShardOf_manyInstances_usesShardsEvenly(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
 	for n := range 1600 {
@@ -68,7 +68,7 @@ func TestShardsAreUsedEvenly(t *testing.T) {
 	}
 }
 
-func TestAttributesOfOtherTypesAreZero(t *testing.T) {
+func TestGetStringAndGetNumber_otherType_isZero(t *testing.T) {
 	t.Parallel()
 	it := Item{"s": Str("x"), "n": Num(math.MinInt64), "bad": Str("12")}
 	if GetString(it, "s") != "x" || GetNumber(it, "n") != math.MinInt64 {

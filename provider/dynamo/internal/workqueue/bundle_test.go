@@ -12,7 +12,7 @@ import (
 
 // Outcomes that are considered small without measuring fit one message, even if all characters are escaped. Short
 // results of a fan-out are considered small.
-func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
+func TestFitOneMessage_outcomesAreSmall_bundleIsWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 13, 0, 0, 123_456_789, time.UTC)
 	for _, text := range []string{"a", "<", "\x00", "\xff", `"`, "é", "\u2028", "\uFFFE", "\U0001F600"} {
@@ -37,7 +37,7 @@ func TestOutcomesThatAreSmallFitOneMessage(t *testing.T) {
 }
 
 // A message has as many outcomes as fit. A result that fits no message is replaced with an error.
-func TestOutcomesAreBundledByTheirSize(t *testing.T) {
+func TestBundleOutcomes_largeOutcomes_areSplitBySize(t *testing.T) {
 	t.Parallel()
 	third := provider.ActivityOutcome{
 		ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("x", maxBundleBytes/3) + `"`),
