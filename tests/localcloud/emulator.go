@@ -40,7 +40,7 @@ func (e *Emulator) Harness() providertest.Harness {
 		Capabilities: []providertest.Capability{
 			providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads,
 		},
-		Want: providertest.Report{Ran: 416, NotApplicable: []string{
+		Want: providertest.Report{Ran: 420, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross",
