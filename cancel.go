@@ -96,10 +96,14 @@ func (e *CancelledError) Error() string {
 
 // Is reports whether target is context.DeadlineExceeded (ReasonTimeout) or context.Canceled (other reasons).
 func (e *CancelledError) Is(target error) bool {
-	if e.Reason == ReasonTimeout {
+	switch {
+	case e == nil: // fmt.Errorf keeps a nil pointer that it wraps beside other errors
+		return false
+	case e.Reason == ReasonTimeout:
 		return target == context.DeadlineExceeded
+	default:
+		return target == context.Canceled
 	}
-	return target == context.Canceled
 }
 
 // ErrorType returns the type name that failures store for the error.

@@ -37,8 +37,14 @@ func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, targ
 
 // isSentinel reports whether target is the sentinel error for the type of a failure.
 func isSentinel(failureType string, target error) bool {
-	return failureType == history.TypeNotFound && target == ErrInstanceNotFound ||
-		failureType == history.TypeEnded && target == ErrInstanceEnded
+	switch target { //nolint:errorlint // errors.Is unwraps
+	case ErrInstanceNotFound:
+		return failureType == history.TypeNotFound
+	case ErrInstanceEnded:
+		return failureType == history.TypeEnded
+	default:
+		return false
+	}
 }
 
 // RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.

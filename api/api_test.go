@@ -56,8 +56,8 @@ func TestOperations_goMethods_areThoseOfTheClients(t *testing.T) {
 		"client.": reflect.TypeFor[*client.Client](), "admin.": reflect.TypeFor[*admin.Client](),
 		"client.Schedules.": reflect.TypeFor[*client.Schedules](),
 	} {
-		for m := range typ.NumMethod() {
-			exist[prefix+typ.Method(m).Name] = true
+		for m := range typ.Methods() {
+			exist[prefix+m.Name] = true
 		}
 	}
 	delete(exist, "client.Schedules") // returns the client of schedules

@@ -574,7 +574,7 @@ func TestR29_poison_blocksOnlyItsKey(t *testing.T) {
 		}
 		var settled []string
 		for _, e := range h.events(in) {
-			switch e.Kind { //nolint:exhaustive // the others settle no activity
+			switch e.Kind {
 			case history.ActivityCompleted:
 				settled = append(settled, string(e.Result))
 			case history.ActivityFailed:

@@ -49,7 +49,7 @@ func (i instances) cancellations(c *call) error {
 		if _, err := i.client.Status(c.ctx(), id); err != nil {
 			return err
 		}
-		return problem.ExecutionNotFound
+		return problem.ErrExecutionNotFound
 	}
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (d deadLetters) get(c *call) error {
 		return err
 	}
 	if len(found.Items) == 0 {
-		return problem.DeadLetterNotFound
+		return problem.ErrDeadLetterNotFound
 	}
 
 	resp := NewDeadLetterWithBody(&found.Items[0])

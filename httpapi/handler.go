@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
 	"path"
@@ -69,7 +68,7 @@ func (h *handler) register(operations []api.Operation, serve functions) {
 			continue
 		}
 		if serve[o.ID] == nil {
-			panic(fmt.Sprintf("httpapi: no function serves the operation %s", o.ID))
+			panic("httpapi: no function serves the operation " + o.ID)
 		}
 		if byPath[o.Path] == nil {
 			byPath[o.Path] = endpoint{}
@@ -78,7 +77,7 @@ func (h *handler) register(operations []api.Operation, serve functions) {
 		delete(serve, o.ID)
 	}
 	for id := range serve {
-		panic(fmt.Sprintf("httpapi: the table of operations has no route for %s", id))
+		panic("httpapi: the table of operations has no route for " + id)
 	}
 	for p, e := range byPath {
 		h.mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
@@ -148,7 +147,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	rt, ok := e.route(r.Method)
 	if !ok {
 		w.Header().Set("Allow", e.allowed())
-		h.errors.Fail(w, r, problem.Method)
+		h.errors.Fail(w, r, problem.ErrMethod)
 		return
 	}
 	if trace := r.Header.Get("Traceparent"); trace != "" {

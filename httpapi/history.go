@@ -65,7 +65,7 @@ func (i instances) fill(c *call, page *historyPage, after int64, limit int) erro
 		client.AfterEvent(after))
 	for e, err := range events {
 		if errors.Is(err, client.ErrNotFound) {
-			return problem.ExecutionNotFound
+			return problem.ErrExecutionNotFound
 		}
 		if err != nil {
 			return err

@@ -124,7 +124,7 @@ func selectBy(field string, given, into *string) error {
 // noJob returns the problem of a job that does not exist.
 func noJob(err error) error {
 	if errors.Is(err, client.ErrNotFound) {
-		return problem.JobNotFound
+		return problem.ErrJobNotFound
 	}
 	return err
 }

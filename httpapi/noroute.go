@@ -14,7 +14,7 @@ import (
 func noRoute(escapedPath string) error {
 	id, found := slashed(escapedPath)
 	if !found {
-		return problem.NoRoute
+		return problem.ErrNoRoute
 	}
 	return problem.SlashedID(request.ShortForm(id))
 }

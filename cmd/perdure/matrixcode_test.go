@@ -225,7 +225,7 @@ func (c *orchestrations) trip(ctx *perdure.OrchestrationContext, in string) (out
 	if out, err = c.step(ctx, in); err != nil {
 		return "", err
 	}
-	if out, err = waitForGo(ctx, out, nil); err != nil {
+	if _, err = waitForGo(ctx, out, nil); err != nil {
 		return "", err
 	}
 	return "", errors.New("sold out")

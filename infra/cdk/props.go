@@ -194,13 +194,21 @@ func (p TaskHubProps) validate() error {
 	}
 	for _, validate := range []func() error{
 		p.validateQueues, p.validateFunctions, func() error { return p.HTTPAPI.validate(p.APIKind) },
-		p.validateSchedules, p.validateDurations,
+		func() error { return inField("Schedules", p.validateSchedules()) }, p.validateDurations,
 	} {
 		if err := validate(); err != nil {
 			return fmt.Errorf("task hub %s: %w", p.HubName, err)
 		}
 	}
 	return nil
+}
+
+// inField adds the name of a field to an error. It returns nil if err is nil.
+func inField(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 func (p TaskHubProps) validateQueues() error {
@@ -225,7 +233,7 @@ func (p TaskHubProps) validateDurations() error {
 	case p.InlineTimeout != nil && shorter(awscdk.Duration_Minutes(jsii.Number(5)), p.InlineTimeout):
 		return errors.New("InlineTimeout must not be more than 5 minutes")
 	case p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))):
-		return errors.New("Retention must be at least 1 hour")
+		return errors.New("Retention must be at least 1 hour") //nolint:staticcheck // the name of a field
 	}
 	return nil
 }

@@ -50,18 +50,18 @@ func (p TaskHubProps) validateSchedules() error {
 	for i, s := range p.Schedules {
 		switch {
 		case s.ID == "" || s.Orchestration == "" || s.Expression == "":
-			return fmt.Errorf("Schedules: schedule %d (%q): ID, Orchestration and Expression are required", i, s.ID)
+			return fmt.Errorf("schedule %d (%q): ID, Orchestration and Expression are required", i, s.ID)
 		case seen[s.ID]:
-			return fmt.Errorf("Schedules: duplicate schedule %q", s.ID)
+			return fmt.Errorf("duplicate schedule %q", s.ID)
 		case len(s.Input) > 0 && !json.Valid(s.Input):
-			return fmt.Errorf("Schedules: schedule %q: Input is not valid JSON", s.ID)
+			return fmt.Errorf("schedule %q: Input is not valid JSON", s.ID)
 		}
 		seen[s.ID] = true
 	}
 	doc, err := json.Marshal(p.Schedules)
 	if err == nil && len(doc) > maxSchedulesBytes {
-		err = fmt.Errorf("Schedules: size is %d bytes, the limit is %d: "+
-			"create schedules with large inputs through the API", len(doc), maxSchedulesBytes)
+		err = fmt.Errorf("size is %d bytes, the limit is %d: create schedules with large inputs through the API",
+			len(doc), maxSchedulesBytes)
 	}
 	return err
 }

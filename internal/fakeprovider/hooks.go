@@ -58,7 +58,7 @@ func (p *Provider) FailWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failure = err
-	p.Hub.Fail(err)
+	p.Fail(err)
 }
 
 // AnswerWith sets the function that runs queries.

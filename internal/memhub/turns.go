@@ -170,7 +170,7 @@ func (st *turns) BlockInstance(
 		in, err := st.instances.find(instanceID)
 		if err != nil || in.ExecutionID != executionID || in.Status.Terminal() ||
 			why == nil && in.Status == provider.StatusPaused {
-			return nil
+			return nil //nolint:nilerr // there is no such execution to block
 		}
 		in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = st.time(), nil, why, buildID
 		in.Status = provider.StatusBlocked

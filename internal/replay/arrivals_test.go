@@ -58,7 +58,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	}
 }
 
-// replays replays the whole history cold, and also in two parts, split after each event.
+// replays runs the whole history cold, and also in two parts, split after each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
 	if _, err := history.Concat(s.log); err != nil {

@@ -18,8 +18,16 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
+// notesTest is a test of the notes of instance "a".
+type notesTest struct {
+	*testing.T
+
+	hub   providertest.Hub
+	table *simaws.Table
+}
+
 // withInstance runs a test with an instance "a".
-func withInstance(t *testing.T, test func(t *testing.T, h providertest.Hub, table *simaws.Table)) {
+func withInstance(t *testing.T, test func(t notesTest)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,14 +40,14 @@ func withInstance(t *testing.T, test func(t *testing.T, h providertest.Hub, tabl
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(t, h, table)
+		test(notesTest{t, h, table})
 	})
 }
 
 // updateItem changes the item of instance "a" directly in the table.
-func updateItem(t *testing.T, table *simaws.Table, expression string, values map[string]types.AttributeValue) {
+func (t notesTest) updateItem(expression string, values map[string]types.AttributeValue) {
 	t.Helper()
-	_, err := table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+	_, err := t.table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: aws.String("perdure"),
 		Key: map[string]types.AttributeValue{
 			"pk": &types.AttributeValueMemberS{Value: "i#a"}, "sk": &types.AttributeValueMemberS{Value: "i"},
@@ -52,17 +60,17 @@ func updateItem(t *testing.T, table *simaws.Table, expression string, values map
 }
 
 func TestAnnotate_responseIsLost_addsOneNote(t *testing.T) {
-	withInstance(t, func(t *testing.T, h providertest.Hub, _ *simaws.Table) {
+	withInstance(t, func(t notesTest) {
 		for _, text := range []string{"one", "two"} {
-			h.Fail(providertest.Fault{
+			t.hub.Fail(providertest.Fault{
 				Operation: providertest.Update, Failure: providertest.ResponseLost, Times: 1,
 			})
-			err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: text, At: time.Now().UTC()})
+			err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{Text: text, At: time.Now().UTC()})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		in, err := h.Provider.ReadInstance(t.Context(), "a")
+		in, err := t.hub.Provider.ReadInstance(t.Context(), "a")
 		if err != nil || len(in.Notes) != 2 || in.Notes[0].Text != "one" || in.Notes[1].Text != "two" {
 			t.Errorf("notes %+v, %v; want one and two", in.Notes, err)
 		}
@@ -70,35 +78,35 @@ func TestAnnotate_responseIsLost_addsOneNote(t *testing.T) {
 }
 
 func TestAnnotate_itemHasNoExecution_isNotFound(t *testing.T) {
-	withInstance(t, func(t *testing.T, h providertest.Hub, table *simaws.Table) {
-		updateItem(t, table, "REMOVE execution", nil)
-		if err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); !errors.Is(err, provider.ErrNotFound) {
+	withInstance(t, func(t notesTest) {
+		t.updateItem("REMOVE execution", nil)
+		if err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("returned %v, want ErrNotFound", err)
 		}
 	})
 }
 
 func TestAnnotate_storedNotesAreDamaged_instanceStaysUsable(t *testing.T) {
-	withInstance(t, func(t *testing.T, h providertest.Hub, table *simaws.Table) {
-		updateItem(t, table, "SET notes = :n",
+	withInstance(t, func(t notesTest) {
+		t.updateItem("SET notes = :n",
 			map[string]types.AttributeValue{":n": &types.AttributeValueMemberS{Value: `[{"text":1}]`}})
-		in, err := h.Provider.ReadInstance(t.Context(), "a")
+		in, err := t.hub.Provider.ReadInstance(t.Context(), "a")
 		if err != nil || in.Notes != nil || in.Name != "order" {
 			t.Errorf("read %+v, %v; want the instance without notes", in, err)
 		}
-		if err := h.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); err == nil {
+		if err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); err == nil {
 			t.Error("a note replaced notes that cannot be read")
 		}
-		if err := h.Provider.DeleteInstance(t.Context(), "a", true); err != nil {
+		if err := t.hub.Provider.DeleteInstance(t.Context(), "a", true); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 func TestAnnotate_notesAreOfMaximumSize_leaveRoomForADiagnosis(t *testing.T) {
-	withInstance(t, func(t *testing.T, h providertest.Hub, _ *simaws.Table) {
+	withInstance(t, func(t notesTest) {
 		for n := range provider.MaxNotes {
-			err := h.Provider.Annotate(t.Context(), "a", provider.Note{
+			err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{
 				Text: strings.Repeat("<", provider.MaxNoteBytes), By: strings.Repeat("&", history.MaxRequesterBytes),
 				At: time.Now().Add(time.Duration(n)),
 			})
@@ -106,12 +114,12 @@ func TestAnnotate_notesAreOfMaximumSize_leaveRoomForADiagnosis(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := h.Provider.BlockInstance(t.Context(), "a", "x1", "build",
+		err := t.hub.Provider.BlockInstance(t.Context(), "a", "x1", "build",
 			&history.Failure{Type: "t", Message: strings.Repeat("<", 16<<10)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := h.Provider.ListInstances(t.Context(), provider.ListQuery{Status: provider.StatusBlocked})
+		page, err := t.hub.Provider.ListInstances(t.Context(), provider.ListQuery{Status: provider.StatusBlocked})
 		if err != nil || len(page.Instances) != 1 || page.Instances[0].Notes != nil {
 			t.Errorf("listed %d instances, %v; want one without notes", len(page.Instances), err)
 		}

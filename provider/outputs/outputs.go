@@ -40,10 +40,7 @@ func (o *Set) Add(more Set) {
 // Of returns the outputs of a segment's events (R9). It omits events for which settled returns true, so that a
 // redispatch does not repeat settled work (R4). settled can be nil.
 func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
-	var out Set
-	if !x.Ended {
-		out.WorkItems = makeWorkItems(s.Events)
-	}
+	out := Set{WorkItems: makeWorkItems(x, s.Events)}
 	x.trace = s.TraceParent()
 	events := eventReplies{x: x}
 	updates := updateReplies{x: x}
@@ -89,7 +86,10 @@ func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
 
 // makeWorkItems returns an empty slice with capacity for all work items that the events may cause. Growing it would
 // copy those of a large turn several times.
-func makeWorkItems(events []history.Event) []provider.WorkItem {
+func makeWorkItems(x Origin, events []history.Event) []provider.WorkItem {
+	if x.Ended {
+		return nil
+	}
 	n := 0
 	for i := range events {
 		if events[i].Kind == history.ActivityScheduled {

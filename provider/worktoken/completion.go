@@ -17,7 +17,7 @@ func (t *Signer) SignCompletion(w *provider.WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
-	b := append(m.bytes[:0], completionToken...)
+	b := append(m.bytes[:0], completionToken...) //nolint:gocritic // encode keeps the buffer
 	b = appendText(appendText(b, t.hub), w.InstanceID)
 	return t.encode(m, completionToken, appendAttempt(b, w), len(completionToken))
 }

@@ -143,7 +143,7 @@ func (t *Signer) hasSigned(p *parsed) bool {
 	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer key.macs.Put(m)
 
-	b := append(m.bytes[:0], p.kind...)
+	b := append(m.bytes[:0], p.kind...) //nolint:gocritic // the buffer is kept below
 	if p.kind == workItemToken {
 		b = appendText(b, t.hub)
 	}

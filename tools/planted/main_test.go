@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,11 @@ func TestRead_mutantsOfRepository_matchCode(t *testing.T) {
 	for _, f := range faults {
 		if f.what == "" || len(f.changes) == 0 {
 			t.Errorf("%s: %+v", f.name, f)
+		}
+		for file, text := range f.changes {
+			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
+				t.Errorf("%s: the faulty file does not parse: %v", f.name, err)
+			}
 		}
 	}
 }

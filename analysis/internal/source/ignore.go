@@ -114,7 +114,7 @@ func (i *ignore) mistake(s *Settings) string {
 		if r == nil {
 			return directive + " has the unknown rule " + id
 		}
-		i.used = i.used || !s.reports(r)
+		i.used = i.used || !s.enables(r)
 	}
 	if i.reason == "" {
 		return directive + " " + strings.Join(i.rules, ",") + " has no reason"

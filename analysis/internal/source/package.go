@@ -24,8 +24,8 @@ type Settings struct {
 	Warnings bool
 }
 
-// reports reports whether the settings enable a rule.
-func (s *Settings) reports(r *rules.Rule) bool {
+// enables reports whether the settings enable a rule.
+func (s *Settings) enables(r *rules.Rule) bool {
 	return !slices.Contains(s.Disabled, r.ID) && (s.Warnings || !r.Warning)
 }
 
@@ -73,7 +73,7 @@ func Read(pass *analysis.Pass, s *Settings) *Package {
 
 // Report reports a finding, unless a directive or the settings exclude it. A non-empty instead replaces the rule's.
 func (p *Package) Report(r *rules.Rule, pos token.Pos, instead, what string) {
-	if p.Ignored(r, pos) || !p.settings.reports(r) {
+	if p.Ignored(r, pos) || !p.settings.enables(r) {
 		return
 	}
 	if instead == "" {

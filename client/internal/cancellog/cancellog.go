@@ -134,7 +134,7 @@ func (l *Log) addDecision(e *history.Event, id int64, target Target) {
 		Target: target, ID: id, Name: l.scheduled[id].Name, ChildID: l.scheduled[id].InstanceID,
 		Reason: e.Reason, Message: e.Message, RequestedBy: e.RequestedBy, DecidedAt: e.Time,
 	}
-	switch target {
+	switch target { //nolint:exhaustive // sub-orchestrations have nothing to add
 	case Instance:
 		c.Name = l.name
 	case Timer:

@@ -40,7 +40,7 @@ func ReadEnded(ctx context.Context, h *hub.Hub, instanceID string) (provider.Ins
 // checkIdentity rejects schedules and entities. Their instance ID is their identity, so that a new instance would be
 // another schedule, which no list has, or another key.
 func checkIdentity(in *provider.Instance) error {
-	problem := ""
+	var problem string
 	switch {
 	case in.Name == schedule.OrchestrationName:
 		problem = "must not be a schedule; use schedule put to create the schedule again"

@@ -93,7 +93,7 @@ func (x *Execution) PayloadInfo(instanceID string) perdure.PayloadInfo {
 // read.
 func (x *Execution) OpenActivity(id int64) (open, ending, known bool) {
 	if x.Code.Instance != nil {
-		open, ending = x.Code.Instance.OpenActivity(id)
+		open, ending = x.Code.OpenActivity(id)
 		return open, ending, true
 	}
 	if !x.state.Tracks(history.TrackOpen) {
@@ -170,5 +170,5 @@ func (x *Execution) bytes() int {
 	if x.Code.Instance == nil {
 		return executionBytes + x.state.OpenCount()*tasks.OpenItemBytes + x.Tasks.Bytes()
 	}
-	return x.Code.Instance.Bytes() + len(x.state.CustomStatus) + x.Tasks.Bytes()
+	return x.Code.Bytes() + len(x.state.CustomStatus) + x.Tasks.Bytes()
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // inline returns an event that schedules an inline activity.
-func inline(id int64, name string) history.Event {
-	return history.Event{ID: id, Kind: history.ActivityScheduled, Name: name, Inline: true}
+func inline(name string) history.Event {
+	return history.Event{ID: 2, Kind: history.ActivityScheduled, Name: name, Inline: true}
 }
 
 // An activity runs inline only if this build registers it, its turn does not cancel it, and the invocation can bear a
@@ -35,14 +35,14 @@ func TestSchedules_turnAndSession_decideWhetherActivitiesRunInline(t *testing.T)
 		disabled   bool
 		want       bool
 	}{
-		"inline activity":        {events: []history.Event{inline(2, "a")}, want: true},
+		"inline activity":        {events: []history.Event{inline("a")}, want: true},
 		"another activity":       {events: []history.Event{queued}},
-		"unregistered activity":  {events: []history.Event{inline(2, "b")}},
-		"cancelled in its turn":  {events: []history.Event{inline(2, "a"), cancel}},
-		"execution ends":         {events: []history.Event{inline(2, "a"), end}},
-		"message is redelivered": {events: []history.Event{inline(2, "a")}, deliveries: 2},
-		"session runs alone":     {events: []history.Event{inline(2, "a")}, alone: true},
-		"inline is disabled":     {events: []history.Event{inline(2, "a")}, disabled: true},
+		"unregistered activity":  {events: []history.Event{inline("b")}},
+		"cancelled in its turn":  {events: []history.Event{inline("a"), cancel}},
+		"execution ends":         {events: []history.Event{inline("a"), end}},
+		"message is redelivered": {events: []history.Event{inline("a")}, deliveries: 2},
+		"session runs alone":     {events: []history.Event{inline("a")}, alone: true},
+		"inline is disabled":     {events: []history.Event{inline("a")}, disabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

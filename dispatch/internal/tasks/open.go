@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -43,8 +44,8 @@ func NewOpen(segments []provider.Segment) *Open {
 		reasons: map[int64]string{}, traces: map[int64]history.TraceParent{},
 	}
 	for i := range segments {
-		for j := range segments[i].Events {
-			t.apply(segments[i].Events[j:j+1], func(history.OpenItem) {})
+		for event := range slices.Chunk(segments[i].Events, 1) {
+			t.apply(event, func(history.OpenItem) {})
 		}
 	}
 	maps.DeleteFunc(t.traces, func(id int64, _ history.TraceParent) bool { // waits for events that have arrived

@@ -62,7 +62,7 @@ const (
 )
 
 // Problem is the body of a failed call (RFC 9457).
-type Problem struct {
+type Problem struct { //nolint:errname // the name in RFC 9457
 	Type      string `json:"type"`
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
@@ -88,16 +88,16 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
 // Problems of requests that reach no operation.
 var (
-	NoRoute = &Problem{
+	ErrNoRoute = &Problem{
 		Status: http.StatusNotFound, Code: codeNoRoute,
 		Detail: "unknown path; see GET /v1/openapi.json. An id with a slash is sent as ~ and its base64url without " +
 			"padding",
 	}
-	MediaType = &Problem{
+	ErrMediaType = &Problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: "Content-Type",
 		Detail: "a request with a body requires the header Content-Type: application/json and UTF-8",
 	}
-	Method = &Problem{
+	ErrMethod = &Problem{
 		Status: http.StatusMethodNotAllowed, Code: codeMethod,
 		Detail: "method not allowed for this path; see the Allow header and GET /v1/openapi.json",
 	}
@@ -105,15 +105,15 @@ var (
 
 // Problems that handlers return.
 var (
-	// ExecutionNotFound also applies to an instance that is being purged: it loses its executions first.
-	ExecutionNotFound = &Problem{
+	// ErrExecutionNotFound also applies to an instance that is being purged: it loses its executions first.
+	ErrExecutionNotFound = &Problem{
 		Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: FieldExecution,
 		Detail: "execution not found, or the instance is being deleted",
 	}
-	JobNotFound = &Problem{
+	ErrJobNotFound = &Problem{
 		Status: http.StatusNotFound, Code: codeJobNotFound, Field: FieldJobID, Detail: "job not found",
 	}
-	DeadLetterNotFound = &Problem{
+	ErrDeadLetterNotFound = &Problem{
 		Status: http.StatusNotFound, Code: codeDeadLetterNotFound, Field: FieldDeadLetterID, Retryable: true,
 		Detail: "no dead letter with this id is visible; the sweeper or another call may hide it for a minute",
 	}
@@ -128,7 +128,7 @@ var Internal = Problem{
 // is not a 404, which a program would understand as a missing instance.
 func SlashedID(encoded string) error {
 	return &Problem{
-		Status: http.StatusBadRequest, Code: codeNoRoute, Field: FieldPath, Detail: NoRoute.Detail + ": " + encoded,
+		Status: http.StatusBadRequest, Code: codeNoRoute, Field: FieldPath, Detail: ErrNoRoute.Detail + ": " + encoded,
 	}
 }
 

@@ -49,7 +49,7 @@ func All(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, bodyError("could not be read")
 	}
 	if len(body) > 0 && !isJSON(strings.Join(r.Header.Values("Content-Type"), ", ")) {
-		return nil, problem.MediaType
+		return nil, problem.ErrMediaType
 	}
 	return body, nil
 }

@@ -11,16 +11,18 @@ import (
 
 // History returns an execution as a table of its events.
 func History(s client.Status, execution string, events []history.Event) string {
-	head := InstanceHeader(s) + ExecutionHeader(execution, &events[0]) + "\n"
+	var out strings.Builder
+	out.WriteString(InstanceHeader(s) + ExecutionHeader(execution, &events[0]) + "\n")
 	t := term.Table{Header: []string{">#", ">OFFSET", ">TOOK", "EVENT", term.ColumnName, "DETAIL"}}
 	l := NewEventLog(events)
 	for i := range events {
 		t.Add(l.Row(&events[i])...)
 	}
 	for _, n := range s.Notes {
-		head += "note, " + term.Clean(Note(n)) + "\n"
+		out.WriteString("note, " + term.Clean(Note(n)) + "\n")
 	}
-	return head + "\n" + t.String()
+	out.WriteString("\n" + t.String())
+	return out.String()
 }
 
 // InstanceHeader returns a line with the ID, the orchestration and the status of an instance.

@@ -149,7 +149,7 @@ func (f *filter) run(ctx context.Context, env *cli.Env, a *admin.Client, r admin
 		if f.dryRun {
 			return env.PrintResult(p, text)
 		}
-		fmt.Fprint(env.Stderr, text)
+		_, _ = fmt.Fprint(env.Stderr, text)
 		if err := env.Confirm(r.Operation); err != nil {
 			return err
 		}

@@ -268,7 +268,7 @@ func (c *deadLetterCommands) preview(
 	if f.dryRun {
 		return false, c.PrintResult(found.list(), deadLetterTable(found.letters))
 	}
-	fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
+	_, _ = fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
 	c.printCounts(found)
 	err = c.Confirm(provider.Operation(name))
 	return err == nil, err

@@ -81,5 +81,5 @@ func decodeNotes(it table.Item) (notes []provider.Note, err error) {
 	if doc := table.GetString(it, attrNotes); doc != "" {
 		err = json.Unmarshal([]byte(doc), &notes)
 	}
-	return notes, err
+	return notes, err //nolint:wrapcheck // the callers say what notes are
 }
