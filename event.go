@@ -37,14 +37,9 @@ func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, targ
 
 // isSentinel reports whether target is the sentinel error for the type of a failure.
 func isSentinel(failureType string, target error) bool {
-	switch target { //nolint:errorlint // errors.Is unwraps
-	case ErrInstanceNotFound:
-		return failureType == history.TypeNotFound
-	case ErrInstanceEnded:
-		return failureType == history.TypeEnded
-	default:
-		return false
-	}
+	sentinels := map[string]error{history.TypeNotFound: ErrInstanceNotFound, history.TypeEnded: ErrInstanceEnded}
+	sentinel, ok := sentinels[failureType]
+	return ok && target == sentinel //nolint:errorlint // errors.Is unwraps
 }
 
 // RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
