@@ -56,6 +56,10 @@ func (e *CallUpdateError) Error() string {
 // Is reports whether target is the sentinel error for e.Type.
 func (e *CallUpdateError) Is(target error) bool {
 	switch e.Type {
+	case history.TypeNotFound:
+		return target == ErrInstanceNotFound
+	case history.TypeEnded:
+		return target == ErrInstanceEnded
 	case history.TypeUpdatePurged:
 		return target == ErrInstancePurged
 	case history.TypeUpdateRejected:
@@ -63,7 +67,7 @@ func (e *CallUpdateError) Is(target error) bool {
 	case history.TypeUpdateAborted:
 		return target == ErrUpdateAborted
 	default:
-		return isSentinel(e.Type, target)
+		return false
 	}
 }
 

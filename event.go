@@ -33,13 +33,15 @@ func (e *RaiseEventError) Error() string {
 }
 
 // Is reports whether target is the sentinel error for e.Type.
-func (e *RaiseEventError) Is(target error) bool { return isSentinel(e.Type, target) }
-
-// isSentinel reports whether target is the sentinel error for the type of a failure.
-func isSentinel(failureType string, target error) bool {
-	sentinels := map[string]error{history.TypeNotFound: ErrInstanceNotFound, history.TypeEnded: ErrInstanceEnded}
-	sentinel, ok := sentinels[failureType]
-	return ok && target == sentinel //nolint:errorlint // errors.Is unwraps
+func (e *RaiseEventError) Is(target error) bool {
+	switch e.Type {
+	case history.TypeNotFound:
+		return target == ErrInstanceNotFound
+	case history.TypeEnded:
+		return target == ErrInstanceEnded
+	default:
+		return false
+	}
 }
 
 // RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.

@@ -39,10 +39,7 @@ const (
 	grantSchedule = "GrantSchedule"
 )
 
-var (
-	noSchedulePage = none("the page of the schedule's instance shows it; the command line changes it")
-	accepted       = schemas{202: "Accepted"}
-)
+var noSchedulePage = none("the page of the schedule's instance shows it; the command line changes it")
 
 // scheduleOperations are the operations on schedules.
 var scheduleOperations = []Operation{

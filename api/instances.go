@@ -24,6 +24,12 @@ var (
 	}
 )
 
+// Responses of operations that a message carries out, and of starts.
+var (
+	accepted = schemas{202: "Accepted"}
+	started  = schemas{202: "Started"}
+)
+
 // updateErrors returns the errors of an update, and those of a start that may come before it.
 func updateErrors(start codes) codes {
 	return codes{
@@ -42,7 +48,7 @@ var instanceOperations = []Operation{
 	{
 		ID: "startOrchestration", Summary: "Start an instance",
 		Method: http.MethodPost, Path: "/v1/orchestrations/{name}", Grant: "GrantStart",
-		Request: "Start", Success: schemas{202: "Started"}, Errors: startErrors,
+		Request: "Start", Success: started, Errors: startErrors,
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "start", Subject: SubjectInstance},
 		Go: on("client.Start"), Command: on("start"), WebUI: none(ofApplication),
 	},
@@ -130,7 +136,7 @@ var controlOperations = []Operation{
 	{
 		ID: "raiseEvent", Summary: "Send an external event",
 		Method: http.MethodPost, Path: instancePath + "/events/{event}", Grant: "GrantControl",
-		Request: AnyJSON, Success: schemas{202: "Accepted"}, Errors: goneInstance,
+		Request: AnyJSON, Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "raise", Subject: SubjectInstance},
 		Go: on("client.RaiseEvent"), Command: on("raise"), WebUI: on("Raise event"),
 	},
@@ -171,21 +177,21 @@ var controlOperations = []Operation{
 	{
 		ID: "cancelInstance", Summary: "Cancel an instance",
 		Method: http.MethodPost, Path: instancePath + "/cancel", Grant: "GrantControl",
-		Request: "Reason", Success: schemas{202: "Accepted"}, Errors: goneInstance,
+		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect, Audit: Audit{Action: "cancel", Subject: SubjectInstance},
 		Go: on("client.Cancel"), Command: on("cancel"), WebUI: on("Cancel instance"),
 	},
 	{
 		ID: "terminateInstance", Summary: "Terminate an instance",
 		Method: http.MethodPost, Path: instancePath + "/terminate", Grant: "GrantControl",
-		Request: "Reason", Success: schemas{202: "Accepted"}, Errors: goneInstance,
+		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect, Audit: Audit{Action: "terminate", Subject: SubjectInstance},
 		Go: on("client.Terminate"), Command: on("terminate"), WebUI: on("Terminate instance"),
 	},
 	{
 		ID: "restartInstance", Summary: "Restart an ended instance",
 		Method: http.MethodPost, Path: instancePath + "/restart", Grant: "GrantControl",
-		Request: "Restart", Success: schemas{202: "Started"},
+		Request: "Restart", Success: started,
 		Errors: codes{
 			404: {noInstance, "unknown_orchestration"}, 409: {"instance_not_over", "instance_id_in_use"},
 		},
@@ -195,21 +201,21 @@ var controlOperations = []Operation{
 	{
 		ID: "pauseInstance", Summary: "Pause an instance",
 		Method: http.MethodPost, Path: instancePath + "/pause", Grant: "GrantControl",
-		Request: "Reason", Success: schemas{202: "Accepted"}, Errors: goneInstance,
+		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect, Audit: Audit{Action: "pause", Subject: SubjectInstance},
 		Go: on("client.Pause"), Command: on("pause"), WebUI: on("Pause instance"),
 	},
 	{
 		ID: "resumeInstance", Summary: "Resume an instance",
 		Method: http.MethodPost, Path: instancePath + "/resume", Grant: "GrantControl",
-		Request: "Reason", Success: schemas{202: "Accepted"}, Errors: goneInstance,
+		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect, Audit: Audit{Action: "resume", Subject: SubjectInstance},
 		Go: on("client.Resume"), Command: on("resume"), WebUI: on("Resume instance"),
 	},
 	{
 		ID: "cancelActivity", Summary: "Cancel one activity",
 		Method: http.MethodPost, Path: instancePath + "/activities/{activityId}/cancel", Grant: "GrantControl",
-		Request: "Reason", Success: schemas{202: "Accepted"},
+		Request: "Reason", Success: accepted,
 		Errors:  codes{404: {noInstance, "activity_not_found"}, 409: {"not_cancellable"}},
 		Changes: true, Repeat: RepeatNoEffect,
 		Audit: Audit{Action: "cancel activity {activityId}", Subject: SubjectInstance},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/httpapi/internal/problem"
@@ -19,12 +20,22 @@ func noRoute(escapedPath string) error {
 	return problem.SlashedID(request.ShortForm(id))
 }
 
+// routes returns the segments of each route.
+var routes = sync.OnceValue(func() (all [][]string) {
+	for _, o := range api.Operations() {
+		if o.Path != "" {
+			all = append(all, segments(o.Path))
+		}
+	}
+	return all
+})
+
 // slashed returns the ID with slashes of a path, by the route that the rest of the path fits best.
 func slashed(escapedPath string) (id string, found bool) {
 	path := segments(escapedPath)
 	best := 0
-	for _, o := range api.Operations() {
-		if spread, literals, fits := spreads(segments(o.Path), path); fits && literals > best {
+	for _, route := range routes() {
+		if spread, literals, fits := spreads(route, path); fits && literals > best {
 			id, best = spread, literals
 		}
 	}

@@ -32,7 +32,7 @@ const (
 // NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the
 // permissions of a worker and must not serve any other call.
 func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
-	renewal := slices.DeleteFunc(slices.Clone(api.Operations()), func(o api.Operation) bool {
+	renewal := slices.DeleteFunc(api.Operations(), func(o api.Operation) bool {
 		return o.ID != api.RenewWorkItems
 	})
 	h := newHandler(opts)
