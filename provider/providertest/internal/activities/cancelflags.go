@@ -1,8 +1,6 @@
 package activities
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -103,66 +101,6 @@ func deciding(e *kit.Execution, t *provider.Turn, cancels provider.Cancels) *pro
 	return t
 }
 
-func fetchSurfaces(f *kit.Fixture) {
-	e := f.Start("a")
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
-	behind(f)
-	t := cancelTurn(e, kit.TurnStarted(), cancels("select_loser", one(3)))
-	e.Ack(t)
-	items := f.Work(kit.Queue)
-	if len(items) != 2 {
-		f.T.Fatalf("%d work items, want 2: a cancelled one must be received too", len(items))
-	}
-	f.WantEqual("cancel flag", flag(f, &items[0]), provider.CancelInfo{
-		Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time,
-	})
-	f.WantEqual("cancel flag of the other activity", flag(f, &items[1]), provider.CancelInfo{})
-}
-
-// flag returns the cancel of a received work item's activity.
-func flag(f *kit.Fixture, it *provider.LockedWorkItem) provider.CancelInfo {
-	f.T.Helper()
-	info, next, err := it.Cancel.Of(it.ActivityID)
-	f.Must(err)
-	if next < it.Segment {
-		f.T.Errorf("cancel flags read up to segment %d, but the activity was scheduled in segment %d", next, it.Segment)
-	}
-	return info
-}
-
-// fetchAsksOnce: if two executions have one item and two items, each execution is read once, and not before an item
-// requests it. The read returns the decisions from before and after the receive.
-func fetchAsksOnce(f *kit.Fixture) {
-	a, b := f.Start("a"), f.Start("b")
-	a.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
-	b.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
-	behind(f)
-	reads := f.Count(kit.Read)
-	items := f.Work(kit.Queue)
-	reads.Want(0, "receiving must not read cancel flags")
-	a.Ack(cancelTurn(a, kit.TurnStarted(), cancels("select_loser", one(4))))
-	b.Ack(cancelTurn(b, kit.TurnStarted(), cancels("timeout", one(3))))
-	reads = f.Count(kit.Read)
-	got := map[string]string{}
-	for i := range items {
-		got[items[i].InstanceID+kit.Text(items[i].ActivityID)] = flag(f, &items[i]).Reason
-	}
-	f.WantEqual("flags", got, map[string]string{"a3": "", "a4": "select_loser", "b3": "timeout"})
-	reads.Want(2, "one read per execution")
-}
-
-// fetchUnreadable: an unreadable cancel record is an error for all items of the execution, and does not set Requested.
-func fetchUnreadable(f *kit.Fixture) {
-	e := f.Start("a")
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
-	items := f.Work(kit.Queue)
-	f.Fail(kit.Fault{Operation: kit.Read, Failure: kit.Rejected, Times: 1})
-	for i := range items {
-		_, _, err := items[i].Cancel.Of(items[i].ActivityID)
-		f.WantPermanent(err)
-	}
-}
-
 func enqueueAndCancel(f *kit.Fixture) {
 	e := f.Start("a")
 	behind(f)
@@ -207,84 +145,6 @@ func lostCancel(f *kit.Fixture) {
 	}
 }
 
-func massCancel(f *kit.Fixture) {
-	e := f.Start("a")
-	const losers = 2000
-	behind(f)
-	e.Ack(recordTurn(e, cancels("select_loser", history.Range{First: 3, Last: 2 + losers})))
-	c := f.Cancels(e.Head.ExecutionID)
-	if len(c) != 1 || c.Of(2).Requested || !c.Of(3).Requested || !c.Of(2+losers).Requested || c.Of(3+losers).Requested {
-		f.T.Errorf("cancel record: %s", kit.Shorten(kit.Text(c)))
-	}
-	for _, op := range []kit.Operation{kit.Write, kit.Update, kit.Read, kit.Send, kit.Delete} {
-		few, many := callsToCancel(f, op, 1), callsToCancel(f, op, losers)
-		f.WantEqual(fmt.Sprintf("calls of kind %s for %d cancels must not exceed those for one", op, losers), many, few)
-	}
-}
-
-// callsToCancel returns the number of calls of a kind to cancel n activities in one turn and to read the decision.
-func callsToCancel(f *kit.Fixture, op kit.Operation, n int64) int {
-	f.T.Helper()
-	e := f.Start(fmt.Sprintf("%s-%d", op, n))
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
-	calls := f.Count(op)
-	e.Ack(recordTurn(e, cancels("select_loser", history.Range{First: 3, Last: 2 + n})))
-	f.Cancels(e.Head.ExecutionID)
-	return calls.Hits()
-}
-
-// behind makes eventually consistent reads miss all later writes, if the backend supports that (StaleReads).
-func behind(f *kit.Fixture) {
-	const more = 1000 // more than any of these tests writes
-	if f.Can(kit.StaleReads) {
-		f.Lag(more)
-	}
-}
-
-// It cancels every second of 200,000 activities, so that ranges do not shorten the record.
-func massCancelFragmented(f *kit.Fixture) {
-	e := f.Start("a")
-	const n = 200_000
-	var ids []history.Range
-	for id := int64(4); id < n; id += 2 {
-		ids = append(ids, one(id))
-	}
-	e.Ack(recordTurn(e, cancels("orchestration_terminal_failed", ids...)))
-	c := f.Cancels(e.Head.ExecutionID)
-	const step = 997 // odd, so that it checks even and odd IDs; each check searches the ranges
-	for id := int64(1); id <= n; id += step {
-		if want := id >= 4 && id < n && id%2 == 0; c.Of(id).Requested != want {
-			f.T.Fatalf("activity %d: %v, want %v", id, c.Of(id).Requested, want)
-		}
-	}
-}
-
-// Unsorted ranges of different sizes are read as they were written.
-func anyCancels(f *kit.Fixture) {
-	e := f.Start("a")
-	ids := []history.Range{
-		{First: 900, Last: 950},
-		one(7),
-		{First: 100, Last: 163},
-		one(9), one(11), one(13),
-		{First: 8000, Last: 8001},
-		one(15),
-	}
-	e.Ack(recordTurn(e, cancels("requested", ids...), cancels("timeout", one(8), one(10))))
-	c := f.Cancels(e.Head.ExecutionID)
-	want := map[int64]string{8: "timeout", 10: "timeout"}
-	for _, r := range ids {
-		for id := r.First; id <= r.Last; id++ {
-			want[id] = "requested"
-		}
-	}
-	for id := int64(1); id < 8100; id++ {
-		if got := c.Of(id).Reason; got != want[id] {
-			f.T.Errorf("activity %d: %q, want %q", id, got, want[id])
-		}
-	}
-}
-
 func firstReasonWins(f *kit.Fixture) {
 	e := f.Start("a")
 	first := cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
@@ -313,168 +173,8 @@ func laterTurnAdds(f *kit.Fixture) {
 	f.WantEqual("decisions", order, []string{"select_loser", "timeout", "requested", "timeout"})
 }
 
-// manyCancellingTurns: the turns fill several blocks, and some turns cancel nothing. A read from a segment returns all
-// decisions from that segment on, unchanged. It returns an earlier decision unchanged or not at all.
-func manyCancellingTurns(f *kit.Fixture) {
-	const turns = 3*provider.CancelBlockTurns + 20
-	e := f.Start("a")
-	decidedIn := map[int64]int64{} // by activity
-	var again history.Range
-	for n := range int64(turns) {
-		if n%7 == 3 {
-			e.Ack(cancelTurn(e, kit.TurnStarted()))
-		}
-		ids := []history.Range{{First: 10 * n, Last: 10*n + n%3}, one(10*n + 5)}
-		t := recordTurn(e, cancels(reasonOf(n), ids...), cancels("too late", again, one(10*n+5)))
-		e.Ack(t)
-		for _, r := range ids {
-			for id := r.First; id <= r.Last; id++ {
-				decidedIn[id] = t.Head.Segment + 1
-			}
-		}
-		again = ids[0]
-	}
-	last := e.Head.Segment
-	for _, from := range []int64{
-		0, 1, 2, 73, 74, 75, 76, 77, 148, 149, 150, 151, last - 90, last - 70, last - 20, last - 1, last, last + 1,
-	} {
-		record, _ := f.CancelsFrom(e.Head.ExecutionID, from)
-		for id := range int64(10 * turns) {
-			segment, decided := decidedIn[id]
-			switch got := record.Of(id).Reason; {
-			case decided && segment >= from && got != reasonOf(id/10), !decided && got != "":
-				f.T.Fatalf("read from segment %d: activity %d, cancelled in segment %d (%v), has reason %q, want %q",
-					from, id, segment, decided, got, reasonOf(id/10))
-			}
-		}
-	}
-}
-
-func reasonOf(n int64) string { return "reason " + kit.Text(n) }
-
-// readingOn: a reader that continues from next finds the later decisions and the open ones.
-func readingOn(f *kit.Fixture) {
-	e := f.Start("a")
-	x := e.Head.ExecutionID
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
-	known, next := f.CancelsFrom(x, 1)
-	if len(known) > 0 {
-		f.T.Errorf("nothing is cancelled, but the record contains %s", kit.Text(known))
-	}
-	for n := range int64(provider.CancelBlockTurns + 40) {
-		e.Ack(recordTurn(e, cancels(reasonOf(n), one(100+n))))
-		if n%10 != 0 {
-			continue
-		}
-		known, next = f.CancelsFrom(x, next)
-		if got := known.Of(100 + n).Reason; got != reasonOf(n) {
-			f.T.Errorf("activity %d: %q", 100+n, got)
-		}
-		f.Advance(shortPass)
-	}
-	e.Commit(kit.TurnStarted())
-	quiet, _ := f.CancelsFrom(x, e.Head.Segment)
-	if len(quiet) > 0 {
-		f.T.Errorf("nothing is cancelled from the last segment, but the record contains %s", kit.Text(quiet))
-	}
-	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
-	for _, from := range []int64{1, next, e.Head.Segment, e.Head.Segment + 100} {
-		if known, _ = f.CancelsFrom(x, from); !known.Of(3).Deleted {
-			f.T.Errorf("read from segment %d: record does not mark the instance as deleted: %s", from,
-				kit.Shorten(kit.Text(known)))
-		}
-	}
-}
-
 // shortPass is a short wait, also in real time.
 const shortPass = 10 * time.Millisecond
-
-// pollingOn: consecutive polls return all decisions, even if the reads are stale. The last poll is not stale.
-func pollingOn(f *kit.Fixture) {
-	e := f.Start("a")
-	seen := map[int64]string{}
-	next := int64(0)
-	poll := func() {
-		f.T.Helper()
-		known, from, err := f.Provider.PollCancels(f.Ctx(), e.Head.ExecutionID, next)
-		f.Must(err)
-		for id := int64(100); id < 200; id++ {
-			if reason := known.Of(id).Reason; reason != "" {
-				seen[id] = reason
-			}
-		}
-		next = from
-	}
-	want := map[int64]string{}
-	for n := range int64(provider.CancelBlockTurns + 10) {
-		f.Lag(int(n % 9)) // several items, also parts of transactions
-		id := 100 + n
-		want[id] = reasonOf(n)
-		e.Ack(recordTurn(e, cancels(want[id], one(id))))
-		poll()
-		for id, reason := range seen {
-			f.WantEqual("cancel info must equal the decision", reason, want[id])
-		}
-	}
-	f.Lag(0)
-	poll()
-	f.WantEqual("cancel info", seen, want)
-}
-
-func strongCancels(f *kit.Fixture) {
-	e := f.Start("a")
-	e.Ack(recordTurn(e, cancels("requested", one(3))))
-	f.Lag(3)
-	e.Ack(recordTurn(e, cancels("timeout", one(4))))
-	e.WantReasons("", "", "requested", "timeout")
-}
-
-// severalItems: the reasons do not compress, and take twice the size of an item of most stores.
-func severalItems(f *kit.Fixture) {
-	e := f.Start("a")
-	t := e.Turn(kit.TurnStarted())
-	for id := range int64(600) {
-		t.Cancels = append(t.Cancels, provider.ActivityCancel{
-			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
-		})
-	}
-	e.Ack(t)
-	e.Ack(recordTurn(e, cancels("requested", one(3), one(9999))))
-	for _, from := range []int64{0, 1} {
-		record, _ := f.CancelsFrom(e.Head.ExecutionID, from)
-		for i := range t.Cancels {
-			if got := record.Of(int64(i + 3)).Reason; got != t.Cancels[i].Reason {
-				f.T.Fatalf("read from segment %d: activity %d has reason %q, want %q", from, i+3, kit.Shorten(got),
-					kit.Shorten(t.Cancels[i].Reason))
-			}
-		}
-		f.WantEqual("reason of another turn", record.Of(9999).Reason, "requested")
-	}
-}
-
-// gibberish returns text that does not compress. Each seed results in another text.
-func gibberish(seed uint64, n int) string {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte('!' + rng.IntN('~'-'!'))
-	}
-	return string(b)
-}
-
-func tooManyCancels(f *kit.Fixture) {
-	e := f.Start("a")
-	t := e.Turn(kit.TurnStarted())
-	for id := range int64(6 << 10) {
-		t.Cancels = append(t.Cancels, provider.ActivityCancel{
-			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
-		})
-	}
-	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
-	f.WantErrorIs(err, provider.ErrTooLarge)
-	e.WantReasons("", "", "")
-	e.WantSegments()
-}
 
 func cancelUnknown(f *kit.Fixture) {
 	e := f.Start("a")
@@ -486,120 +186,6 @@ func cancelUnknown(f *kit.Fixture) {
 	if c := f.Cancels("nobody's"); len(c) > 0 {
 		f.T.Errorf("unknown execution has the record %s", kit.Text(c))
 	}
-}
-
-// cancelledWork returns the three work items of an execution as a worker holds them. The second one is cancelled.
-func cancelledWork(f *kit.Fixture) []provider.LockedWorkItem {
-	f.T.Helper()
-	e := f.StartWithoutWake("a")
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
-	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), f.Fetch(kit.Queue, 3))
-	if len(items) != 3 || len(unreadable) > 0 {
-		f.T.Fatalf("%d work items, %d unreadable", len(items), len(unreadable))
-	}
-	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
-	e.Ack(cancelTurn(e, kit.TurnStarted(), cancels("requested", one(4))))
-	return items
-}
-
-// wantRenewals fails unless none of the three renewals is lost and only the second is cancelled.
-func wantRenewals(f *kit.Fixture, got []provider.Renewal) {
-	f.T.Helper()
-	if len(got) != 3 {
-		f.T.Fatalf("%d renewals, want 3", len(got))
-	}
-	for i, r := range got {
-		if r.Lost || r.Cancel.Requested != (i == 1) {
-			f.T.Errorf("renewal %d: %+v", i, r)
-		}
-	}
-	if c := got[1].Cancel; c.Reason != "requested" || c.Message != "m" || c.RequestedAt.IsZero() {
-		f.T.Errorf("renewal: %+v", c)
-	}
-}
-
-func renewSurfaces(f *kit.Fixture) {
-	items := cancelledWork(f)
-	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, items...)
-	f.Must(err)
-	wantRenewals(f, renewals)
-	for i := range items {
-		f.WantEqual("locked until", renewals[i].Until, items[i].Record.LockedUntil())
-	}
-	none, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock)
-	f.Must(err)
-	f.WantEqual("renewals without records", len(none), 0)
-}
-
-// renewLeases: a caller has only the token and the receipt handle of a message. A lost lease does not affect the
-// others.
-func renewLeases(f *kit.Fixture) {
-	items := cancelledWork(f)
-	leases := make([]provider.LockedWorkItem, len(items))
-	for i := range items {
-		w, err := f.Provider.VerifyWorkItemToken(f.Ctx(), items[i].Token)
-		f.Must(err)
-		leases[i] = provider.LockedWorkItem{
-			WorkItem: w, Record: provider.Record{ID: kit.Text(i), ReceiptHandle: items[i].Record.ReceiptHandle},
-		}
-	}
-	began := f.Now()
-	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, leases...)
-	f.Must(err)
-	wantRenewals(f, renewals)
-	for i, r := range renewals {
-		if r.Until.Before(began.Add(kit.LongLock)) || r.Until.After(f.Now().Add(kit.LongLock)) {
-			f.T.Errorf("renewal %d: locked until %v, now is %v", i, r.Until, f.Now())
-		}
-	}
-	f.Advance(kit.PastLock)
-	f.WantNone(kit.Queue, "after the first lock")
-	if !f.Can(kit.StrictLocks) {
-		return
-	}
-	f.Must(f.Provider.DeleteRecords(f.Ctx(), kit.Queue, items[0].Record))
-	leases[2].Record.ReceiptHandle = "nobody's"
-	renewals, err = f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, leases...)
-	f.Must(err)
-	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() ||
-		!r[2].Until.IsZero() || !r[1].Cancel.Requested {
-		f.T.Errorf("renewals %+v", r)
-	}
-}
-
-func renewExtendsCancelled(f *kit.Fixture) {
-	items := cancelledWork(f)
-	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, items...)
-	f.Must(err)
-	wantRenewals(f, renewals)
-	f.Advance(kit.PastLock)
-	f.WantNone(kit.Queue, "after the first lock")
-	for i := range items {
-		if !items[i].Record.Held(f.Now()) {
-			f.T.Errorf("the lock of work item %d is not extended", i)
-		}
-	}
-	items[1].Record.EndHold()
-	renewals, err = f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, items...)
-	f.Must(err)
-	f.WantEqual("lost", []bool{renewals[0].Lost, renewals[1].Lost, renewals[2].Lost}, []bool{false, true, false})
-}
-
-func renewUnreadable(f *kit.Fixture) {
-	items := cancelledWork(f)
-	f.Fail(kit.Fault{Operation: kit.Read, Failure: kit.Rejected, Times: 1})
-	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, items...)
-	f.WantPermanent(err)
-	if len(renewals) != 3 {
-		f.T.Fatalf("renewals %+v", renewals)
-	}
-	for i, r := range renewals {
-		if r.Lost || r.Cancel.Requested || r.Err != nil || r.CancelErr == nil || r.Until.IsZero() {
-			f.T.Errorf("renewal %d: %+v", i, r)
-		}
-	}
-	f.Advance(kit.PastLock)
-	f.WantNone(kit.Queue, "after the first lock")
 }
 
 // ackWithoutCompletion: a cancelled activity that did not run is acknowledged. Nothing is sent, and its record is
@@ -684,14 +270,6 @@ func endCancelsAll(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusCompleted)
 }
 
-func largeCancel(f *kit.Fixture) {
-	e := f.Start("a")
-	t := cancelTurn(e, kit.TurnStarted(), kit.Bulky(900<<10), cancels("requested", one(3)))
-	e.Ack(t)
-	e.WantSegments(t)
-	e.WantReasons("", "", "requested")
-}
-
 // orphanAfterDelete: an activity of a deleted instance is cancelled, whether it is running or queued. The same holds
 // for an activity of an execution that has continued as new, and for one without a record.
 func orphanAfterDelete(f *kit.Fixture) {
@@ -747,10 +325,4 @@ func damagedEndCancels(f *kit.Fixture) {
 	f.Must(f.Provider.TerminateCorrupt(f.Ctx(), &f.Messages()[0]))
 	e.WantReasons("orchestration_terminal_terminated", "orchestration_terminal_terminated", "select_loser",
 		"orchestration_terminal_terminated")
-}
-
-func unreadableCancels(f *kit.Fixture) {
-	f.Fail(kit.Fault{Operation: kit.Read, Failure: kit.Rejected, Times: 1})
-	_, _, err := f.Provider.ReadCancels(f.Ctx(), "x", 0)
-	f.WantPermanent(err)
 }
