@@ -86,5 +86,5 @@ func IsContinueAsNew(err error) bool {
 // continuesOn reports whether the instance continues as new when the orchestration returns err.
 func (ctx *OrchestrationContext) continuesOn(err error) bool {
 	orders, rest := ctx.split(err)
-	return len(orders) > 0 && len(rest) == 0 && !ofSeveralCalls(orders) && !ctx.replay.IsInstanceCancelled()
+	return len(orders) > 0 && len(rest) == 0 && !areDifferent(orders) && !ctx.replay.IsInstanceCancelled()
 }

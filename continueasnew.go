@@ -66,7 +66,7 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 		// an ordinary failure
 	case len(rest) > 0:
 		err = fmt.Errorf("perdure: ContinueAsNew: returned together with another error: %w", errors.Join(rest...))
-	case ofSeveralCalls(orders):
+	case areDifferent(orders):
 		err = errors.New("perdure: ContinueAsNew: errors of several calls returned; return only one")
 	default:
 		return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: orders[0].input}
@@ -74,8 +74,8 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
 }
 
-// ofSeveralCalls reports whether errors of ContinueAsNew are not all the same error.
-func ofSeveralCalls(orders []*continueAsNewError) bool {
+// areDifferent reports whether several calls of ContinueAsNew returned the errors.
+func areDifferent(orders []*continueAsNewError) bool {
 	return slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] })
 }
 

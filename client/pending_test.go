@@ -74,7 +74,8 @@ func TestPending_openTasksOfEachKind_areReported(t *testing.T) {
 		ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000),
 		Error: &history.Failure{Type: "ScaleError", Message: "stuck"},
 	})
-	p.SetActivityRecords("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
+	p.SetActivityRecords("x1",
+		provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
 	p.SetWorkers(map[string]time.Time{"payments": began})
 	got := mustPending(t, c, 0)
 	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bear starts a child and records the child in the current execution of the parent.
-func bear(t *testing.T, c *client.Client, p *fakeprovider.Provider, parent, child string) {
+// startChild starts a child and records the child in the current execution of the parent.
+func startChild(t *testing.T, c *client.Client, p *fakeprovider.Provider, parent, child string) {
 	t.Helper()
 	in, err := p.ReadInstance(t.Context(), parent)
 	if err != nil {
@@ -57,13 +57,13 @@ func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
 	mustStart(t, c, "a")
-	bear(t, c, p, "a", "a1")
-	bear(t, c, p, "a1", "a1x")
-	bear(t, c, p, "a1x", "a1xy")
+	startChild(t, c, p, "a", "a1")
+	startChild(t, c, p, "a1", "a1x")
+	startChild(t, c, p, "a1x", "a1xy")
 	p.Append("a", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began})
-	bear(t, c, p, "a", "a2")
-	bear(t, c, p, "a", "lives")
-	bear(t, c, p, "lives", "below")
+	startChild(t, c, p, "a", "a2")
+	startChild(t, c, p, "a", "lives")
+	startChild(t, c, p, "lives", "below")
 	mustStart(t, c, "another's")
 	p.SetParent("another's", history.Parent{InstanceID: "a", ExecutionID: "of another life", EventID: 2})
 	p.Append("a", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "another's"},
@@ -190,9 +190,9 @@ func TestPurge_withThousandChildren_isConcurrentUpToTheLimit(t *testing.T) {
 		mustStart(t, c, "a")
 		for i := range 1000 {
 			child := fmt.Sprintf("a%d", i)
-			bear(t, c, p, "a", child)
+			startChild(t, c, p, "a", child)
 			for j := range 2 {
-				bear(t, c, p, child, fmt.Sprintf("%sx%d", child, j))
+				startChild(t, c, p, child, fmt.Sprintf("%sx%d", child, j))
 				endAll(p, fmt.Sprintf("%sx%d", child, j))
 			}
 			endAll(p, child)

@@ -16,8 +16,8 @@ func waited(e history.Event) history.Event {
 	return at(10, e)
 }
 
-// told returns the outcome of a cancelled call, with the time at which the worker observed the cancellation.
-func told(e history.Event, ended string, seen int) history.Event {
+// endOf returns the outcome of a cancelled call, with the time at which the worker observed the cancellation.
+func endOf(e history.Event, ended string, seen int) history.Event {
 	e.Cancel = &history.CancelDetails{Outcome: ended}
 	if seen > 0 {
 		e.Cancel.SeenAt = due(seen)
@@ -40,18 +40,18 @@ func TestCancellations_waitForCancellation_reportsOutcomeAndTimes(t *testing.T) 
 		want   client.CancelOutcome
 	}{
 		"never began": {
-			end: told(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted,
+			end: endOf(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted,
 		},
-		"given up": {end: told(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
+		"given up": {end: endOf(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
 		"its worker died": {
-			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost,
+			end: endOf(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost,
 		},
 		"its time is over": {
-			end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut,
+			end: endOf(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut,
 		},
-		"returned": {end: told(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
+		"returned": {end: endOf(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
 		"a result": {
-			end: told(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30,
+			end: endOf(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30,
 			want: client.OutcomeCompleted,
 		},
 		"not asked for": {
@@ -62,7 +62,7 @@ func TestCancellations_waitForCancellation_reportsOutcomeAndTimes(t *testing.T) 
 			seen: 30,
 		},
 		"its worker died, and had seen it": {
-			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30,
+			end: endOf(failed, history.OutcomeWorkerLost, 30), seen: 30,
 			left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.OutcomeWorkerLost,
 		},
 	} {
@@ -150,7 +150,7 @@ func TestPending_cancelledWithWaitForCancellation_staysUntilItEnds(t *testing.T)
 		t.Errorf("before the ends (-want +got):\n%s", diff)
 	}
 	p.Append("one", // a cancelled child is not retried, and another child does not exist
-		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
+		endOf(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
 		// for example, a failed compensation
 		at(40, history.Event{
 			Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"},

@@ -56,9 +56,8 @@ func slowBucket(d time.Duration) simaws.Interceptor {
 // turnFailed is in the log record of a turn that is retried.
 const turnFailed = "event=" + logevent.TurnFailed
 
-// TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest checks 40 reads of 6 s, of which up to sixteen are
-// concurrent. All reads together exceed the 28 s of an invocation. The process caches the payloads, and its next
-// invocation reads the rest.
+// The turn reads 40 payloads, each for 6 s and at most 16 concurrently, which exceeds the 28 s of an invocation. The
+// process caches the payloads, and its next invocation reads the missing ones.
 func TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest(t *testing.T) {
 	t.Parallel()
 	const results, size = 40, 300 << 10

@@ -38,7 +38,7 @@ func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
 	}
 	large := `{"note":"` + strings.Repeat("a", 1025) + `"}`
 	h.call(t, http.MethodPost, notes, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "note")
-	h.call(t, http.MethodPost, "/v1/instances/nobody/notes", `{"note":"a"}`).
+	h.call(t, http.MethodPost, "/v1/instances/missing/notes", `{"note":"a"}`).
 		wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }
 
@@ -50,7 +50,7 @@ func annotateAnswers(t *testing.T, failures ...error) (all []answer) {
 		all = append(all, h.call(t, http.MethodPost, notes, body))
 	}
 	all = append(all, h.call(t, http.MethodPost, notes, `{}`, "Content-Type", "text/plain"),
-		h.call(t, http.MethodPost, "/v1/instances/nobody/notes", `{"note":"a"}`))
+		h.call(t, http.MethodPost, "/v1/instances/missing/notes", `{"note":"a"}`))
 	for _, failure := range failures {
 		all = append(all, request{http.MethodPost, notes, `{"note":"a"}`, nil, failure}.of(t, h))
 	}

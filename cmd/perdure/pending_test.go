@@ -36,7 +36,8 @@ func TestStatus_pendingTasks_arePrinted(t *testing.T) {
 		ActivityID: 3, Attempt: 12, At: began.Add(42 * time.Minute), FailedAt: began.Add(-18 * time.Minute),
 		Error: &history.Failure{Type: "BankError", Message: "card \x1b[31mdeclined: " + strings.Repeat("x", 300)},
 	})
-	h.SetActivityRecords("x1", provider.ActivityRecord{ActivityID: 4, UnknownAt: began.Add(-4 * time.Minute), UnknownBuild: "b-1"},
+	h.SetActivityRecords("x1",
+		provider.ActivityRecord{ActivityID: 4, UnknownAt: began.Add(-4 * time.Minute), UnknownBuild: "b-1"},
 		provider.ActivityRecord{ActivityID: 5, LastHeartbeatAt: began.Add(-9 * time.Second)})
 	h.mustRun("status", "order-7")
 	h.wantGolden("status-pending.golden")

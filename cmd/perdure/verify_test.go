@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	case "has none":
 		_ = replaycheck.NewBinaryConn(os.Stdin, os.Stdout).Send(replaycheck.Reply{Ready: map[string][]string{}})
 	case "matrix", "matrix, changed":
-		lambdahandler.StartOrchestrator(matrixCode(&activityState{}, code != "matrix"), lambdahandler.WithCodec(turned{}))
+		r := matrixCode(&activityState{}, code != "matrix")
+		lambdahandler.StartOrchestrator(r, lambdahandler.WithCodec(turned{}))
 	case "takes, encoded":
 		lambdahandler.StartOrchestrator(codeToVerify(code), lambdahandler.WithCodec(turned{}))
 	default:

@@ -63,7 +63,8 @@ func TestWhy_allOutcomes_arePrinted(t *testing.T) {
 	left := func(id int64, after time.Duration, end provider.CancelOutcome) provider.ActivityRecord {
 		return provider.ActivityRecord{ActivityID: id, SeenAt: seen, EndedAt: seen.Add(after), CancelOutcome: end}
 	}
-	h.SetActivityRecords("x1", left(3, 12*ms, provider.OutcomeStopped), left(4, 3*time.Second, provider.OutcomeCompleted),
+	h.SetActivityRecords("x1",
+		left(3, 12*ms, provider.OutcomeStopped), left(4, 3*time.Second, provider.OutcomeCompleted),
 		left(5, 10*time.Second, provider.OutcomeAbandoned), left(6, 0, provider.OutcomeNeverStarted))
 	h.mustRun("why", "order-7")
 	h.wantGolden("why.golden")

@@ -183,7 +183,8 @@ func (h endpoints) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProper
 }
 
 // accessLogFormat is a line of JSON per request. Of the data that callers send, it has only the path.
-const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime","method":"$context.httpMethod",` +
+const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime",` +
+	`"method":"$context.httpMethod",` +
 	`"path":"$context.path","status":"$context.status","latency":"$context.responseLatency",` +
 	`"ip":"$context.identity.sourceIp","caller":"$context.identity.userArn",` +
 	`"sub":"$context.authorizer.claims.sub","error":"$context.error.message",` +

@@ -91,7 +91,8 @@ func TestRoles_haveNoWildcards(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 1 {
-		t.Errorf("%d policies beside the roles' inline ones, want that of TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL, since "+
+		t.Errorf("%d policies beside the roles' inline ones, want that of "+
+			"TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL, since "+
 			"no test reads the others", n)
 	}
 	for _, role := range roles(t, parsed) {

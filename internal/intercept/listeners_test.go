@@ -39,7 +39,8 @@ func TestListeners_oneOfThemPanics_othersAreCalledInOrder(t *testing.T) {
 		!strings.Contains(log.String(), `around="a test"`) {
 		t.Errorf("logged %q", log.String())
 	}
-	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListeners_oneOfThemPanics_othersAreCalledInOrder") {
+	names, own := l.Names(), "TestListeners_oneOfThemPanics_othersAreCalledInOrder"
+	if len(names) != 3 || !strings.Contains(names[1], own) {
 		t.Errorf("names %q", names)
 	}
 }
@@ -66,8 +67,8 @@ func TestListeners_oneDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 					time.Sleep(hangs)
 				}).Notify(ctx, "it")
 			synctest.Wait() // waits for the log line
-			if got := strings.Count(log.String(),
-				"interceptor=github.com/perdure/perdure/internal/intercept_test.TestListeners_oneDoesNotReturn"); got != named {
+			const line = "interceptor=github.com/perdure/perdure/internal/intercept_test.TestListeners_oneDoesNotReturn"
+			if got := strings.Count(log.String(), line); got != named {
 				t.Errorf("hangs for %v: the log says %q", hangs, log.String())
 			}
 		})

@@ -80,7 +80,8 @@ func TestAnnotate_responseIsLost_addsOneNote(t *testing.T) {
 func TestAnnotate_itemHasNoExecution_isNotFound(t *testing.T) {
 	withInstance(t, func(t notesTest) {
 		t.updateItem("REMOVE execution", nil)
-		if err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"}); !errors.Is(err, provider.ErrNotFound) {
+		err := t.hub.Provider.Annotate(t.Context(), "a", provider.Note{Text: "x"})
+		if !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("returned %v, want ErrNotFound", err)
 		}
 	})

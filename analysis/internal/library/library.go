@@ -11,7 +11,7 @@ import (
 
 // Known describes functions, methods and variables of libraries that have the same effect.
 type Known struct {
-	// names are values of types.Func.FullName without type arguments. * stands for any text.
+	// names are values of types.Func.FullName without type arguments. * matches any text.
 	names []string
 	Rule  *rules.Rule
 	// Instead replaces the rule's advice if it is not empty.
@@ -250,7 +250,7 @@ func LookUp(name string) (k *Known, ok bool) {
 	return nil, false
 }
 
-// match reports whether a pattern matches a name. * stands for any text, except in a pointer receiver.
+// match reports whether a pattern matches a name. * matches any text, except in a pointer receiver.
 func match(pattern, name string) bool {
 	const receiver, escaped = "(*", "(&"
 	parts := strings.Split(strings.ReplaceAll(pattern, receiver, escaped), "*")

@@ -108,9 +108,9 @@ func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *p
 }
 
 // AnswerRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them.
-// Their senders have not found the answers, which are kept for a time. The results are in history. Otherwise an earlier
-// execution has accepted the updates, and their results are forgotten. The answers of committed turns are sent already
-// (I4). AnswerRepeated returns false if the head must be verified and the history read first.
+// Their senders have not found the results, which are stored for a limited time. The results are in history, unless an
+// earlier execution accepted the updates; then they have expired. Responses of committed turns were sent before (I4).
+// AnswerRepeated returns false if the head must be verified and the history read first.
 func (b *Mailbox) AnswerRepeated(
 	ctx context.Context, instanceID string, x *execution.Execution, out *replay.Outcome,
 ) (verified bool, err error) {
