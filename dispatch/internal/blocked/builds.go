@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// onNewer returns log attributes if this build is the first that does not match a history, at a decision of a newer
-// build. They roll back a canary of the newer build: this build cannot continue the instances of the canary, neither
-// during the deployment nor after a rollback. If a newer build cannot continue an instance, that is the newer build's
-// fault (newlyBlocked).
+// onNewer returns log attributes if this build is the first one that does not match a history at a decision of a newer
+// build. An alarm on them rolls back a canary of the newer build, because this build cannot continue the instances of
+// the canary during the deployment or after a rollback. A newer build that cannot continue an instance reports
+// newlyBlocked itself.
 func (d *decision) onNewer(ctx context.Context) []any {
 	if d.known || d.x.State().Blocked.Active || d.why.Type != history.TypeNondeterminism {
 		return nil

@@ -40,7 +40,7 @@ func (l *Loader) Obstacle(state *history.State) error {
 	if state.Paused != nil {
 		return ErrPaused
 	}
-	if l.BuildID == intake.DefaultBuildID { // each process with the default build ID may have other code
+	if l.BuildID == intake.DefaultBuildID { // processes with the default build ID may have different code
 		return nil
 	}
 	if why := BlockedIn(l.BuildID, &state.Blocked); why != nil {

@@ -40,7 +40,7 @@ func (k jobRunner) processBatch(ctx context.Context, j *provider.Job, share jobS
 }
 
 // processInstance applies the operation of a job to the matched incarnation of an instance. It does nothing if the
-// incarnation is gone, or has ended and the job would end it.
+// incarnation is deleted, or if it has ended and the job would end it.
 func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target provider.Target) error {
 	in, err := k.Provider.ReadInstance(ctx, target.InstanceID)
 	switch {

@@ -161,13 +161,13 @@ func (t *turn) endWaits(waits []replay.WaitEnd) {
 	}
 }
 
-// endRest adds the tasks that were open when the execution ended, and whose end no other event records: their cancel or
-// their answer is awaited.
+// endRest adds the tasks that were open when the execution ended and whose end is not in another event, because the end
+// of their cancel or their answer is awaited.
 func (t *turn) endRest(end *history.Event) {
 	from := len(t.Ended)
 	for o := range t.open.state.Outstanding() {
 		info := t.info(&o, end)
-		if info.Kind == "" || info.Kind == perdure.TaskExternalEvent { // only the code knows the waits it has given up
+		if info.Kind == "" || info.Kind == perdure.TaskExternalEvent { // only the code knows which waits are abandoned
 			continue
 		}
 		info.Outcome = perdure.TaskCancelled
