@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Document is the part of the OpenAPI document that responses are compared with.
+// Document is the part of the OpenAPI document that Wrong compares with responses.
 type Document struct {
 	Paths      map[string]map[string]Operation `json:"paths"`
 	Components struct {
@@ -102,7 +102,7 @@ func (s *Schema) UnmarshalJSON(b []byte) error {
 func strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode(v) //nolint:wrapcheck // it is unmarshalling: encoding/json says what and where
+	return d.Decode(v) //nolint:wrapcheck // the error of encoding/json names the value and its position
 }
 
 // Parse parses the OpenAPI document.
@@ -163,7 +163,7 @@ func (d *Document) Wrong(a *Answer) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("%s %s answers %d", a.Method, a.Path, a.Code)+fmt.Sprintf(format, args...))
 	}
 	op, ok := d.Operation(a)
-	if !ok { // no call of the API
+	if !ok { // not a call of the API
 		return d.wrongBody(a,
 			map[string]Media{"application/problem+json": {&Schema{Ref: "#/components/schemas/Problem"}}}, fail, &wrong)
 	}
@@ -270,7 +270,7 @@ func (d *Document) object(s *Schema, v map[string]any, at string) (wrong []strin
 	return wrong
 }
 
-// scalar checks everything that does not look inside.
+// scalar checks the keywords that do not concern nested values.
 //
 //nolint:gocognit,cyclop // keyword by keyword, as the schema is read
 func (s *Schema) scalar(v any, at string) (wrong []string) {

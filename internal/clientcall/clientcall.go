@@ -1,5 +1,5 @@
-// Package clientcall is shared by the packages client and admin. It finds out who makes a call, and runs interceptors
-// around the call.
+// Package clientcall identifies the caller of a client call and runs interceptors around the call. Packages client and
+// admin share it.
 package clientcall
 
 import (
@@ -40,7 +40,8 @@ type Identifier interface {
 // Identify is a function that returns the name of the caller, or an empty string if it is unknown.
 type Identify func(ctx context.Context) string
 
-// IdentifyBy returns the Identify function of a backend's credentials. It returns nil if the backend is no Identifier.
+// IdentifyBy returns the Identify function of a backend's credentials. It returns nil if the backend is not an
+// Identifier.
 func IdentifyBy[H any](backend H) Identify {
 	if i, ok := unwrap.As[Identifier](backend); ok {
 		return i.Caller

@@ -2,13 +2,13 @@ package logevent
 
 // Queues and dispatch.
 const (
-	// ReceiveFailed means that A polling process retries with pauses of at most 30 s.
-	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
+	// ReceiveFailed means that a polling process retries with pauses of at most 30 s. Action: read the error:
+	// credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
-	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another one has the
-	// record, or will receive it.
-	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has the
+	// record, or will receive it. Action: if it is frequent, `LockTimeout` is too short or the process has too little
+	// CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
@@ -34,8 +34,8 @@ const (
 	// Action: after the deployment, follow the runbook for dead letters.
 	RecordKindUnknown = "record.kind_unknown"
 
-	// RecordUnreadable means that the record is damaged, or was sent by something else or a later release.
-	// Action: follow the runbook for dead letters.
+	// RecordUnreadable means that the record is damaged, or another program or a later release sent it. Action: follow
+	// the runbook for dead letters.
 	RecordUnreadable = "record.unreadable"
 
 	// RecordDeadLetterFailed means that SQS refused or was unavailable. The record returns to its queue, and the move
@@ -43,18 +43,17 @@ const (
 	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
-	// DeadLetterRecovered means that The sweeper resent a record that SQS had moved to the dead-letter queue after too
-	// many deliveries. `became` is the result.
-	// Action: follow the runbook for dead letters.
+	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue after too
+	// many deliveries. `became` is the result. Action: follow the runbook for dead letters.
 	DeadLetterRecovered = "dead_letter.recovered"
 
-	// DeadLetterUnreadable means that The sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
+	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
 	// Action: follow the runbook for dead letters.
 	DeadLetterUnreadable = "dead_letter.unreadable"
 
 	// DeadLetterDropped means that a client's message was in the dead-letter queue when its instance was purged.
-	// Another instance has the ID now and does not receive the message.
-	// Action: send the message to the new instance, if it was meant for it.
+	// Another instance has the ID now and does not receive the message. Action: send the message to the new instance if
+	// necessary.
 	DeadLetterDropped = "dead_letter.dropped"
 
 	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS refused it.

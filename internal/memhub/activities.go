@@ -35,7 +35,7 @@ type record struct {
 	outcome   *provider.ActivityOutcome // of the run's attempt
 }
 
-// factsOf returns the facts of an execution. Those of a deleted execution are not stored.
+// factsOf returns the facts of an execution. Facts of a deleted execution are not stored.
 func (st *activities) factsOf(executionID string) *facts {
 	f := st.byID[executionID]
 	if f == nil {
@@ -69,7 +69,7 @@ func (st *activities) PutActivityRecords(
 	})
 }
 
-// put writes the non-zero fields of a record, unless better knowledge is stored.
+// put writes the non-zero fields of a record, unless more precise values are stored.
 func (f *facts) put(n *provider.ActivityRecord) {
 	r := provider.ActivityRecord{ActivityID: n.ActivityID}
 	if old := f.records[n.ActivityID]; old != nil {
@@ -105,7 +105,7 @@ func (f *facts) put(n *provider.ActivityRecord) {
 	if n.Pending != nil {
 		r.Pending, r.PendingAttempt = n.Pending, n.PendingAttempt
 	}
-	if encode(r) != encode(before) { // an empty record leaves nothing
+	if encode(r) != encode(before) { // an empty record is not stored
 		f.record(n.ActivityID).ActivityRecord = r
 	}
 }

@@ -103,7 +103,8 @@ func (st *attempts) judge(
 	}
 }
 
-// dueAttempts returns the due attempts to send, and the ones that are pending: one for each entry of q.Due, or nil.
+// dueAttempts returns the due attempts to send, and the pending ones. waiting has an element for each entry of q.Due,
+// which may be nil.
 func (st *attempts) dueAttempts(q *provider.RetryRequest) (sends []attempt, waiting []provider.ActivityRetry) {
 	for i := range q.Due {
 		d := &q.Due[i]

@@ -23,7 +23,7 @@ func markKey(a *provider.Attempt) string {
 	return fmt.Sprintf("%s %d %s", a.ExecutionID, a.ActivityID, a.Record.ID)
 }
 
-// PutCrashMarker implements provider.CrashMarkers. An older delivery than the last marked one does not count.
+// PutCrashMarker implements provider.CrashMarkers. A delivery before the last marked one does not count.
 func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	return callFor(ctx, st.base, func() (int, error) {
 		m := st.marks[markKey(&a)]

@@ -22,7 +22,7 @@ type deletions struct {
 	outbox     *outbox
 }
 
-// DeleteInstance implements provider.Instances. It deletes immediately: no instance has the status Deleting.
+// DeleteInstance implements provider.Instances. It deletes immediately, so no instance has the status Deleting.
 func (st *deletions) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return st.call(ctx, func() error {
 		in, err := st.instances.find(instanceID)
@@ -71,7 +71,7 @@ func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 	}
 }
 
-// sendLast sends the outputs of the last n segments of an execution that has ended again.
+// sendLast resends the outputs of the last n segments of an execution that has ended.
 func (st *deletions) sendLast(in *instance, x *execution, n int) {
 	origin := outputs.Origin{
 		InstanceID: in.InstanceID, ExecutionID: x.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true,

@@ -147,8 +147,8 @@ func (m *Meter) Reset() {
 	m.counts = Counts{}
 }
 
-// Observe counts a call by its SDK input and output. Use it for calls that no SDK client makes. sent and received are
-// the sizes of the request and response bodies in bytes, or 0 if unknown.
+// Observe counts a call by its SDK input and output. Use it for calls that are not made by an SDK client. sent and
+// received are the sizes of the request and response bodies in bytes, or 0 if unknown.
 func (m *Meter) Observe(input, output any, err error, sent, received int64) {
 	o := observe(input, output, err)
 	o.count.Calls, o.count.Bytes = 1, float64(sent+received)

@@ -23,8 +23,8 @@ func Loopback(port int) Hosts {
 	return h
 }
 
-// ForAddress returns the host names of a server that listens on an address: those of Loopback, and the address itself
-// if clients can connect to it.
+// ForAddress returns the host names of a server that listens on an address: the names of Loopback, and the address
+// itself if clients can connect to it.
 func ForAddress(a *net.TCPAddr) Hosts {
 	h := Loopback(a.Port)
 	if len(a.IP) > 0 && !a.IP.IsUnspecified() {
@@ -35,7 +35,7 @@ func ForAddress(a *net.TCPAddr) Hosts {
 
 const httpPort = 80
 
-// add adds a host with its port, which browsers leave out if it is that of HTTP.
+// add adds a host with its port, which browsers omit if it is the port of HTTP.
 func (h Hosts) add(host string, port int) {
 	withPort := net.JoinHostPort(host, strconv.Itoa(port))
 	h.names[withPort] = true
@@ -103,8 +103,8 @@ func (h Hosts) Accept(host string) bool {
 	return h.all || isHost(host) && (h.names[host] || port != "" && h.names[name])
 }
 
-// Handler passes requests whose Host header h accepts to next, and rejects others with status 421. fix completes the
-// error message: it says how to allow the host.
+// Handler passes requests whose Host header h accepts to next, and rejects others with status 421. fix is the part of
+// the error message that explains how to allow the host.
 func (h Hosts) Handler(next http.Handler, fix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Accept(r.Host) {

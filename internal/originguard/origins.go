@@ -46,7 +46,7 @@ func reject(w http.ResponseWriter, status int, code, detail string) {
 	p := problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
 	body, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // of strings and numbers
+		panic(err) // cannot happen: the fields are strings and numbers
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

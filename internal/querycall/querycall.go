@@ -16,8 +16,8 @@ type Request struct {
 	Query *provider.QueryRequest `json:"perdureQuery,omitempty"`
 }
 
-// Response is the response of the function and has one of the fields. A function of a release without queries takes a
-// Request for an event without records, and its response has neither field.
+// Response is the response of the function. It has one of the fields. A function of a release without queries treats a
+// Request as an event without records, and its response has neither field.
 type Response struct {
 	Answer json.RawMessage      `json:"answer,omitempty"`
 	Error  *provider.QueryError `json:"error,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// functions has the registered names of function values, by their code.
+// functions maps the code of function values to their registered names.
 type functions map[uintptr][]string
 
 // add adds the name of a function value. It ignores closures, which have no identity: all closures of a literal share
@@ -22,7 +22,7 @@ func (fs functions) add(fn any, name string) {
 }
 
 // name returns the registered name of a function value. If there is not exactly one, why is the reason. of is the kind
-// of function, and instead the alternative call, for the reason.
+// of function and instead is the alternative call, both for the reason.
 func (fs functions) name(of, instead string, fn any) (name, why string) {
 	pc := reflect.ValueOf(fn).Pointer()
 	names := fs[pc]

@@ -6,7 +6,7 @@ import (
 )
 
 // compareVersions compares dotted versions part by part: numbers as numbers, other parts as text. A version is lower
-// than one that it is a prefix of.
+// than each longer version that starts with it.
 func compareVersions(a, b string) int {
 	for a != b {
 		if a == "" || b == "" {

@@ -39,7 +39,7 @@ func EndsWithoutCode(events []history.Event) bool {
 }
 
 // PrecedesTermination reports whether an event is a cancellation that the engine decides before a termination. No other
-// decisions precede their cause. Nothing may follow a termination.
+// decision precedes its cause, because no event may follow a termination.
 func PrecedesTermination(ev *history.Event) bool {
 	switch ev.Kind {
 	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested,
@@ -50,7 +50,7 @@ func PrecedesTermination(ev *history.Event) bool {
 	}
 }
 
-// IsInput reports whether an event is no decision of the code or the engine.
+// IsInput reports whether an event is not a decision of the code or the engine.
 func IsInput(ev *history.Event) bool {
 	switch ev.Kind {
 	case history.OrchestrationStarted, history.TurnStarted, history.InputsParked:
