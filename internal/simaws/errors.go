@@ -10,10 +10,10 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// invalidParameterValue is SQS's code for what it refuses of a request.
+// invalidParameterValue is SQS's error code for an invalid request.
 const invalidParameterValue = "InvalidParameterValue"
 
-// item is a DynamoDB item. The map is copied on its way in and out, the values in it are taken for immutable.
+// item is a DynamoDB item. Calls copy the map of their inputs and outputs, and treat its values as immutable.
 type item = map[string]ddbtypes.AttributeValue
 
 // Codes of the reasons in a cancelled transaction.
@@ -65,7 +65,7 @@ func conflictReason() ddbtypes.CancellationReason {
 	}
 }
 
-// cancelled is the error of a transaction with a reason for each of its items.
+// cancelled returns the error of a transaction with a reason for each of its items.
 func cancelled(reasons []ddbtypes.CancellationReason) error {
 	codes := make([]string, len(reasons))
 	for i, r := range reasons {
@@ -79,29 +79,31 @@ func cancelled(reasons []ddbtypes.CancellationReason) error {
 	}
 }
 
-// invalid is DynamoDB's error for a request that no state of the table could make right.
+// invalid returns DynamoDB's error for a request that is invalid independent of the table's state.
 func invalid(format string, args ...any) error {
 	return &smithy.GenericAPIError{
 		Code: "ValidationException", Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient,
 	}
 }
 
-// conditionFailed is the error of a plain write; old is nil unless the caller asked for the item.
+// conditionFailed returns the error of a write outside of a transaction. old is nil unless the caller requested the
+// item.
 func conditionFailed(old item) error {
 	return &ddbtypes.ConditionalCheckFailedException{
 		Message: aws.String("The conditional request failed"), Item: old,
 	}
 }
 
-// unsupported is no error of AWS: it says that the simulation lacks something, so that nobody believes it.
+// unsupported returns the error of a request that AWS accepts and the simulation does not support. It is not an error
+// of AWS.
 func unsupported(what string) error {
 	return fmt.Errorf("simaws: %s is not simulated", what)
 }
 
-// sqsCode is the code under which AWS's own SQS reports an error that the SDK has a type for.
+// sqsCode returns the code that SQS reports for an error for which the SDK has a type.
 func sqsCode(name string) *string { return aws.String("AWS.SimpleQueueService." + name) }
 
-// invalidParameter is SQS's error for a value out of its bounds.
+// invalidParameter returns SQS's error for a value out of bounds.
 func invalidParameter(value, parameter, reason string) error {
 	const shown = 100
 	if len(value) > shown {
@@ -114,7 +116,7 @@ func invalidParameter(value, parameter, reason string) error {
 	}
 }
 
-// missingParameter is SQS's error for a member that must be there.
+// missingParameter returns SQS's error for a missing required member.
 func missingParameter(parameter string) error {
 	return &smithy.GenericAPIError{
 		Code: "MissingParameter", Fault: smithy.FaultClient,

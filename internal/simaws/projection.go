@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// project reads a projection: whole attributes, by their names or by aliases, each once. The aliases are added to those
-// that are used.
+// project parses a projection: whole attributes, by their names or by aliases, each once. It returns the placeholders
+// in used together with its own aliases.
 func (s *scope) project(expression *string, used placeholders) (names []string, all placeholders, err error) {
 	if expression == nil {
 		return nil, used, nil
@@ -48,7 +48,7 @@ func (s *scope) project(expression *string, used placeholders) (names []string, 
 	return names, used, nil
 }
 
-// selected is an item with those of its attributes that are projected; nil projects all.
+// selected returns an item with only its projected attributes. If names is nil, all attributes are projected.
 func selected(it item, names []string) item {
 	if names == nil {
 		return it

@@ -21,7 +21,7 @@ const (
 	deduplication     = 5 * time.Minute
 )
 
-// urlScheme is the beginning of every queue URL.
+// urlScheme is the prefix of every queue URL.
 const urlScheme = "sim://"
 
 // Queues simulates the SQS queues of a Cloud. It implements any interface that consists of its methods of the SDK

@@ -64,7 +64,7 @@ func (t *Table) get(k key, consistent bool) (it item, size int) {
 	return it, rowOf("", "", it).size
 }
 
-// reportRead is the answer to ReturnConsumedCapacity of a read.
+// reportRead returns the response to ReturnConsumedCapacity of a read.
 func (t *Table) reportRead(want ddbtypes.ReturnConsumedCapacity, halves int64, ix *index) *ddbtypes.ConsumedCapacity {
 	if want == "" || want == ddbtypes.ReturnConsumedCapacityNone {
 		return nil

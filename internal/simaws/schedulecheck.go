@@ -22,8 +22,8 @@ const (
 	scheduleAtPattern = "at(2006-01-02T15:04:05)"
 )
 
-// checkSchedule refuses what AWS refuses of a one-time schedule, and returns when it is to fire. A time in the past is
-// refused too: AWS does not say what it does with one, so nobody may rely on it.
+// checkSchedule checks a one-time schedule like AWS, and returns its time. It also rejects a time in the past, for
+// which AWS does not document the behavior.
 func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Time, err error) {
 	switch {
 	case !isScheduleName(aws.ToString(in.Name)):
@@ -52,7 +52,7 @@ func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Ti
 	return at, nil
 }
 
-// simulated refuses what AWS would take.
+// simulated rejects settings that AWS accepts and the simulation does not support.
 func simulated(in *scheduler.CreateScheduleInput) error {
 	expression, zone := aws.ToString(in.ScheduleExpression), aws.ToString(in.ScheduleExpressionTimezone)
 
@@ -111,7 +111,7 @@ func checkRetries(p *schedulertypes.RetryPolicy) error {
 	return nil
 }
 
-// isScheduleName says whether Scheduler takes a text as the name of a schedule or a group.
+// isScheduleName reports whether Scheduler accepts a text as the name of a schedule or a group.
 func isScheduleName(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '.' {
@@ -122,7 +122,7 @@ func isScheduleName(name string) bool {
 	return name != "" && len(name) <= maxScheduleName
 }
 
-// clampedNanos is a time as nanoseconds since 1970, or the last that there are.
+// clampedNanos returns a time in nanoseconds since 1970, or the maximum of int64 for later times.
 func clampedNanos(t time.Time) int64 {
 	if last := time.Unix(0, math.MaxInt64); t.After(last) {
 		return math.MaxInt64

@@ -48,8 +48,8 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// abandoning is the only call that does not park: the records of a batch are released in several calls, in map order.
-// They concern different messages, so that their order is irrelevant.
+// abandoning is the only call that does not park, because the records of a batch are released in several calls, in map
+// order. They concern different messages, so that their order is irrelevant.
 const abandoning = "ChangeMessageVisibilityBatch"
 
 // call parks a call before it is made and before its result is returned.
@@ -112,10 +112,10 @@ func onBehalf(ctx context.Context) string {
 // purposes in one function.
 var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
 
-// callersLooked is the maximum number of frames of the SDK and a provider below those of a dispatcher.
+// callersLooked is the maximum number of frames of the SDK and a provider below the frames of a dispatcher.
 const callersLooked = 64
 
-// stop parks an invocation and returns the verdict as an error. A crashed invocation parks too, because its remaining
+// stop parks an invocation and returns the verdict as an error. A crashed invocation also parks, because its remaining
 // code must not race with other code.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {

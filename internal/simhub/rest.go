@@ -137,7 +137,7 @@ func arrivedAs(e *history.Event) string {
 		e.Kind == history.UpdateRejected && e.SourceEventID == 0:
 		return history.UpdateIDPrefix + e.EventID
 	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected, e.Kind == history.UpdateAwaited:
-		return "" // it arrived before, or is to
+		return "" // it arrived in another event
 	default:
 		return e.EventID
 	}
@@ -150,7 +150,7 @@ func CheckLog(events []history.Event) error {
 	settled, raised := map[int64]bool{}, map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
+		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome may follow a request
 			if settled[e.SourceEventID] {
 				errs = append(errs, fmt.Errorf("#%d settled twice, the second time by %s", e.SourceEventID, e.String()))
 			}
@@ -178,7 +178,7 @@ func requestsCancel(k history.Kind) bool {
 	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
 }
 
-// checkQueues looks at all that is visible, and then for what is not.
+// checkQueues returns errors for delayed messages, visible messages and schedules.
 func (h *Hub) checkQueues(ctx context.Context) error {
 	where := h.Provider.Config()
 	urls := []string{where.InboxURL, where.TimersURL}
