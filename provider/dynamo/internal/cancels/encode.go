@@ -70,7 +70,7 @@ func EncodeTurn(t *provider.Turn) ([]table.Item, error) {
 
 // encodedSize returns the size of the decisions in an item.
 func encodedSize(it table.Item) int {
-	return len(table.GetBytes(it, table.AttrZstd)) + len(table.GetString(it, AttrCancels)) // an item has one of these attributes
+	return len(table.GetBytes(it, table.AttrZstd)) + len(table.GetString(it, AttrCancels)) // only one is set
 }
 
 // encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after

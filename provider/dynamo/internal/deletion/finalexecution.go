@@ -168,7 +168,7 @@ func (rd *historyReader) readDamaged(ctx context.Context, in *provider.Instance)
 		}
 		sequence, part, err := table.ParseSegmentSK(table.GetString(it, table.AttrSK))
 		if err != nil {
-			continue // skip an item that is not a segment
+			continue // skip an item with an invalid key
 		}
 		d.Head.Segment = max(d.Head.Segment, sequence)
 		if wm := table.GetString(it, table.AttrWM); part == 0 && wm != "" {

@@ -77,7 +77,7 @@ func MustNotStart(it table.Item, startID string) bool {
 }
 
 // PurgedAt returns the time when the last incarnation of an ID was purged, according to its tombstone. Later rejections
-// extend the life of the tombstone.
+// extend the lifetime of the tombstone.
 func PurgedAt(tombstone table.Item) time.Time {
 	if at, err := table.DecodeTime(tombstone, table.AttrTombstone); err == nil {
 		return at

@@ -28,8 +28,8 @@ func LostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 }
 
 // RejectStart adds the start to the rejected starts of the instance, and then responds to a waiting parent. The
-// response comes last, because after it no start of that ID may succeed (R10). If the start's own instance is being
-// deleted, the deletion responds.
+// response is sent last, because after the response no start with that ID may succeed (R10). If the start's own
+// instance is being deleted, the deletion responds.
 func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := rj.addRejectedStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
@@ -58,7 +58,7 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 			provider.ErrAlreadyExists).
 			Error(),
 	}
-	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
+	if instances.IsDeletedStart(there, m.StartID) { // it has run, and its outcome may be lost
 		reply.Error = LostOutcome(there, m.InstanceID, m.StartID)
 	}
 	return rj.inbox.Send(ctx, reply)

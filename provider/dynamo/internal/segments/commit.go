@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine: if
-// several processes ran a turn on this head, one of them commits its segment (I1).
+// Commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine. If
+// several processes ran a turn on this head, only one of them commits its segment (I1).
 func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
 	nonce := rand.Text()
 	items, err := Encode(t.Head.ExecutionID, nonce, s)
@@ -44,7 +44,7 @@ func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segmen
 	case !refused && !table.ConditionFailed(err):
 		return err
 	case refused && table.GetString(old, table.AttrNonce) == nonce:
-		return nil // the segment is this turn's own: the response to an earlier try was lost (R7)
+		return nil // this turn's own segment, if the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf(
 			"dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID,

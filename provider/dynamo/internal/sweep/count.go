@@ -16,8 +16,8 @@ import (
 // pendingSample is the number of pending instances that oldestPending reads from each end of the attention index.
 const pendingSample = 32
 
-// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
-// pending instances, it reads up to 64 of them.
+// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. It reads up
+// to 64 pending instances.
 func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = awscall.Parallel(
 		func() (err error) {
@@ -36,7 +36,8 @@ func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCou
 }
 
 // countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
-// all of them, because earlier releases stored them there. Of any other partition it reads at most twice its share.
+// all of them, because earlier releases used only that partition. countBlocked reads at most twice the share of any
+// other partition.
 func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 	partitions := instances.Partitions(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
