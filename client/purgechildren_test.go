@@ -52,7 +52,7 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 }
 
 // family returns a hub with an ended instance "a" in its second execution. The instance has children of both
-// executions, grandchildren, and children that must stay.
+// executions, grandchildren, and children that a purge must not delete.
 func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)

@@ -127,7 +127,7 @@ func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 	}
 }
 
-// A purged instance does not accept the update, and neither does a later instance with the same ID.
+// A purged instance and a later instance with the same ID do not accept the update.
 func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {

@@ -125,8 +125,8 @@ func TestR18_nondeterministicCode_blocksUntilItIsFixed(t *testing.T) {
 	})
 }
 
-// Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive
-// the others.
+// Parked messages belong to the instance. If the first message causes continue-as-new, the next executions receive the
+// others.
 func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// These tests check the reported end of a cancelled activity with WaitForCancellation: never_began if no code has run,
-// returned if no code runs any more.
+// These tests check the reported end of a cancelled activity with WaitForCancellation. It is never_began if no code has
+// run, and returned if all code has returned.
 
 // limited returns an orchestration that waits for an activity with a timeout of three seconds per attempt, and returns
 // the end of the activity.

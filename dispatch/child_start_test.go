@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// startMessage returns a start of "chain" as a parent sends it.
+// startMessage returns the message with which a parent starts "chain".
 func startMessage(h *hub, id, startID string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageStart, InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: startID,
@@ -47,7 +47,7 @@ func (h *hub) send(ms ...provider.Message) {
 	}
 }
 
-// A start by message costs two writes, and the first turn one. Nothing is read.
+// A start by message costs two writes, the first turn costs one, and neither reads anything.
 func TestCost_startByMessage_readsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -90,8 +90,8 @@ func TestR10_crashAfterTheStart_redeliveryRunsTheFirstTurn(t *testing.T) {
 	})
 }
 
-// A start is sent again after the queue's deduplication interval, first to a running instance, then to an ended one. It
-// starts no second instance.
+// A start is resent after the queue's deduplication interval, to a running instance and to an ended instance. It starts
+// no second instance.
 func TestR10_startIsRepeated_startsNoSecondInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -141,8 +141,8 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 	})
 }
 
-// The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a
-// frozen function could start a child that the parent has given up.
+// The ID of a child is in use. The session records the rejected start before it responds to the parent. Otherwise, a
+// frozen function could start a child that the parent does not wait for.
 func TestR10_startIsRefused_isRecordedBeforeTheResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -350,8 +350,8 @@ func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
 	})
 }
 
-// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn
-// trusts the timer. Otherwise it would drop the only message that starts the instance.
+// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn uses
+// the time of the timer. Otherwise, it would drop the only message that starts the instance.
 func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

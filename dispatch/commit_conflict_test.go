@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// acknowledge deletes the records that did not fail, as the event source mapping does.
+// acknowledge deletes the records that did not fail, like the event source mapping.
 func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	h.t.Helper()
 	for _, r := range batch {
@@ -51,7 +51,7 @@ func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies fu
 
 // 1. Two sessions have the messages [m1, m2]. An earlier turn consumed m1. The first session redispatches for m1.
 // 2. The second session commits the turn of m2 and dies before it sends the outputs.
-// 3. The commit of the first session conflicts. Now m2 counts as a redelivery too.
+// 3. The commit of the first session conflicts. Now m2 also counts as a redelivery.
 // 4. The first session redispatches again, which sends the outputs of the turn of m2.
 func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	})
 }
 
-// static returns text that does not compress. Each seed has other text.
+// static returns text that does not compress. Each seed has a different text.
 func static(seed int64, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	b, x := make([]byte, n), uint64(seed)*0x9E3779B97F4A7C15+1

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// longPurge is a purge that takes long: fill creates many items, and each call of the operation deletes a page in
-// takes.
+// longPurge is a purge that takes a long time. fill creates many items, and each call of the operation deletes a page
+// in the duration takes.
 type longPurge struct {
 	fill    func(ctx context.Context, h *hub, in provider.Instance)
 	service string

@@ -4,9 +4,10 @@ package dispatch_test
 //
 //   - A frozen process commits a turn on an earlier head after the deletion. The deletion's end, and later its stub,
 //     takes the position of that turn.
-//   - A turn commits before the deletion's end. The deletion then cancels what that turn scheduled too.
-//   - The turn before the end dies or is slow before it sends its outputs. Its work items arrive after the end, and
-//     starts of its children after their cancels. The deletion sends outputs that outlive the instance.
+//   - A turn commits before the deletion's end. The deletion then also cancels the tasks of that turn.
+//   - The process of the turn before the end dies or is slow before it sends its outputs. Its work items arrive after
+//     the end, and starts of its children arrive after their cancels. The deletion sends outputs that outlive the
+//     instance.
 //   - The deletion dies: before the parent is notified, with half of the history erased, or before the ID is free. The
 //     sweeper continues it.
 //   - The instance has ended, and the process that ended it died before it notified the parent.
@@ -284,7 +285,7 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 }
 
 // SQS redelivers the start of an instance during its deletion. The parent receives at most the end that the deletion
-// has written, and never a refusal because the ID is in use.
+// has written. It never receives a rejection because the ID is in use.
 func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {
@@ -309,7 +310,7 @@ func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Errorf("got failed messages %v, want none", failed)
 				}
-				h.wantParentMessages(midway.answers...) // never that the ID is in use
+				h.wantParentMessages(midway.answers...) // no response reports that the ID is in use
 				h.purge("c")
 				h.wantNone("c")
 			})

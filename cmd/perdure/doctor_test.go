@@ -139,7 +139,7 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 	}
 }
 
-// Doctor reports each problem, and no other problem.
+// Doctor reports exactly the problem of each case.
 func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
@@ -223,7 +223,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	}
 }
 
-// Doctor reports each problem of functions, roles, builds, workers and the schedule group, and no other problem.
+// Doctor reports exactly the problem of each case: of functions, roles, builds, workers and the schedule group.
 func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
@@ -485,7 +485,7 @@ func wantDoctor(ctx context.Context, h *tool, says string) {
 func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		available, most, first int32 // most caps all mappings but the first; first caps the first mapping
+		available, most, first int32 // most limits all mappings except the first; first limits the first mapping
 		tells                  string
 	}{
 		"default quota": {available: 0},

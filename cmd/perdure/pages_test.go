@@ -52,7 +52,7 @@ func notThere(call string) string {
 	return ""
 }
 
-// pages returns the Markdown pages of this repository by path, except the change log.
+// pages returns the Markdown pages of this repository, except the change log, by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := docpage.All("../..")

@@ -29,13 +29,13 @@ func (m *mappings) settled() {
 }
 
 // A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. Its
-// record stays. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
+// record remains. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
 // resume after the pause has ended enables exactly the mappings that were enabled before.
 func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
-			for after, died := 0, true; died && ran; after += 1 + after/4 { // most relevant deaths follow soon
+			for after, died := 0, true; died && ran; after += 1 + after/4 { // the relevant crashes are among the next calls
 				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused),
 					func(t *testing.T) {
 						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -121,7 +121,7 @@ func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	}
 }
 
-// A resume after the death of a pause warns that the pause may still be running. A later resume does not warn.
+// A resume after a pause that died warns that the pause may still be running. A later resume does not warn.
 func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {

@@ -103,8 +103,8 @@ func TestReconcile_interrupted_printsCommandWithSameFlags(t *testing.T) {
 	})
 }
 
-// A run with a deferred instance on its first page prints its position and continues from there after an interrupt. One
-// failed instance does not make an operator process all instances again.
+// A run with a deferred instance on its first page prints its position and continues from there after an interrupt. A
+// failed instance does not require an operator to process all instances again.
 func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {

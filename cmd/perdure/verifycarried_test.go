@@ -119,7 +119,7 @@ func TestVerify_carriedEvents_areReadFromPastExecution(t *testing.T) {
 	})
 }
 
-// verify also reads the events that a restarted instance has taken over from the original one and its earlier
+// verify also reads the events that a restarted instance has copied from the original instance and its earlier
 // executions.
 func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 }
 
 // carried returns the carried events of the current execution: the keys of events in the bucket, and the number of
-// events that another history has.
+// events in other histories.
 func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
 	t.Helper()
 	s, err := h.client.Status(t.Context(), id)

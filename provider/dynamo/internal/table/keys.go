@@ -79,7 +79,7 @@ const (
 	AttrShard       = "gs"
 	AttrCreated     = "created"
 	AttrRequestedBy = "requestedBy" // the caller that started the instance
-	AttrPurgedBy    = "purgedBy"    // the caller that deletes the instance, or that deleted it if the item is a tombstone
+	AttrPurgedBy    = "purgedBy"    // the caller that deletes or has deleted the instance
 
 	// The attention index contains instances that are blocked, paused or being deleted, or that were pending for too
 	// long. It is empty if there are no such instances.
@@ -140,7 +140,7 @@ const (
 	// SKCancelDecisions is followed by the number of a segment: the cancel decisions of a turn. They sort before
 	// SKCancelMark, so that one query reads the decisions since a segment together with the mark.
 	SKCancelDecisions = "b#"
-	SKCancelMark      = "c"  // cancels all activities, because the instance is deleted; the whole record in earlier releases
+	SKCancelMark      = "c"  // the mark of a deleted instance; the whole record in earlier releases
 	SKCancelBlocks    = "f#" // and the number of its last segment: a copy of the decisions of a block of turns
 
 	SKActivities = "a#" // and the ID: the activity record
