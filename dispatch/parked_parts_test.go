@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// smallCommits is a provider whose commits hold few events. A handful of parked inputs is then consumed in parts, like
-// thousands with the real limit.
+// smallCommits is a provider whose commits hold few events. A few parked inputs are then consumed in parts, like
+// thousands of inputs with the real limit.
 type smallCommits struct {
 	provider.Provider
 
@@ -260,8 +260,8 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 	})
 }
 
-// A message for a fixed instance is consumed after the parked inputs. If the code continues as new because of those,
-// the next execution receives the message. A termination or a cancel is not lost.
+// A message for a fixed instance is consumed after the parked inputs. If the code continues as new because of the
+// parked inputs, the next execution receives the message. A termination or a cancel is not lost.
 func TestParkedInputs_orderAfterContinueAsNew_reachesNextExecution(t *testing.T) {
 	t.Parallel()
 	for want, order := range map[history.Kind]provider.Message{
@@ -357,15 +357,15 @@ func breakingRegistry(numbers int, at func(number int) bool) *perdure.Registry {
 	return r
 }
 
-// Thousands of parked inputs are consumed in parts, and the code cannot process the second part: the instance is
-// blocked again. More inputs are parked. The next fixed build consumes all inputs once and in order.
+// Thousands of parked inputs are consumed in parts. The code cannot process the second part, so the instance is blocked
+// again. More inputs are parked. The next fixed build consumes all inputs once and in order.
 func TestParkedInputs_secondPartBlocksAgain_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	blockedAgain(t, 2500, 3000, 0, false)
 }
 
-// The same with few inputs, and a crash at any call after the first fix.
+// This test has few inputs, and a crash at any call after the first fix.
 func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -380,10 +380,10 @@ func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T)
 	}
 }
 
-// blockedAgain tests a partial fix. It reports whether the n-th call after the first fix was made, at which a process
-// dies.
+// blockedAgain tests a partial fix. A process dies at the n-th call after the first fix. It reports whether there was
+// such a call.
 //  1. Numbers are parked.
-//  2. The code is fixed for all numbers but the last, after a part was sent.
+//  2. After a part was sent, the code is fixed for all numbers except the last.
 //  3. More numbers are sent, and the code is fixed completely.
 func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed bool) {
 	t.Helper()
@@ -430,7 +430,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 	return calls.Load() >= n && n > 0
 }
 
-// deployFix gives the instance to an orchestrator of another build, as the sweeper's wake would.
+// deployFix sends the instance a wake and processes it in an orchestrator of another build, like the sweeper.
 func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 	h.t.Helper()
 	h.Orchestrators[0].Close()
@@ -439,8 +439,8 @@ func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 	h.serveFor(time.Hour)
 }
 
-// A redispatch of the parts' outputs follows only a crash. After the message that caused the parts is acknowledged, no
-// process that reads the instance sends its activities again.
+// The outputs of parts are redispatched only after a crash. After the message that caused the parts is acknowledged, no
+// process resends the activities.
 func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 	t.Parallel()
 	for name, leads := range map[string]provider.Message{

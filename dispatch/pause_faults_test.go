@@ -56,7 +56,7 @@ func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 }
 
 // The messages of a paused or blocked instance exceed one commit, so the session parks them in parts. One part contains
-// no input. The session parks the inputs after that part too.
+// no input. The session also parks the inputs after that part.
 func TestR18_partWithoutInputs_laterInputsAreParked(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

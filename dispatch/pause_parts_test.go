@@ -86,7 +86,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 }
 
 // A pause arrives while turns consume parked inputs in parts. It applies before the remaining parts. After the next
-// resume, turns consume these before all later inputs.
+// resume, turns consume the remaining parts before all later inputs.
 func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: planRegistry("add")}, func(_ context.Context, h *hub) {

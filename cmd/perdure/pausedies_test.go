@@ -35,7 +35,7 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
-			for after, died := 0, true; died && ran; after += 1 + after/4 { // the relevant crashes are among the next calls
+			for after, died := 0, true; died && ran; after += 1 + after/4 { // most are soon after
 				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused),
 					func(t *testing.T) {
 						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
