@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// clientWithClock returns a client whose clock is off by the given duration.
+// clientWithClock returns a client whose clock differs by the given duration.
 func (a *asking) clientWithClock(off time.Duration) *client.Client {
 	return client.New(a.Provider, client.WithClock(func() time.Time { return time.Now().Add(off) }))
 }
@@ -75,7 +75,8 @@ func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 	}
 }
 
-// The clock of the first attempt's holder was ahead of the second's. The heartbeats of the second still count.
+// The clock of the first attempt's holder was ahead of the clock of the second attempt's holder. The heartbeats of the
+// second holder still count.
 func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -110,7 +111,8 @@ func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 	})
 }
 
-// By the clock of a token holder, the schedule-to-close timeout has expired. Its heartbeat and result still count.
+// According to the clock of a token holder, the schedule-to-close timeout has expired. Its heartbeat and result still
+// count.
 func TestR26_resultWithWrongClock_counts(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {

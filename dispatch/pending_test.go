@@ -28,14 +28,14 @@ import (
 type question struct {
 	StartToClose, Heartbeat, ScheduleToClose, Every time.Duration
 	Waited                                          bool
-	// Takes is how long the activity runs after it has passed its token. Once limits Takes to the first run. Fails
-	// makes the activity return an error.
+	// Takes is the time for which the activity runs after it has passed its token. Once limits Takes to the first run.
+	// Fails makes the activity return an error.
 	Takes time.Duration
 	Once  bool
 	// Beats makes the activity send a heartbeat before it returns.
 	Beats bool
 	Fails bool
-	// GivesUp is when the orchestration cancels the activity; 0 means never.
+	// GivesUp is the time after which the orchestration cancels the activity. 0 means never.
 	GivesUp time.Duration
 }
 
@@ -163,7 +163,7 @@ func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 	a.serveFor(time.Duration(minutes) * time.Minute)
 }
 
-// wantEnd fails unless an instance has ended with an output that contains want.
+// wantEnd fails the test unless an instance has ended with an output that contains want.
 func (a *asking) wantEnd(in provider.Instance, want string) {
 	a.t.Helper()
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
@@ -172,7 +172,7 @@ func (a *asking) wantEnd(in provider.Instance, want string) {
 	}
 }
 
-// wantOpen fails if an instance has ended.
+// wantOpen fails the test if an instance has ended.
 func (a *asking) wantOpen(in provider.Instance) {
 	a.t.Helper()
 	if end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID); err == nil {
@@ -301,7 +301,7 @@ func TestR26_tokenOfEndedActivity_isRejected(t *testing.T) {
 	})
 }
 
-// A result that could not be sent does not end its attempt, even after heartbeats. The caller can send it again.
+// A result that could not be sent does not end its attempt, even after heartbeats. The caller can resend it.
 func TestR26_resultSendFails_canBeSentAgain(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -465,7 +465,7 @@ func TestR26_pendingAttemptTimesOut_isRetried(t *testing.T) {
 	})
 }
 
-// Each heartbeat extends the heartbeat timeout. There is one timer for each timeout that passes.
+// Each heartbeat extends the heartbeat timeout. There is one timer for each timeout period.
 func TestR26_heartbeats_keepPendingAttemptOpen(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -598,7 +598,7 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 	})
 }
 
-// A pending activity is cancelled without WaitForCancellation. The holder learns of the cancel, and its messages are
+// A pending activity is cancelled without WaitForCancellation. The holder receives the cancel, and its messages are
 // recorded.
 func TestR26_pendingActivityCancelled_heartbeatReportsIt(t *testing.T) {
 	t.Parallel()
@@ -809,7 +809,7 @@ func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 	})
 }
 
-// A timer for another time than the next check, for instance a late earlier one, does not move the check, even after a
+// A timer for a time other than the next check, for example a late earlier timer, does not move the check, even after a
 // heartbeat.
 func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 	t.Parallel()
@@ -872,7 +872,7 @@ func TestR26_pendingStateCannotBeWritten_awaitedActivityIsReleased(t *testing.T)
 }
 
 // The worker stops an activity at the end of its invocation, before the activity is reported as pending. Another worker
-// may have it by then, so it runs again, and the second run becomes pending.
+// may then have the activity, so it runs again, and the second run becomes pending.
 func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *asking) {
@@ -895,7 +895,7 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 }
 
 // A process dies, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
-// completed. The end is the same.
+// completed. The result is the same.
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
@@ -966,7 +966,7 @@ func (a *asking) timeOutThenComplete(n int64, q question) {
 	}
 }
 
-// insist retries a call as a token holder would.
+// insist retries a call like a token holder.
 func (a *asking) insist(call func() error) {
 	for range 20 {
 		err := call()
@@ -1009,7 +1009,7 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 	})
 }
 
-// All queues are lost. A reconciliation continues from the table, and keeps the timeouts of a pending attempt.
+// All queues are lost. A reconciliation continues from the table, and preserves the timeouts of a pending attempt.
 func TestR26_reconciliation_keepsTimeoutsOfAPendingAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {

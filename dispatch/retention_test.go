@@ -38,7 +38,7 @@ func (h *hub) watch() {
 	}
 }
 
-// begin starts an instance with its own ID.
+// begin starts an instance with the given ID.
 func (h *hub) begin(id, name string, input any) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
@@ -68,7 +68,7 @@ func withRetentions() *perdure.Registry {
 	body := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
 	perdure.AddOrchestration(r, "kept", body, perdure.WithRetention(perdure.RetainForever))
 	perdure.AddOrchestration(r, "brief", body, perdure.WithRetention(3*days))
-	// periodic continues as new every six hours for n times
+	// periodic continues as new n times, every six hours
 	perdure.AddOrchestration(r, "periodic", periodic)
 	return r
 }
@@ -162,8 +162,8 @@ func TestR21_statusWrittenByRedispatch_hasDeletionDay(t *testing.T) {
 	})
 }
 
-// An eternal orchestration has 1,000 executions, four per day. Past executions are erased when they are out of date,
-// and no others. The instance continues, and is finally deleted completely.
+// An eternal orchestration has 1,000 executions, four per day. Past executions are erased only when their retention has
+// passed. The instance continues, and is deleted completely at the end.
 func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -206,8 +206,8 @@ func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 	})
 }
 
-// Past executions remain as long as a message may refer to them, however short the retention is: 14 days in a queue,
-// and 14 more as a dead letter.
+// Past executions remain while a message may refer to them, even if the retention is shorter: 14 days in a queue, and
+// 14 more as a dead letter.
 func TestR21_shortRetention_pastExecutionsOutliveMessages(t *testing.T) {
 	t.Parallel()
 	r := withRetentions()
@@ -232,7 +232,7 @@ func TestR21_shortRetention_pastExecutionsOutliveMessages(t *testing.T) {
 }
 
 // An execution remains while a later execution refers to one of its events. All executions after the referenced one
-// remain too.
+// also remain.
 func TestR21_executionIsReferencedByALaterOne_isKept(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -246,8 +246,8 @@ func TestR21_executionIsReferencedByALaterOne_isKept(t *testing.T) {
 			ids = append(ids, x.ExecutionID)
 		}
 		slices.Reverse(ids)
-		// an event of execution 11 is still referenced; one of execution 8 was, up to execution 13, which itself must
-		// remain
+		// an event of execution 11 is still referenced, and execution 13, which must remain, referred to an event of
+		// execution 8
 		for i := range ids[8:] {
 			h.refer(ids[8+i], ids[min(7+3*(i/5), 10)])
 		}

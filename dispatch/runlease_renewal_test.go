@@ -24,8 +24,8 @@ type atOnce struct {
 	now, most, runs atomic.Int64
 }
 
-// work returns an activity that runs for a day, or until its context has been done for the given time. The activity
-// reports no outcome before it returns.
+// work returns an activity that runs for a day, or until its context has been done for the given time. The worker
+// reports no outcome before the activity returns.
 func (a *atOnce) work(longer time.Duration) func(context.Context, deed) (string, error) {
 	return func(ctx context.Context, _ deed) (string, error) {
 		a.runs.Add(1)
@@ -148,7 +148,7 @@ lines:
 	return n
 }
 
-// copyOf returns the work item of an activity as it was sent, for another send.
+// copyOf returns the sent work item of an activity, so that a test can resend it.
 func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 	h.t.Helper()
 	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},

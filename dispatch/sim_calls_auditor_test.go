@@ -27,13 +27,13 @@ type auditor struct {
 	w *witness
 
 	mu sync.Mutex
-	// seen has the histories of instances that may be purged, by execution, while they grow.
+	// seen contains the current histories of instances that may be purged, by execution.
 	seen map[string][]history.Event
-	// begun is the order in which executions started. Incarnations may follow each other in a moment.
+	// begun is the order in which executions started. Incarnations may follow each other at the same time.
 	begun map[string]int
-	// mortal has the instances that may be purged, or end before they have responded to all calls.
+	// mortal contains the instances that may be purged, or that may end before they have responded to all calls.
 	mortal map[string]bool
-	// displaced has the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
+	// displaced contains the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
 	// later (R24).
 	displaced map[string]bool
 	errs      []error
@@ -67,7 +67,7 @@ type clientCall struct {
 	err          error
 }
 
-// calleeWork has the work of an instance in all incarnations.
+// calleeWork contains the work of an instance in all incarnations.
 type calleeWork struct {
 	incarnations []*incarnation
 }
@@ -79,7 +79,7 @@ type incarnation struct {
 	updates  map[string]*acceptedUpdate
 	book     book
 	rejected map[string]bool
-	done     int // this many updates of order have ended, and maybe more
+	done     int // at least this many updates of order have ended
 }
 
 type acceptedUpdate struct {
@@ -176,7 +176,7 @@ func (a *auditor) check(ctx context.Context) error {
 	return errors.Join(a.errs...)
 }
 
-// read loads the histories in the order of the executions, except starts that no instance item refers to (R11).
+// read loads the histories in the order of the executions, except starts to which no instance item refers (R11).
 func (a *auditor) read(ctx context.Context) {
 	for pk, instance := range a.w.instances {
 		id := strings.TrimPrefix(pk, "x#")
@@ -282,7 +282,7 @@ func (l *incarnation) next() (id string, u *acceptedUpdate) {
 	return "", nil
 }
 
-// works checks that only the operation whose turn it is schedules an activity.
+// works checks that only the next operation in order schedules an activity.
 func (a *auditor) works(x auditedExecution, l *incarnation, e *history.Event) {
 	var label string
 	_ = json.Unmarshal(e.Input, &label)
@@ -363,7 +363,7 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 	return ends, rejected, accepted
 }
 
-// judge compares the response that a caller received with the work of the receiver.
+// judge compares the response that a caller received with the work of the receiver. It records differences.
 func (a *auditor) judge(s *sentCall) {
 	ends, rejected, accepted := a.ended(s)
 	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
@@ -459,7 +459,7 @@ func (a *auditor) checkOrder() {
 	}
 }
 
-// once checks that each call with a generated ID was processed in one incarnation at most, and that no book contains a
+// once checks that each call with a generated ID was processed in at most one incarnation, and that no book contains a
 // label twice.
 func (a *auditor) once() {
 	for _, instance := range slices.Sorted(maps.Keys(a.taken)) {

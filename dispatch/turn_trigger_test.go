@@ -19,7 +19,7 @@ import (
 )
 
 // startsAnother returns a registry with an orchestration that starts a detached orchestration and continues as new. Its
-// next execution adds up the carried-over events.
+// next execution returns the sum of the carried-over events.
 func startsAnother(events int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
@@ -51,7 +51,7 @@ func startsAnother(events int) *perdure.Registry {
 //     redispatch of the first.
 func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 	t.Parallel()
-	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer does
+	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer
 		for _, after := range []bool{false, true} {
 			t.Run("late="+strconv.FormatBool(late)+"/after="+strconv.FormatBool(after), func(t *testing.T) {
 				t.Parallel()
@@ -82,7 +82,7 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 			h.serveFor(delay / 2)
 			h.receive(h.Provider.Config().TimersURL)
 			time.Sleep(delay)
-			h.raise(in, "early", 1) // SQS has forgotten the first copy, but the instance has not
+			h.raise(in, "early", 1) // SQS no longer stores the ID of the first copy, but the instance does
 		}
 		h.raise(in, "late", 2)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {

@@ -17,8 +17,8 @@ import (
 //  1. The first attempt fails. A copy of its work item is delivered after its lease has expired, before the
 //     orchestrator receives the failure.
 //  2. The orchestrator schedules the second attempt in an hour, and the activity is cancelled. If the copy started, the
-//     undo would overtake it.
-//  3. The outcome of the first delivery was stored before it was sent, so the copy sends it again.
+//     undo could run before it.
+//  3. The outcome of the first delivery was stored before it was sent, so the copy resends it.
 func TestR23_copyOfFailedAttempt_sendsTheStoredOutcome(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}

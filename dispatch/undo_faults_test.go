@@ -31,8 +31,8 @@ type polledActivity struct {
 	polledResult
 }
 
-// polledResult counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It has
-// the reported end.
+// polledResult counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It also
+// contains the reported end.
 type polledResult struct {
 	begun, undone   int
 	most, leftAtEnd int
@@ -60,8 +60,9 @@ func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 	return all
 }
 
-// registry returns a registry with the orchestration "saga", which runs the deed until it is cancelled, and then undoes
-// it. The first run returns after the given time from the end of its context, the others after their time.
+// registry returns a registry with the orchestration "saga", which runs the activity until it is cancelled, and then
+// undoes it. The first run returns at the duration first after the end of its context, and the other runs return at the
+// duration others after it.
 func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry {
 	d.running = map[*mortal]int{}
 	r := perdure.NewRegistry()
@@ -109,7 +110,7 @@ func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry
 	return r
 }
 
-// process runs the whole hub with pollers, like one process.
+// process polls all queues of the hub, like one process.
 func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
 	w := h.activities(r)
@@ -127,7 +128,7 @@ func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 }
 
 // A polling process dies before or after each of its calls: between the lease and the code, between storing and sending
-// the outcome, or between sending and deleting. Another process detects this, and the deed is undone after its end.
+// the outcome, or between sending and deleting. Another process detects this, and the activity is undone after its end.
 func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -177,7 +178,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	}
 }
 
-// A polling process cannot renew its message leases for minutes, or neither these nor its run leases. The activity is
+// For minutes, a polling process cannot renew its message leases, with or without its run leases. The activity is
 // stopped. If its code ignores the stop, another delivery starts while the first still runs. Then no worker reports
 // that the activity has returned.
 func TestR23_pollerCannotRenewAndCodeStillRuns_outcomeIsAbandoned(t *testing.T) {
@@ -269,8 +270,8 @@ func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 }
 
 // The first delivery ignores the end of its invocation, and its code still runs. Two more deliveries kill their
-// processes. The fourth is a suspect, which is admitted again before it runs. The first delivery still counts as
-// abandoned.
+// processes. The fourth delivery is a suspect, which is admitted again before it runs. The first delivery still counts
+// as abandoned.
 func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retry := range []bool{false, true} {
@@ -297,7 +298,7 @@ func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	}
 }
 
-// family is a parent ("mother") whose child ("kid") runs a deed. Both have an undo.
+// family is a parent ("mother") whose child ("kid") runs an activity. Both have an undo.
 type family struct {
 	*sagas
 
@@ -351,9 +352,9 @@ func (f *family) registry(way string) *perdure.Registry {
 	return r
 }
 
-// The child's own undo exceeds any commit, or the child's code differs from its history. The child fails while it
-// awaits the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child,
-// and is undone.
+// The child's undo exceeds any commit, or the child's code differs from its history. The child fails while it awaits
+// the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child, and is
+// undone.
 func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for way, want := range map[string]string{
@@ -418,7 +419,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 					})
 					want := "[]"
 					if orchestration == "mother" {
-						want = "[kid]" // the child was cancelled before, and undoes by itself
+						want = "[kid]" // the child was cancelled before, and runs its own undo
 					}
 					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {
 						t.Errorf("got %d undos and %v, want %s", n, f.orders, want)
@@ -472,8 +473,8 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	}
 }
 
-// A work item of an earlier release lacks the flag for WaitForCancellation. If its code runs and returns, that is still
-// the end. Otherwise, the schedule-to-close timeout bounds the wait.
+// A work item of an earlier release lacks the flag for WaitForCancellation. If its code runs and returns, the return is
+// still the end. Otherwise, the schedule-to-close timeout limits the wait.
 func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

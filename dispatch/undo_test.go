@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// deed is the input of a saga: how it calls the activity "do", which it compensates with "undo".
+// deed is the input of a saga. It configures the call of the activity "do", which the saga compensates with "undo".
 type deed struct {
 	Job job
 	// FailsUntil is the first attempt that does not fail at once. Every is the retry interval; 0 means no retries.
@@ -33,7 +33,7 @@ type deed struct {
 	Close      time.Duration // schedule-to-close timeout
 	// Unheard calls the activity without WaitForCancellation.
 	Unheard bool
-	// Child runs the deed in a child saga. Fails makes the saga fail while the deed runs.
+	// Child makes the call in a child saga. Fails makes the saga fail while the activity runs.
 	Child, Fails bool
 }
 
@@ -87,7 +87,7 @@ func (s *sagas) do(ctx context.Context, d deed) (string, error) {
 	return "done in the end", nil
 }
 
-// saga is the orchestration. Its custom status is the end of the deed.
+// saga is the orchestration. Its custom status is the end of the activity.
 func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
 	var opts []perdure.CallOption
 	if !d.Unheard {
@@ -197,7 +197,8 @@ func (s *sagas) worker() *dispatch.Worker {
 	}))
 }
 
-// wantUndone fails unless the deed of a cancelled instance has the given outcome, and was undone once after its end.
+// wantUndone fails the test unless the activity of a cancelled instance has the given outcome, and was undone once
+// after its end.
 func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	s.t.Helper()
 	now := s.read(in)
@@ -256,8 +257,8 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 	}
 }
 
-// wantCancelHistory fails unless history has the cancel, its observation and the end in this order, and returns the
-// time of the observation.
+// wantCancelHistory fails the test unless history has the cancel, its observation and the end in this order. It returns
+// the time of the observation.
 func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 	s.t.Helper()
 	var decided, ended *history.Event
@@ -358,7 +359,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
 					t.Errorf("got activity record %+v, error %v", left, err)
 				}
-				// one lease; a record that is released in between may be early once
+				// the time of one lease; a record that is released in between may be early
 				if took := s.after(died); took < 15*time.Second || took > time.Minute {
 					t.Errorf("undone %v after the worker died, want 15 s to 1 min", took)
 				}
@@ -370,7 +371,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 type deathly struct{}
 
 // No code runs between two attempts, so the turn that cancels the activity reports the end. The next attempt is in its
-// queue, or has a schedule, which is deleted. Later messages of either find the activity settled.
+// queue, or has a schedule, which is deleted. The activity is settled when messages of either arrive.
 func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{5 * time.Minute, 14 * time.Minute, time.Hour, 26 * time.Hour} {
@@ -402,7 +403,7 @@ func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 	}
 }
 
-// Interleaving: the cancel is committed while the next attempt becomes due, by message delay or timer. In each order
+// Interleaving: the cancel is committed while the next attempt becomes due, by message delay or timer. In each order,
 // the end is reported, and no code runs afterwards.
 func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	t.Parallel()
@@ -431,7 +432,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 			in := s.startAs("a", "saga", deed{Close: closes})
 			at := time.Now()
 			s.turn(0)
-			ignored := s.receive("sim://default") // by a process that ignores it
+			ignored := s.receive("sim://default") // received by a process that ignores it
 			if err := s.Provider.AbandonRecords(s.t.Context(), "default", 12*time.Hour, ignored...); err != nil {
 				t.Fatal(err)
 			}
@@ -456,8 +457,8 @@ func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *t
 	})
 }
 
-// Interleaving: of two copies of a work item, one runs and is in its grace period. The other is delivered and finds
-// that the activity is cancelled, then or later. It does not report an end that has not happened.
+// Interleaving: one copy of a work item runs and is in its grace period. Another copy is delivered, and its worker
+// reads the cancel during the grace period or later. The worker does not report an end that has not happened.
 func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 7 * time.Second, 12 * time.Second} {
@@ -481,8 +482,8 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	}
 }
 
-// Interleaving: the failure of the first attempt is redelivered during the grace period of the second. It is not the
-// end of the activity.
+// Interleaving: the failure of the first attempt is redelivered during the grace period of the second. This failure is
+// not the end of the activity.
 func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
@@ -490,7 +491,7 @@ func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 			FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second},
 		})
 		s.meanwhile(time.Hour, func() {
-			time.Sleep(10 * time.Minute) // SQS forgets the deduplication ID of the failure
+			time.Sleep(10 * time.Minute) // beyond the deduplication interval of SQS
 			message := s.failure()
 			s.cancelAfter(0, in)
 			time.Sleep(time.Second)
@@ -589,7 +590,8 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 	})
 }
 
-// A worker that stops, or has lost its lease, does not report the end of a cancelled activity. The redelivery does.
+// A worker that stops, or has lost its lease, does not report the end of a cancelled activity. The redelivery reports
+// it.
 func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
@@ -614,7 +616,7 @@ func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	})
 }
 
-// When the instance ends, no end is awaited any more, and no end of its activities is sent.
+// After the instance has ended, no end is awaited, and no end of its activities is sent.
 func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *sagas, in provider.Instance){
@@ -738,8 +740,8 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 	}
 }
 
-// A parent's undo waits for the end of its child, which follows the child's own undo, regardless of what the child does
-// when the cancel arrives.
+// A parent's undo waits for the end of its child, which follows the child's own undo, for each state of the child when
+// the cancel arrives.
 func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
@@ -764,7 +766,8 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	}
 }
 
-// wantFamilyUndone fails unless parent and child were undone once, the child after its deed.
+// wantFamilyUndone fails the test unless parent and child were undone once, and the child was undone after its
+// activity.
 func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.t.Helper()
 	undone := s.seen(&s.undone)
@@ -778,8 +781,8 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.checkRest()
 }
 
-// A process dies before or after each call while a saga, or one with a child, is cancelled. Each step is undone after
-// its end, and nothing remains.
+// A process dies before or after each call while a saga, with or without a child, is cancelled. Each step is undone
+// after its end, and the hub is empty at the end.
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
@@ -810,7 +813,8 @@ func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	}
 }
 
-// wantInOrder fails unless each deed is undone after its end. An undo may run again after its process has died.
+// wantInOrder fails the test unless each activity is undone after its end. An undo may run again after its process has
+// died.
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
@@ -877,8 +881,8 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 	}
 }
 
-// listening returns a registry with an orchestration that awaits an activity with WaitForCancellation, and returns how
-// it ended. If broken is set, the code differs from its history.
+// listening returns a registry with an orchestration that awaits an activity with WaitForCancellation, and returns its
+// outcome. If broken is set, the code differs from its history.
 func (s *sagas) listening(broken bool) *perdure.Registry {
 	r := s.registry()
 	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {

@@ -75,7 +75,7 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 }
 
 // The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is
-// given_up, not returned, at any time of the cancellation.
+// given_up and not returned, for each time of the cancellation.
 func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ every, cancelled time.Duration }{
@@ -118,7 +118,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 }
 
 // The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in
-// either order. The first timer bounds the wait for the end of the activity, so it remains.
+// either order. The first timer limits the wait for the end of the activity, so it is not dropped.
 func TestWaitForCancellation_timersAreInOneBatch_boundRemains(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {

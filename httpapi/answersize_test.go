@@ -60,7 +60,7 @@ func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const events = 45
-	for range events { // 9 MB, 18 MB in Lambda's JSON
+	for range events { // 9 MB, or 18 MB in Lambda's JSON
 		h.Append("one", history.Event{
 			Kind: history.ActivityCompleted, Time: began, SourceEventID: 2,
 			Result: history.NewInlinePayload(quotes(200 << 10)),
@@ -206,7 +206,7 @@ func TestListJobs_largeJobs_fitLambdaLimit(t *testing.T) {
 	}
 }
 
-// A problem shortens a long value of the request, and never cuts within a character.
+// A problem shortens a long value of the request at a character boundary.
 func TestProblem_longUnknownName_isShortened(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

@@ -240,7 +240,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 			if log := h.log.String(); strings.Contains(log, secret) || strings.Count(log, "\n") != 1 {
 				t.Errorf("logged %s", log)
 			}
-			// the parent of the instance "one" has an executionId too
+			// the parent of the instance "one" also has an executionId
 			if list := h.call(t, get, "/v1/instances", "").Body.String(); strings.Count(list, `"executionId":`) != 2+
 				1 || len(h.Sent()) > 0 {
 				t.Errorf("something came of it: %s, sent %v", list, h.Sent())
