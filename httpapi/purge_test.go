@@ -14,7 +14,7 @@ func TestPurge_endedInstance_isDeleted(t *testing.T) {
 	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
 	h.call(t, http.MethodDelete, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	h.call(t, http.MethodGet, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
-	h.start(t, "over") // the ID is free
+	h.start(t, "over") // the ID can be used
 }
 
 func TestPurge_runningInstance_requiresForce(t *testing.T) {

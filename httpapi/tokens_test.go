@@ -13,7 +13,7 @@ import (
 const activities = "/v1/activities/"
 
 // handing returns a hub with completion tokens of a pending activity, a completed activity, an earlier attempt, and an
-// activity of an ended instance.
+// activity of an instance that has ended.
 func handing(t *testing.T) *hub {
 	t.Helper()
 	h := standing(t)

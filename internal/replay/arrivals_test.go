@@ -58,7 +58,8 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	}
 }
 
-// replays runs the whole history cold, and also in two parts, split after each event.
+// replays replays the whole history on a new instance. It then replays the history in two parts, with a split after
+// each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
 	if _, err := history.Concat(s.log); err != nil {

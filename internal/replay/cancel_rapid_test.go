@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// program is a body made of random instructions. It does the same in each run.
+// program is a body of random instructions. Each run of a program makes the same calls.
 type program []instruction
 
 type instruction struct{ op, scope, task int }
@@ -31,7 +31,7 @@ func drawProgram(t *rapid.T) program {
 type machine struct {
 	root   *replay.Context
 	scopes []*replay.Context
-	ends   []bool // whether the scope can be ended
+	ends   []bool // whether the program can end the scope
 	tasks  []*replay.Task
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// then appends events to a history and numbers them.
+// then returns a history with additional events, which it numbers.
 func then(log []history.Event, events ...history.Event) []history.Event {
 	log = slices.Clip(log)
 	for _, e := range events {

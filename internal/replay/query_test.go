@@ -40,7 +40,7 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 	return x
 }
 
-// A query reads the state that each replay has reached, also after the end of the execution.
+// A query reads the state after each replay, and also after the end of the execution.
 func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))
@@ -49,7 +49,7 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	} {
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == until })
 		if until == history.ActivityCompleted {
-			i++ // and the decision that follows it
+			i++ // the decision of the code belongs to the same part
 		}
 		answer, err := queried(t, events[:i+1]).Query("done", nil)
 		if err != nil || string(answer.Output) != string(rune('0'+want)) {

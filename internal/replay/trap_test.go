@@ -45,7 +45,7 @@ func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	})
 }
 
-// In every deferred call, a call that decides or waits ends the coroutine again.
+// If a deferred function makes a call that decides or waits, the coroutine ends again.
 func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){

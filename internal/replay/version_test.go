@@ -43,7 +43,7 @@ func marks(events []history.Event) []history.Event {
 }
 
 // An execution that reaches a change uses the highest version and records it once. A replay uses the recorded version,
-// also with later code.
+// even with later code.
 func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	t.Parallel()
 	var live []int
@@ -64,8 +64,8 @@ func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	}
 }
 
-// A history without the change uses the code before the change in every replay, also if only a part is replayed, and
-// after any wait.
+// With a history without the change, every replay runs the code before the change, even if a part is replayed or the
+// code has waited.
 func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
@@ -149,8 +149,9 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	}
 }
 
-// Code without the call does not continue an execution that uses the change, for example of a newer build. Neither does
-// code whose call has moved past a decision, or whose coroutines call in another order. The error names the change.
+// Code without the call cannot continue an execution that uses the change, for example an execution of a newer build.
+// The same is true if the call has moved past a decision, or if coroutines call in another order. The error names the
+// change.
 func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
@@ -204,7 +205,7 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	}
 }
 
-// All coroutines and scopes, also cancelled ones, get the same version.
+// All coroutines and scopes use the same version, including cancelled scopes.
 func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	t.Parallel()
 	var got []int

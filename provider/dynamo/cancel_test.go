@@ -30,12 +30,12 @@ type bench struct {
 	id    int64
 	block provider.CancelBlock
 	now   time.Time
-	// unchained makes turns omit the segment of the previous cancelling turn, like the first builds that wrote the
-	// cancels of turns.
+	// unchained makes turns omit the segment of the previous cancelling turn. The first builds that wrote the cancels
+	// of turns omitted it too.
 	unchained bool
 }
 
-// blinkers is a table that changes the results of queries.
+// blinkers is a table whose query results a test can change.
 type blinkers struct {
 	*simaws.Table
 

@@ -303,8 +303,8 @@ func TestRollup_damaged_isIgnored(t *testing.T) {
 	}
 }
 
-// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile leaves no rollup
-// behind.
+// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile does not write its
+// rollup afterwards.
 func TestRollup_instanceIsBeingDeleted_isNotWritten(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)

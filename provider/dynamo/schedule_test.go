@@ -187,7 +187,7 @@ func TestR1_nameOfASchedule_isUniqueToTimerAndAttempt(t *testing.T) {
 	}
 }
 
-// A timer within the longest delay of a queue needs no schedule, and neither does a timer of a hub without schedules.
+// Timers within the longest delay of a queue need no schedule. Hubs without schedules create none.
 func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
@@ -199,7 +199,7 @@ func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 		hub     HubConfig
 		opts    []Option
 		left    time.Duration
-		delayed int32 // -1: by a schedule
+		delayed int32 // -1 if a schedule sends it
 	}{
 		"past":                  {scheduling(), nil, -time.Hour, 0},
 		"near":                  {scheduling(), nil, time.Minute + 999*time.Millisecond, 60},

@@ -191,9 +191,9 @@ func TestSigningKey_twoProcessesCreateTheFirst_bothUseOne(t *testing.T) {
 	})
 }
 
-// A new key is written beside the old one. A new process signs with the new key. A process that verifies tokens reads
-// the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes after the
-// deletion of the old key.
+// An operator adds a new key and keeps the old one. A new process signs with the new key. A process that verifies
+// tokens reads the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes
+// after the deletion of the old key.
 func TestSigningKey_isReplaced_earlierTokensStayValid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestSigningKey_isReplaced_earlierTokensStayValid(t *testing.T) {
 	})
 }
 
-// A token that no key has signed costs one read a minute, however often a client presents the token. While the table
+// A token that no key has signed causes one read a minute, even if a client sends the token repeatedly. While the table
 // cannot be read, the cached keys remain in use.
 func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 	t.Parallel()
@@ -271,7 +271,7 @@ func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 
 func last[T any](_ T, err error) error { return err }
 
-// A mistake in editing the table stops no work. An item that is not a key is skipped and logged.
+// An invalid item among the keys is skipped and logged, and all other work continues.
 func TestSigningKey_invalidItem_isSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

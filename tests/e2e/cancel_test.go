@@ -28,7 +28,7 @@ import (
 // that decides the cancel and ends when ctx.Done is closed in the activity.
 func TestACancelReachesRunningActivities(t *testing.T) {
 	shortrun.Skip(t)
-	// the limit for a busy machine; with polls every second it would be 1,000 ms
+	// allows for a busy machine; with polls every second, a cancel could take 1,000 ms
 	const limit = 700 * time.Millisecond
 	p50, p99, n := latencies(t)
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+

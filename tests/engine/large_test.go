@@ -27,7 +27,7 @@ import (
 // invocationTime is the timeout of the orchestrator function (R19).
 const invocationTime = 30 * time.Second
 
-// process is the process of an invocation. A dead process cannot call AWS.
+// process is the process of an invocation. A crashed process cannot call AWS.
 type process struct{ dead atomic.Bool }
 
 type processKey struct{}
@@ -38,12 +38,12 @@ type busy struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 	of  map[string]int // by queue and event
-	// sends whose response was lost, so that the sender cannot know that they succeeded
+	// sends with a lost response, which the sender may repeat
 	lost map[string]int
 	all  int
 	// throttle is the share of throttled sends.
 	throttle float64
-	dies     []int // the numbers of the sends at which the process dies
+	dies     []int // the numbers of the sends at which the process crashes
 	sent     int
 }
 
@@ -201,7 +201,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 			return n, perdure.WhenAll(ctx, fs...)
 		})
 	})
-	const betweenCursors = 4 * 640 // three windows and the current one
+	const betweenCursors = 4 * 640 // three windows of sends and the current one
 	b := newBusy(1, 1500, 4321)
 	withFault(t, r, b.intercept, func(_ context.Context, h *hub) {
 		h.start("wide", "wide", n)

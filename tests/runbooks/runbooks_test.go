@@ -104,7 +104,7 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 // The region is lost. A second cloud has a copy of the table and empty queues.
 func TestALostRegion(t *testing.T) {
 	other := <-elsewhere
-	elsewhere <- other // withHub stops it
+	elsewhere <- other // withHub stops this deployment
 	if other == nil {
 		t.Fatal("it is not deployed")
 	}

@@ -22,13 +22,13 @@ import (
 	"github.com/perdure/perdure/tests/scenarios/versions"
 )
 
-// Scenario is an orchestration, the calls of a client during its run, and the expected result.
+// Scenario is an alias of kit.Scenario.
 type Scenario = kit.Scenario
 
-// World is the environment in which a scenario runs.
+// World is an alias of kit.World.
 type World = kit.World
 
-// All runs checks in order and returns the first error.
+// All returns all scenarios, with durations in ticks.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics.Scenarios(tick), activities.Scenarios(tick), futures.Scenarios(tick), children.Scenarios(tick),

@@ -8,7 +8,7 @@ import (
 )
 
 // Instances that are blocked at the same time are spread over the partitions, because a partition accepts only a
-// thousand writes a second.
+// thousand writes per second.
 func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}

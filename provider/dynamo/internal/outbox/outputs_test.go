@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// An entry that SQS will never accept fails its output. The other entries are sent, including those with a temporary
+// An entry that SQS never accepts fails its output. The other entries are sent, including entries with a temporary
 // error.
 func TestR9_senderFault_failsOnlyItsOutput(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
-// looks simulates runs of the sweeper that find blocked instances. Each run has the build that has reported last.
+// looks simulates runs of the sweeper that find blocked instances. Each run uses the build that has reported last.
 type looks struct {
 	t    *testing.T
 	mark blockedRound
@@ -19,8 +19,8 @@ func newLooks(t *testing.T) *looks {
 	return &looks{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// look makes a run after some time, and reports whether the run begins a round. The run completes the round unless cut
-// is true.
+// look simulates a run after some time, and reports whether the run begins a round. The run completes the round unless
+// cut is true.
 func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) {
 	l.now = l.now.Add(after)
 	before := l.mark
