@@ -63,7 +63,7 @@ func (o *orders) registry() *perdure.Registry {
 	return r
 }
 
-// 1. Each worker dies after it has sent the outcome of a charge, and before it deletes the record.
+// 1. Each worker crashes after it has sent the outcome of a charge, and before it deletes the record.
 // 2. The order is cancelled, and its charge is refunded.
 // 3. SQS redelivers the record. The worker does not charge the card again.
 func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {

@@ -341,7 +341,7 @@ func TestTimer_firesAfterItsCancel_isDropped(t *testing.T) {
 	})
 }
 
-// The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
+// The process crashes after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
 // it.
 func TestR15_crashBeforeTheScheduleIsDeleted_redispatchDeletesIt(t *testing.T) {
 	t.Parallel()

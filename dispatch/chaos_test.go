@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// For a minute, all faults occur at the same time. Processes die at a tenth of their calls, calls take up to five
+// For a minute, all faults occur at the same time. Processes crash at a tenth of their calls, calls take up to five
 // seconds, and messages are redelivered after two seconds. Reads are stale, and work items arrive twice and out of
 // order. Three environments hold warm instances. After the minute, no more faults occur. Every instance ends as without
 // faults, unless one of its messages became poison.

@@ -64,7 +64,7 @@ func TestCost_startByMessage_readsNothing(t *testing.T) {
 	})
 }
 
-// 1. A function writes the start of a child and dies before the first turn.
+// 1. A function writes the start of a child and crashes before the first turn.
 // 2. SQS redelivers the start. The session finds its own instance and runs the first turn.
 func TestR10_crashAfterTheStart_redeliveryRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestStart_batchIsRedelivered_earlierMessagesAreDropped(t *testing.T) {
 		h.send(startMessage(h, "c", "s1"))
 		batch := h.receive(h.Provider.Config().InboxURL)
 		for i := range batch {
-			batch[i].ReceiveCount = 2 // the function died before any effect
+			batch[i].ReceiveCount = 2 // the function crashed before any effect
 		}
 		if failed := h.Orchestrators[0].HandleRecords(ctx, batch); len(failed) > 0 || len(h.workItems()) != 1 {
 			t.Error("the child did not start")
@@ -367,8 +367,8 @@ func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 	})
 }
 
-// A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks
-// its timer.
+// A client sends the timer of a delayed start before it writes the start. If the client crashes in between, no start
+// lacks its timer.
 func TestR11ADelayedStart_clientWritesIt_sendsTheTimerFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

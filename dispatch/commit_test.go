@@ -200,8 +200,8 @@ func TestR9_outputIsRejectedPermanently_failureIsRecorded(t *testing.T) {
 	})
 }
 
-// SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so
-// a redelivery records the failure.
+// SQS rejects an output, and the process crashes before it records the failure. The trigger is not acknowledged before,
+// so a redelivery records the failure.
 func TestR9_crashBeforeARejectionIsRecorded_redeliveryRecordsIt(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return isCommit(c, "h#0000000002") })
@@ -231,7 +231,7 @@ func TestR9_failureIsNotRecorded_triggerIsNotAcknowledged(t *testing.T) {
 	})
 }
 
-// If the status Completed were written first and the process died, another start could use the ID, and the remaining
+// If the status Completed were written first and the process crashed, another start could use the ID, and the remaining
 // outputs would be lost. Dispatch therefore writes the status of an end last.
 func TestR9_instanceEnds_statusIsWrittenLast(t *testing.T) {
 	t.Parallel()

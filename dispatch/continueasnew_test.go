@@ -58,7 +58,7 @@ func TestR3_continueAsNew_nextExecutionRunsInTheSameInvocation(t *testing.T) {
 	})
 }
 
-// The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The
+// The function crashes after the transaction of continue-as-new, and before the first turn of the next execution. The
 // messages are not acknowledged, so a redelivery runs that turn.
 func TestR3_crashBeforeTheNextExecution_nothingIsAcknowledged(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 
 // These tests recover dead letters. Interleavings:
 //   - The sweeper resends a message within five minutes, while SQS still deduplicates it.
-//   - The sweeper dies after it has resent the message, and resends it again.
+//   - The sweeper crashes after it has resent the message, and resends it again.
 //   - The message becomes a dead letter repeatedly.
 //   - A turn had consumed the message, but its outputs could never be sent. The sequence number of the recovered
 //     message is above the watermark.
@@ -96,7 +96,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 		for range 2 {
 			h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 			sent := 0
-			// the sweeper dies after it has sent the message
+			// the sweeper crashes after it has sent the message
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {

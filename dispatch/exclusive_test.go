@@ -337,7 +337,7 @@ func TestR29_crashAtAnyCall_keyHasOneHolder(t *testing.T) {
 	}
 }
 
-//  1. A session sends an activity and dies. The activity runs.
+//  1. A session sends an activity and crashes. The activity runs.
 //  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise
 //     start before a turn receives the first outcome.
 func TestR29_redispatch_sendsNoCopy(t *testing.T) {
@@ -450,8 +450,8 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 	return h.Provider.RedriveDeadLetters(ctx, fifo, letters...)
 }
 
-// A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its
-// batch.
+// A worker that crashes holds its key until its lease expires, not for the visibility timeout of the other records of
+// its batch.
 func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]struct {

@@ -49,7 +49,7 @@ func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 	})
 }
 
-// The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
+// The process crashes before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
 // sent after it.
 func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 	}
 }
 
-// A session defers a status to a later turn, and its process dies. The redispatch writes the status.
+// A session defers a status to a later turn, and its process crashes. The redispatch writes the status.
 func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}

@@ -126,8 +126,8 @@ func TestR20_activityExceedsItsTimeDuringACommit_isSentToItsQueue(t *testing.T) 
 	})
 }
 
-// An inline activity exceeds its time during a commit. The process dies at each call, including the calls between the
-// commit and the send to the queue. The redispatch sends the activity.
+// An inline activity exceeds its time during a commit. The process crashes at each call, including the calls between
+// the commit and the send to the queue. The redispatch sends the activity.
 func TestR20_processDiesWhileATimedOutActivityIsSent_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {

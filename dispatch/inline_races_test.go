@@ -173,8 +173,8 @@ func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// An inline activity continues to run during a commit, and its process dies after the commit. The redispatch sends the
-// activity to its queue.
+// An inline activity continues to run during a commit, and its process crashes after the commit. The redispatch sends
+// the activity to its queue.
 func TestR20_processDiesAfterACommitDuringAnActivity_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {

@@ -285,9 +285,9 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: a turn is committed, and the process dies before or during its interceptor. SQS redelivers the message,
-// outputs are sent again, and tasks are not reported again. An interceptor that always kills its process does not stop
-// the instance or make it poison, because each turn makes progress.
+// Interleaving: a turn is committed, and the process crashes before or during its interceptor. SQS redelivers the
+// message, outputs are sent again, and tasks are not reported again. An interceptor that always kills its process does
+// not stop the instance or make it poison, because each turn makes progress.
 func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {

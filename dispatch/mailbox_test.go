@@ -159,7 +159,7 @@ func TestR24_batch_hasOneMessagePerInstance(t *testing.T) {
 	})
 }
 
-// Interleaving: the process dies after it has responded that the receiver does not exist, and before it deletes the
+// Interleaving: the process crashes after it has responded that the receiver does not exist, and before it deletes the
 // message. Then a client starts the receiver. The event must not arrive, because the sender has received a failure.
 func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 	t.Parallel()
@@ -289,7 +289,7 @@ func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 }
 
 // Interleaving: the event is the first message of an instance whose code ends without waiting. The turn consumes the
-// event as its trigger, no code receives it, and the process dies before it responds to the sender.
+// event as its trigger, no code receives it, and the process crashes before it responds to the sender.
 func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ orchestration, want string }{

@@ -92,9 +92,9 @@ type WorkerOptions struct {
 	// LeaseAfter is the time for which an activity of a pushed record runs before it gets a lease. The default is 3 s.
 	// It must not be negative.
 	LeaseAfter time.Duration
-	// LockTimeout is the length of a lease in whole seconds. If the worker dies, its activities are started again after
-	// this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must not
-	// be negative.
+	// LockTimeout is the length of a lease in whole seconds. If the worker crashes, its activities are started again
+	// after this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must
+	// not be negative.
 	LockTimeout time.Duration
 	// LockRenewalBuffer is the time between the renewal and the end of a lease. The default is
 	// DefaultLockRenewalBuffer, or a third of LockTimeout if that is shorter. The same third applies if the value is

@@ -187,7 +187,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 			return next()
 		})
 		records := h.receive("sim://inbox.fifo")
-		for range 2 { // the process died before it deleted the message
+		for range 2 { // the process crashed before it deleted the message
 			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
 				t.Fatal(failed)
 			}

@@ -125,9 +125,9 @@ func partedScenarios() []parted {
 }
 
 // An instance was blocked, and parked more inputs than one commit of the fixed code holds. Turns consume the parked
-// inputs in parts, and leave the message that caused the turn for later. The process dies at any call: before a commit,
-// between a commit and its dispatch, during the dispatch, between two parts, or before the message is deleted. The
-// outputs of every part are sent.
+// inputs in parts, and leave the message that caused the turn for later. The process crashes at any call: before a
+// commit, between a commit and its dispatch, during the dispatch, between two parts, or before the message is deleted.
+// The outputs of every part are sent.
 func TestParkedInputs_consumedInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -225,7 +225,7 @@ func (h *hub) end(in provider.Instance) history.Event {
 
 // Interleaving:
 //  1. Two environments receive the message that causes the parts.
-//  2. One environment commits a part and dies before the dispatch.
+//  2. One environment commits a part and crashes before the dispatch.
 //  3. The commit of the other environment conflicts. It continues after the committed part, and sends the outputs of
 //     that part.
 func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *testing.T) {
@@ -302,7 +302,7 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 	inBubble(t, simhub.Options{Registry: sleeper(4, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		first := h.receive(h.Provider.Config().InboxURL)
-		h.Orchestrators[0].HandleRecords(ctx, first) // the process dies before it deletes the record
+		h.Orchestrators[0].HandleRecords(ctx, first) // the process crashes before it deletes the record
 		zombie := h.orchestrator(sleeper(4, "add"), "wide")
 		h.Orchestrators[0].Close()
 		h.Orchestrators[0] = h.withSmallCommits(sleeper(4, "add"), "narrow", 4)
@@ -380,8 +380,8 @@ func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T)
 	}
 }
 
-// blockedAgain tests a partial fix. A process dies at the n-th call after the first fix. It reports whether there was
-// such a call.
+// blockedAgain tests a partial fix. A process crashes at the n-th call after the first fix. It reports whether there
+// was such a call.
 //  1. Numbers are parked.
 //  2. After a part was sent, the code is fixed for all numbers except the last.
 //  3. More numbers are sent, and the code is fixed completely.

@@ -17,7 +17,7 @@ import (
 )
 
 // Interleaving:
-//  1. SQS rejects an output, and the process dies before it records the failure.
+//  1. SQS rejects an output, and the process crashes before it records the failure.
 //  2. The message becomes a dead letter, and is recovered after the resume.
 //  3. Its batch refers to the output, so the session records the failure before it acknowledges the message.
 func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {

@@ -138,8 +138,8 @@ func TestR28_restartFromAnEvent_ownsItsPayloads(t *testing.T) {
 	}
 }
 
-// TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that dies between the copies and the start.
-// A sweep deletes the copies. A repeated restart is complete, and a third restart adds no payload.
+// TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that crashes between the copies and the
+// start. A sweep deletes the copies. A repeated restart is complete, and a third restart adds no payload.
 func TestR28_processDiesDuringARestart_sweepDeletesTheCopies(t *testing.T) {
 	t.Parallel()
 	dies := false

@@ -699,8 +699,8 @@ func reportsPending(c simaws.Call) bool {
 	return ok && len(in.Entries) > 0 && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityPending"`)
 }
 
-// The worker dies after it has reported the attempt as pending, and before it deletes the record. The code does not run
-// again.
+// The worker crashes after it has reported the attempt as pending, and before it deletes the record. The code does not
+// run again.
 func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
@@ -726,7 +726,7 @@ func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	}
 }
 
-// The worker dies before it reports the attempt as pending. The code runs again with the same token, so the first
+// The worker crashes before it reports the attempt as pending. The code runs again with the same token, so the first
 // holder can still complete the activity.
 func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.T) {
 	t.Parallel()
@@ -894,7 +894,7 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	})
 }
 
-// A process dies, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
+// A process crashes, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
 // completed. The result is the same.
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()

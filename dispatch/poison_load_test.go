@@ -224,7 +224,7 @@ func (s *externalKiller) note(c simaws.Call) {
 	}
 }
 
-// For five minutes, all worker processes die twice a second for an external reason, while 264 orchestrations run. No
+// For five minutes, all worker processes crash twice a second for an external reason, while 264 orchestrations run. No
 // orchestration fails, and no record is delivered endlessly.
 func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 	shortrun.Skip(t)

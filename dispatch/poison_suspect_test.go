@@ -66,8 +66,8 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 }
 
 // Interleaving: a suspect waits for a minute until the other records of its batch are done, while its lease would
-// expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it
-// waits, SQS redelivers the suspect within half a minute.
+// expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process crashes while
+// it waits, SQS redelivers the suspect within half a minute.
 func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	t.Parallel()
 	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {

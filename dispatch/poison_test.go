@@ -23,12 +23,12 @@ import (
 )
 
 // Interleavings of these tests:
-//   - An outage raises the receive count of a healthy record, and then its process dies once for another reason.
+//   - An outage raises the receive count of a healthy record, and then its process crashes once for another reason.
 //   - A batch has poison and healthy records. Each crash costs all of them a delivery, and started records have crash
 //     markers.
-//   - A process dies twice a second for another reason, with all its records.
-//   - The process dies between the dead letter, the outcome and the delete. Each is repeated, and none is lost.
-//   - The code dies during the replay of an uncached instance, before its turn.
+//   - A process crashes twice a second for another reason, with all its records.
+//   - The process crashes between the dead letter, the outcome and the delete. Each is repeated, and none is lost.
+//   - The code crashes the process during the replay of an uncached instance, before its turn.
 //   - SQS moves a record to the dead letters although no code has run for it.
 //   - An instance is blocked as poison, and another build or more memory fixes it.
 
@@ -68,7 +68,7 @@ func poisonRegistry(d *deadly) *perdure.Registry {
 	return r
 }
 
-// crashable is an interceptor with which processes can die.
+// crashable is an interceptor with which processes can crash.
 var crashable = simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
 
 // dead returns the dead letters of a queue and their reasons.
@@ -126,7 +126,7 @@ func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 	})
 }
 
-// The process that detects the poison dies at each of its calls.
+// The process that detects the poison crashes at each of its calls.
 func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -242,8 +242,8 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: an outage raises the receive count of a record above the limit. Then its process dies twice for reasons
-// other than its code.
+// Interleaving: an outage raises the receive count of a record above the limit. Then its process crashes twice for
+// reasons other than its code.
 func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
@@ -461,7 +461,7 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 	})
 }
 
-// Interleaving: no process dies. In each delivery, the response to the crash marker is lost or its removal fails at
+// Interleaving: no process crashes. In each delivery, the response to the crash marker is lost or its removal fails at
 // first, and then a call fails for another reason. A live process leaves no crash marker.
 func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -520,7 +520,7 @@ func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.events(in)
 }
 
-// The code dies during the replay, before its turn.
+// The code crashes the process during the replay, before its turn.
 func TestR13_replayKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -697,7 +697,7 @@ func (h *hub) exhaust(ctx context.Context, queue, url string) {
 	}
 }
 
-// The sweeper dies at each call of a sweep. Nothing is lost, and nothing happens twice.
+// The sweeper crashes at each call of a sweep. Nothing is lost, and nothing happens twice.
 func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -782,7 +782,7 @@ func TestR13_suspectRunsAlone_finishedRecordsAreDeletedBefore(t *testing.T) {
 		suspect := h.start("nothing", 1)
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
-			if n == 2 { // the process dies in this delivery
+			if n == 2 { // the process crashes in this delivery
 				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
 					ExecutionID: suspect.ExecutionID,
 					Record:      records[0],

@@ -145,7 +145,7 @@ func TestPoll_hubWithoutFunctions_isServed(t *testing.T) {
 	})
 }
 
-// mortal is a polling process that dies at its n-th call to AWS.
+// mortal is a polling process that crashes at its n-th call to AWS.
 type mortal struct {
 	at    int64
 	after bool
@@ -174,7 +174,7 @@ func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 	return simhub.ErrCrashed
 }
 
-// A process dies before or after each of its calls. Another process completes all of its work.
+// A process crashes before or after each of its calls. Another process completes all of its work.
 func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

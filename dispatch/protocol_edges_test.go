@@ -65,8 +65,8 @@ func TestR3_cancelTriggersFirstTurnThatContinuesAsNew_reachesNextExecution(t *te
 	})
 }
 
-// The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled
-// timers. The redispatch deletes them.
+// The process crashes after the commit of a turn that continues as new, and before it deletes the schedules of
+// cancelled timers. The redispatch deletes them.
 func TestR15_crashAfterContinueAsNew_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	r := registry()

@@ -124,8 +124,8 @@ func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 	}
 }
 
-// A function dies before or after its n-th call, for every n, while a restarted instance continues. Its open tasks are
-// sent, and its end is the same.
+// A function crashes before or after its n-th call, for every n, while a restarted instance continues. Its open tasks
+// are sent, and its end is the same.
 func TestR30_crashAtAnyCallOfARestart_endsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {

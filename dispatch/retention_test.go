@@ -2,10 +2,10 @@ package dispatch_test
 
 // A retention deletes without a request, so a wrong deletion could remain unnoticed. Interleavings of these tests:
 //
-//   - The process that ends an instance dies before it writes the status, or a redispatch writes the status. The
+//   - The process that ends an instance crashes before it writes the status, or a redispatch writes the status. The
 //     instance must still have a deletion day.
 //   - A redelivered message or a carried-over event refers to a past execution that was erased.
-//   - The renewer dies during a sweep, or does not run for days, so that due days are in the past.
+//   - The renewer crashes during a sweep, or does not run for days, so that due days are in the past.
 //   - An instance is purged and its ID started again during its deletion.
 //   - The chain of executions is interrupted. Lists, deletions and dispatches that follow it would fail.
 
@@ -138,8 +138,8 @@ func TestR21_retention_costsOneIndexEntry(t *testing.T) {
 	t.Logf("an end takes %v units, with a retention %v", units, unitsMore)
 }
 
-// Interleaving: the function that ends the instance dies before it writes the status. The redelivered message causes a
-// redispatch, which writes the deletion day.
+// Interleaving: the function that ends the instance crashes before it writes the status. The redelivered message causes
+// a redispatch, which writes the deletion day.
 func TestR21_statusWrittenByRedispatch_hasDeletionDay(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2, Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -280,8 +280,8 @@ func (h *hub) refer(executionID, to string) {
 	}
 }
 
-// Interleaving: the renewer dies at any call, and sometimes does not run for days. Later sweeps complete its work, and
-// nothing else is deleted. The instances ended on ten days. Some are large, some have continued as new, and one is
+// Interleaving: the renewer crashes at any call, and sometimes does not run for days. Later sweeps complete its work,
+// and nothing else is deleted. The instances ended on ten days. Some are large, some have continued as new, and one is
 // running.
 func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 	shortrun.Skip(t)
@@ -364,7 +364,7 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 }
 
 // Interleaving: an instance continued as new in a release that did not record the first execution. The sweeper searches
-// for the first execution once, and dies during the search.
+// for the first execution once, and crashes during the search.
 func TestR21_oldestExecutionIsNotRecorded_sweeperFindsIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {

@@ -436,7 +436,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	})
 }
 
-// Interleavings: the process dies after it has stored the next attempt and before it sends it. SQS redelivers the
+// Interleavings: the process crashes after it has stored the next attempt and before it sends it. SQS redelivers the
 // message to the same or another environment, or the sweeper recovers it from the dead letters as another message. The
 // same attempt is sent with its original due time.
 func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
@@ -747,7 +747,7 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	})
 }
 
-// A process dies before or after any call, or a call fails or its response is lost, while an activity has three
+// A process crashes before or after any call, or a call fails or its response is lost, while an activity has three
 // attempts. The activity succeeds, and no attempt runs more than twice.
 func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 	t.Parallel()

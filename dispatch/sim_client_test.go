@@ -329,7 +329,7 @@ func (m *simClient) checkPicky(ctx context.Context) error {
 	return nil
 }
 
-// purge deletes an instance. If the process dies, it repeats the purge or leaves it to the sweeper.
+// purge deletes an instance. If the process crashes, it repeats the purge or leaves it to the sweeper.
 func (m *simClient) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
 	for {
 		err := m.once(ctx, func(ctx context.Context) error { return m.c.Purge(ctx, id, opts...) })

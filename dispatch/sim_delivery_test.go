@@ -73,7 +73,7 @@ func (d *deliveries) see(c simaws.Call) {
 }
 
 // A message may have some deliveries at once, and then one per interval. A hundred deliveries then take a quarter of an
-// hour if processes die repeatedly, and a night if errors are handled.
+// hour if processes crash repeatedly, and a night if errors are handled.
 const (
 	deliveriesAtOnce = 5
 	oneDeliveryIn    = 10 * time.Second

@@ -20,7 +20,7 @@ import (
 )
 
 // Ten thousand orders reserve, charge and ship. Each call has WaitForCancellation, and Compensate undoes the calls when
-// the order is cancelled, times out or fails. At the same time, processes die, calls fail or are executed twice, and
+// the order is cancelled, times out or fails. At the same time, processes crash, calls fail or are executed twice, and
 // messages are repeated. A witness observes the running code and checks that no undo starts before the end of its call.
 
 // step is one call of an order and the behavior of its activity.
@@ -59,7 +59,7 @@ type counter struct {
 
 // running is a run of an activity's code.
 type running struct {
-	ctx   context.Context //nolint:containedctx // ends when its process dies
+	ctx   context.Context //nolint:containedctx // ends when its process crashes
 	ended bool
 	// cancelledAt is when its context ended. lost is set if its worker lost its lease or stopped.
 	cancelledAt time.Time
@@ -69,7 +69,8 @@ type running struct {
 // ordersGracePeriod is Options.CancellationGracePeriod.
 const ordersGracePeriod = 10 * time.Second
 
-// over reports whether a run has ended, because it has returned, its process has died, or its worker has abandoned it.
+// over reports whether a run has ended, because it has returned, its process has crashed, or its worker has abandoned
+// it.
 func (r *running) over() bool {
 	_, died := simhub.Process(r.ctx)
 	return r.ended || died || r.lost || !r.cancelledAt.IsZero() && time.Since(r.cancelledAt) >= ordersGracePeriod

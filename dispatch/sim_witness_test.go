@@ -25,7 +25,7 @@ import (
 )
 
 // witness observes every call of a simulated hub after it was made. It records the real order of reads and writes, and
-// the processes that died in between.
+// the processes that crashed in between.
 type witness struct {
 	h          *hub
 	limit      int // Options.MaxCrashes
@@ -40,7 +40,7 @@ type witness struct {
 	// and the execution.
 	cancelReads map[[2]string]provider.Cancels
 	// marks contains the invocations with a crash marker, by its key and their names, with a function that reports
-	// whether they have died.
+	// whether they have crashed.
 	marks map[[2]string]map[string]func() bool
 	// began counts the activities whose code started.
 	began int
@@ -361,7 +361,7 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 		case text(it, "stub") != "":
 			return w.checkDeleted(id, out.Items)
 		case !w.executions[id].named && text(it, "previous") == "" && len(out.Items) == 1:
-			return nil // its starter has died, and no instance refers to it (R11)
+			return nil // its starter has crashed, and no instance refers to it (R11)
 		}
 	}
 	if _, err := w.h.Provider.ReadInstance(ctx, instanceID); err != nil {

@@ -106,7 +106,7 @@ func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
 const weathers = 4
 
 // faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that they test only the
-// order. In another quarter, many calls fail and no process dies.
+// order. In another quarter, many calls fail and no process crashes.
 func faultSchedule(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
 	switch turnOf(seed) % weathers {

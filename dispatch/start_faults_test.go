@@ -52,7 +52,7 @@ func TestR11_lostResponseAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 	})
 }
 
-// Interleaving: the process that starts a child dies between its two writes, or its second write fails, in each
+// Interleaving: the process that starts a child crashes between its two writes, or its second write fails, in each
 // delivery. Each retry replaces the items of the previous one. After an hour of failures, a purge finds all remaining
 // items.
 func TestR11_startIsRedelivered_replacesItsEarlierTries(t *testing.T) {

@@ -38,8 +38,8 @@ func (h *hub) putKeys() (keys []string) {
 	return keys
 }
 
-// Interleaving: the client dies between its two writes. The instance does not exist, no code runs, and the ID is free
-// for another or the same start, in the same millisecond or later.
+// Interleaving: the client crashes between its two writes. The instance does not exist, no code runs, and the ID is
+// free for another or the same start, in the same millisecond or later.
 func TestR11_clientDiesBetweenWrites_startsNothing(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]struct {
@@ -234,8 +234,8 @@ func TestR11_startWithStoredPayloads_isOneTransaction(t *testing.T) {
 	})
 }
 
-// Interleaving: the client dies, or its wake is lost, after the writes. The client repeats the start with the same key,
-// which resends the wake.
+// Interleaving: the client crashes, or its wake is lost, after the writes. The client repeats the start with the same
+// key, which resends the wake.
 func TestR11_repeatedStart_sendsTheWakeAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -92,7 +92,8 @@ func TestSweep_twoAtOnce_wakeEachInstanceOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return next()
 		})
-		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // when it is first found, and when it is due again
+		// the sweeper finds it first after 3 minutes, and it is due again 4 minutes later
+		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} {
 			time.Sleep(passes)
 			var both sync.WaitGroup
 			var woken [2]int

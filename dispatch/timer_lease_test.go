@@ -68,7 +68,7 @@ func isTimersInvocation(name string) bool {
 	return len(name) > 0 && name[:min(len(name), 6)] == "timers"
 }
 
-// If a renewer dies repeatedly, its timers are leased for longer, so that they do not become dead letters within
+// If a renewer crashes repeatedly, its timers are leased for longer, so that they do not become dead letters within
 // minutes.
 func TestTimers_renewerDiesRepeatedly_areLeasedLonger(t *testing.T) {
 	t.Parallel()

@@ -202,7 +202,7 @@ func TestTimers_scheduleVeryLate_firesLate(t *testing.T) {
 	})
 }
 
-// The renewer dies before or after it creates a schedule, and SQS redelivers the timer's record. The next delivery
+// The renewer crashes before or after it creates a schedule, and SQS redelivers the timer's record. The next delivery
 // finds or creates the schedule.
 func TestR1_crashAroundCreateSchedule_losesNothing(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestR1_crashAroundCreateSchedule_losesNothing(t *testing.T) {
 	}
 }
 
-// The process dies at every call of a long timer, in both modes.
+// The process crashes at every call of a long timer, in both modes.
 func TestTimers_crashAtAnyCall_fireOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {

@@ -19,7 +19,7 @@ import (
 //   - before the schedule is created: the check after the creation detects the cancel
 //   - between the creation and the check: the check detects the cancel, and the turn also deletes the schedule
 //   - after the check: the turn deletes the schedule
-//   - while the renewer dies between the creation and the check: SQS redelivers the timer
+//   - while the renewer crashes between the creation and the check: SQS redelivers the timer
 
 // wantNoTimer fails the test if a schedule remains, or a timer fires within two days.
 func (h *hub) wantNoTimer() {
@@ -165,7 +165,7 @@ func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 	})
 }
 
-// Interleaving: the cancel is in history, and the renewer dies between the creation of the schedule and the check,
+// Interleaving: the cancel is in history, and the renewer crashes between the creation of the schedule and the check,
 // before or after its query.
 func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()

@@ -194,8 +194,8 @@ func lastTurn(events []history.Event) (last history.Event) {
 	return last
 }
 
-// Interleaving: a process dies after the commit, before or during its sends, and another process resends the outputs.
-// All outputs have the trace context of the turn in history, and not of a later turn.
+// Interleaving: a process crashes after the commit, before or during its sends, and another process resends the
+// outputs. All outputs have the trace context of the turn in history, and not of a later turn.
 func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(simaws.Call) bool{

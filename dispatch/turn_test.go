@@ -152,8 +152,8 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 	})
 }
 
-// Interleaving: the process dies after a commit and before it sends anything. The segment contains the outputs. Without
-// the redispatch, the outputs would never be sent (mutant no_redispatch).
+// Interleaving: the process crashes after a commit and before it sends anything. The segment contains the outputs.
+// Without the redispatch, the outputs would never be sent (mutant no_redispatch).
 func TestR4_redeliveredMessage_isDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
@@ -205,8 +205,8 @@ func TestR4_repeatedOutcome_dispatchesNothing(t *testing.T) {
 	})
 }
 
-// Interleaving: the code ends in its first turn, and the process dies before it writes the status. The turn must count
-// the trigger as consumed. Otherwise, its redelivery is dropped, and the instance stays Pending.
+// Interleaving: the code ends in its first turn, and the process crashes before it writes the status. The turn must
+// count the trigger as consumed. Otherwise, its redelivery is dropped, and the instance stays Pending.
 func TestR4_processDiesAfterFirstTurnEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "UpdateItem" })

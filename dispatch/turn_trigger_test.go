@@ -47,8 +47,8 @@ func startsAnother(events int) *perdure.Registry {
 //  1. A turn without code consumes an event of a delayed start.
 //  2. At the start time, the code starts a detached orchestration and continues as new before it consumes anything. The
 //     trigger of that turn is not below any watermark.
-//  3. The process dies after the commit. The redelivered trigger belongs to the next execution, so no message causes a
-//     redispatch of the first.
+//  3. The process crashes after the commit. The redelivered trigger belongs to the next execution, so no message causes
+//     a redispatch of the first.
 func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer
@@ -99,8 +99,8 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 // Interleaving:
 //  1. An orchestration continues as new more often than one invocation allows, and starts a detached orchestration in
 //     each execution.
-//  2. The next invocation is caused by an event that arrived in between. The process dies before any execution consumes
-//     the event.
+//  2. The next invocation is caused by an event that arrived in between. The process crashes before any execution
+//     consumes the event.
 func TestI3_detachedStartAfterTheHundredthExecution_survivesCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
@@ -178,7 +178,8 @@ func crashAndObserve(n int64, after bool, seen func(number, executions int64)) s
 }
 
 // Unobserved events are carried over by reference through more executions than one invocation allows. One more event
-// arrives after a hundred executions of the invocation. The process dies at each call in between, and no event is lost.
+// arrives after a hundred executions of the invocation. The process crashes at each call in between, and no event is
+// lost.
 func TestReferences_eventsCarriedOverHundredExecutions_surviveCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution

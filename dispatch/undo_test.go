@@ -319,8 +319,8 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	}
 }
 
-// A worker dies during the grace period of its activity, or before it observes the cancel. Its lease expires, and the
-// redelivery reports the end and, if it was stored, the time of the observation.
+// A worker crashes during the grace period of its activity, or before it observes the cancel. Its lease expires, and
+// the redelivery reports the end and, if it was stored, the time of the observation.
 func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ran, graced time.Duration }{
@@ -525,7 +525,7 @@ func (s *sagas) failure() (message provider.Message) {
 	return message
 }
 
-// Interleaving: the orchestrator stores the next attempt and dies before it sends the attempt. Then the activity is
+// Interleaving: the orchestrator stores the next attempt and crashes before it sends the attempt. Then the activity is
 // cancelled. The redelivered failure causes the end.
 func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 	t.Parallel()
@@ -711,7 +711,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	}
 }
 
-// Interleaving: an activity is called and cancelled in one turn, and the process dies at any call. The repeated turn
+// Interleaving: an activity is called and cancelled in one turn, and the process crashes at any call. The repeated turn
 // ends the activity.
 func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T) {
 	t.Parallel()
@@ -728,7 +728,7 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 			Registry: r, Intercept: intercept, Environments: 2,
 		}, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("at-once", 0))
-			// A worker that died after it received the activity may have run it.
+			// A worker that crashed after it received the activity may have run it.
 			if out := string(end.Output); out != `"requested, never_began"` && out != `"requested, worker_gone"` {
 				t.Errorf("crash at call %d: ended with %s, output %s", n, end.String(), end.Output)
 			}
@@ -781,7 +781,7 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.checkRest()
 }
 
-// A process dies before or after each call while a saga, with or without a child, is cancelled. Each step is undone
+// A process crashes before or after each call while a saga, with or without a child, is cancelled. Each step is undone
 // after its end, and the hub is empty at the end.
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
@@ -814,7 +814,7 @@ func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 }
 
 // wantInOrder fails the test unless each activity is undone after its end. An undo may run again after its process has
-// died.
+// crashed.
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)

@@ -89,7 +89,7 @@ func TestR27_turnIsSentInWindows_everyResultIsWritten(t *testing.T) {
 				if cut == "late" {
 					h.wantUpdated(in, "u1", provider.UpdateCompleted, "early")
 				}
-				for range 2 { // and the process dies before it deletes its messages
+				for range 2 { // and the process crashes before it deletes its messages
 					if failed := h.Orchestrators[1].HandleRecords(ctx, records); len(failed) > 0 {
 						t.Fatal(failed)
 					}

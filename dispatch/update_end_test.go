@@ -624,7 +624,7 @@ func TestR27_resultsAreBeingDeleted_noResultIsWritten(t *testing.T) {
 	})
 }
 
-// A purge of many results dies at any of its calls. The next purge deletes the rest.
+// The process of a purge of many results crashes at any of its calls. The next purge deletes the rest.
 func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {

@@ -439,7 +439,7 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 	}
 }
 
-// Interleaving: the turn that rejects or completes an update is committed, and its process dies before or after it
+// Interleaving: the turn that rejects or completes an update is committed, and its process crashes before or after it
 // writes the result. The redelivered message causes a redispatch.
 func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func (f *floor) reports() (n int) {
 	return n
 }
 
-// The functions of a queue die at init, so no worker receives its work items. The sweeper logs their number as a
+// The functions of a queue crash at init, so no worker receives its work items. The sweeper logs their number as a
 // metric, and pending items report NoWorker, until a worker runs.
 func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 		}
 		<-done
 		time.Sleep(time.Hour)
-		f.jobsOf("b", job{}) // the next release of the worker dies at init
+		f.jobsOf("b", job{}) // the next release of the worker crashes at init
 		for range 3 {
 			time.Sleep(2 * time.Minute)
 			if _, err := k.Sweep(ctx); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A resume records when a mapping was disabled, and dies before Lambda receives its update. Then a deployment moves the
-// mapping to an alias. This change does not mean that an operator disabled the mapping.
+// A resume records when a mapping was disabled, and its process crashes before Lambda receives the update. Then a
+// deployment moves the mapping to an alias. This change does not mean that an operator disabled the mapping.
 func TestResume_mappingChangedByDeployment_isEnabled(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){

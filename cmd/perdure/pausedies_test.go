@@ -28,9 +28,9 @@ func (m *mappings) settled() {
 	}
 }
 
-// A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. Its
-// record remains. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
-// resume after the pause has ended enables exactly the mappings that were enabled before.
+// A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping, and its
+// process crashes. The record remains. The test runs a complete resume at each call of a pause, whose process crashes
+// at each later call. A resume after the pause has ended enables exactly the mappings that were enabled before.
 func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
@@ -76,9 +76,9 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	}
 }
 
-// A resume dies at each of its calls, for example after the response of Lambda and before it removes the record of the
-// mapping. The next resume enables the mappings that were enabled before. If an operator disables one of them instead,
-// a later pause and resume leave it disabled.
+// The process of a resume crashes at each of its calls, for example after the response of Lambda and before it removes
+// the record of the mapping. The next resume enables the mappings that were enabled before. If an operator disables one
+// of them instead, a later pause and resume leave it disabled.
 func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {
@@ -121,7 +121,7 @@ func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	}
 }
 
-// A resume after a pause that died warns that the pause may still be running. A later resume does not warn.
+// A resume after an interrupted pause warns that the pause may still be running. A later resume does not warn.
 func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {

@@ -24,7 +24,7 @@ func TestStatus_waitForCancellation_isPendingUntilEnd(t *testing.T) {
 			RequestedBy: history.RequestedByEngine,
 		}),
 	)
-	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // two
+	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // two lines
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, want) {
 		t.Errorf("before: %s", got)
 	}

@@ -146,7 +146,7 @@ func (d *Document) Operation(a *Answer) (Operation, bool) {
 }
 
 // Describes returns the key under which the operation describes a status, or false if it does not describe the status.
-// The key is "default" for a server error without a description of its own.
+// The key is "default" for a server error without its own description.
 func (o *Operation) Describes(status int) (string, bool) {
 	key := strconv.Itoa(status)
 	if _, ok := o.Responses[key]; ok || status < http.StatusInternalServerError {

@@ -58,8 +58,8 @@ const (
 	// Action: read the worker's log for the cause: out of memory, os.Exit, a fatal error.
 	ActivityPoisoned = "activity.poisoned"
 
-	// ActivityInterrupted means that an earlier worker died or had to stop while it ran an at-most-once activity. The
-	// attempt fails with `interrupted` and is retried if its policy allows it. Action: read the end of the worker's
+	// ActivityInterrupted means that an earlier worker crashed or had to stop while it ran an at-most-once activity.
+	// The attempt fails with `interrupted` and is retried if its policy allows it. Action: read the end of the worker's
 	// log. The orchestration decides what follows the failure.
 	ActivityInterrupted = "activity.interrupted"
 
@@ -163,8 +163,8 @@ const (
 	// The work item is redelivered.
 	ActivityOutcomeNotStored = "activity.outcome_not_stored"
 
-	// ActivityOutcomeSentUnstored means that DynamoDB throttles or is unavailable. If the worker dies before it deletes
-	// the work item, a failure with `interrupted` follows the outcome and is ignored.
+	// ActivityOutcomeSentUnstored means that DynamoDB throttles or is unavailable. If the worker crashes before it
+	// deletes the work item, a failure with `interrupted` follows the outcome and is ignored.
 	ActivityOutcomeSentUnstored = "activity.outcome_sent_unstored"
 
 	// ActivityRecordReadFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered

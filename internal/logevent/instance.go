@@ -34,9 +34,9 @@ const (
 	// Action: read the error.
 	InstanceUnreadable = "instance.unreadable"
 
-	// InstanceStartOverdue means that the client died before it could wake the instance, or the orchestrator is behind.
-	// The sweeper wakes the instance. `others` is the number of further instances. Action: if `others` stays high,
-	// check the orchestrator's event source mapping: enabled, not throttled.
+	// InstanceStartOverdue means that the client crashed before it could wake the instance, or the orchestrator is
+	// behind. The sweeper wakes the instance. `others` is the number of further instances. Action: if `others` stays
+	// high, check the orchestrator's event source mapping: enabled, not throttled.
 	InstanceStartOverdue = "instance.start_overdue"
 
 	// InstanceBlockedRetried means that the sweeper lets the current build try a blocked instance: when a build

@@ -68,7 +68,7 @@ const (
 	// Scheduler.
 	TimerHandlingFailed = "timer.handling_failed"
 
-	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer dies now, its
+	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer crashes now, its
 	// timers are late by the visibility timeout of the queue, 60 s, instead of 10 s.
 	// Action: run `perdure doctor`.
 	TimerLeaseFailed = "timer.lease_failed"

@@ -36,7 +36,7 @@ func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) 
 			m.delivery = a.Record.ReceiveCount
 			m.begun++
 		case a.Batched && a.Record.ReceiveCount != m.delivery:
-			return m.begun, nil // none of the counted deliveries is this one
+			return m.begun, nil // the count does not include this delivery
 		}
 		return max(0, m.begun-1), nil
 	})

@@ -23,7 +23,7 @@ type Response struct {
 	Error  *provider.QueryError `json:"error,omitempty"`
 }
 
-// Codes of errors that are not a *provider.QueryError in the caller. Each stands for a sentinel error.
+// Codes of errors that are not a *provider.QueryError in the caller. Each code represents a sentinel error.
 const (
 	codeNotFound    provider.QueryCode = "not_found"
 	codeCorrupt     provider.QueryCode = "corrupt"

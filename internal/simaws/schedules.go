@@ -234,8 +234,8 @@ func (s *Schedules) DeleteSchedule(
 	})
 }
 
-// arm puts the message of a schedule into its queue. If there is no such queue, the message goes to the dead-letter
-// queue, if there is one.
+// arm puts the message of a schedule into its queue. If the queue does not exist, arm puts the message into the
+// dead-letter queue, if one exists.
 func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedule {
 	d, own := s.disorder, s.chances(*in.Name)
 	sch := &schedule{input: *in, created: s.cloud.now()}

@@ -45,13 +45,13 @@ func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() erro
 	return err
 }
 
-// crash is the call at which a process dies; 0 means none.
+// crash is the call at which a process crashes; 0 means none.
 type crash struct {
 	at    int64
 	after bool // the call is done
 }
 
-// count counts a call of a function, and reports whether its process dies at the call.
+// count counts a call of a function, and reports whether its process crashes at the call.
 func (t *Trouble) count() (dies, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ type process struct{ dead atomic.Bool }
 type processKey struct{}
 
 // busy is an interceptor for a loaded cloud: calls have latency, a tenth of the sends are throttled, and some responses
-// are lost. It counts how often SQS accepts each output.
+// are lost. It counts the times that SQS accepts each output.
 type busy struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -110,8 +110,8 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless returns how many outputs were repeated without a lost response, and the largest number of such repeats for
-// one output.
+// needless returns the number of outputs that were repeated without a lost response, and the largest number of such
+// repeats for one output.
 func (b *busy) needless() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {

@@ -29,7 +29,7 @@ func TestCloud_respondsUntilStopped(t *testing.T) {
 	}
 }
 
-// If the emulator dies, the script ends with an error.
+// If the emulator is killed, the script ends with an error.
 func TestCloud_emulatorIsKilled_endsWithError(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")

@@ -10,7 +10,7 @@ import (
 )
 
 // lease is a short lock of a record. The visibility timeout of a work queue covers a whole invocation. Without a lease,
-// the records of a worker that died would stay locked for that time. Activities that run for less than a few seconds
+// the records of a worker that crashed would stay locked for that time. Activities that run for less than a few seconds
 // need no lease. The record stores the end of the lock (provider.LockHold).
 type lease struct {
 	// owned is true if the worker renews the lock. The lock of a polled record is renewed by its poller.

@@ -14,7 +14,7 @@ func mayHaveEnded(it *provider.LockedWorkItem) bool {
 }
 
 // hasEnded reads history with strong consistency before the code of a redelivered work item runs. It reports whether
-// the activity was settled or its attempt is outdated. This happens if a worker died after it sent the outcome, if a
+// the activity was settled or its attempt is outdated. This happens if a worker crashed after it sent the outcome, if a
 // record could not be deleted, or if the work item is a copy. If the history is unreadable, the activity counts as
 // open.
 func (a *admission) hasEnded(ctx context.Context, t *task) (ended bool, err error) {

@@ -22,7 +22,7 @@ type stopState struct {
 	executionEnded bool
 }
 
-// isByWorker reports whether the worker stopped the activity for a reason of its own.
+// isByWorker reports whether the worker stopped the activity for its own reason, not for a cancel.
 func (s *stopState) isByWorker() bool { return s.reason != nil && isWorkerReason(s.reason.Reason) }
 
 func (s *stopState) abandonBy(at time.Time) { s.abandonAt = intake.Earlier(s.abandonAt, at) }

@@ -1,6 +1,6 @@
 // Package isolation runs records that may crash their process one at a time. A suspect is a record with crash markers:
-// a process died while the code of an earlier delivery ran. Suspects of a batch run after its other records, one after
-// another, so that a record that crashes the process does not mark others (R13).
+// a process crashed while the code of an earlier delivery ran. Suspects of a batch run after its other records, one
+// after another, so that a record that crashes the process does not mark others (R13).
 package isolation
 
 import (

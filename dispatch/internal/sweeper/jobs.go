@@ -69,7 +69,7 @@ func (k jobRunner) runJob(ctx context.Context, r *result, j *provider.Job, share
 
 // step processes the matched instances, matches more, and stores both with one write. Matches are stored before they
 // are processed, so that each is counted once. Repeated processing has no effect. If matching fails, the step stores
-// what it has processed, and the error.
+// the results of the processed instances, and the error.
 func (k jobRunner) step(ctx context.Context, j *provider.Job, share jobShare) error {
 	outcomes := k.processBatch(ctx, j, share)
 	if err := context.Cause(ctx); err != nil {

@@ -82,7 +82,7 @@ const maxStatusDelay = time.Second
 
 // statusWrite returns how the commit writes the status. If an instance ends within its first invocation, the status
 // Running would hardly be visible. A turn that the same invocation continues therefore defers the status to a later
-// turn for a short time. If the process dies before that turn, the redispatch writes the status (R9).
+// turn for a short time. If the process crashes before that turn, the redispatch writes the status (R9).
 func (t *turn) statusWrite() provider.StatusWrite {
 	last := &t.out.Events[len(t.out.Events)-1]
 	switch {

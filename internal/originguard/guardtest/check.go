@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// anyError stands for every status from 400 on.
+	// anyError matches every status from 400.
 	anyError = -1
 	// responseLimit is longer than any response takes, and shorter than a server's own limits, so that a server that
 	// hangs fails the test.

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// child describes the orchestration of a task. Between two attempts, the task stands for a timer.
+// child describes the orchestration of a task. Between two attempts, the task represents a timer.
 type child struct {
 	name, version string
 	first         string          // the instance ID of the first attempt

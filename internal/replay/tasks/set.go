@@ -157,7 +157,7 @@ func (s *Set) Activity(id int64) (open, cancelled, awaited bool) {
 // forget removes a task, so that later outcomes of its event are dropped.
 func (s *Set) forget(t *Task) { delete(s.open, t.id) }
 
-// reschedule makes a task stand for another event.
+// reschedule makes a task represent another event.
 func (s *Set) reschedule(t *Task, ev *history.Event) {
 	t.id = ev.ID
 	t.kind = ev.Kind

@@ -17,7 +17,7 @@ import (
 // resume can be interrupted between the two changes, and a pause and a resume can run at the same time:
 //   - A mapping is recorded before it is disabled, and removed after it is enabled.
 //   - While a pause may be running, a resume removes no mapping, because the pause may disable the mapping again and
-//     then die.
+//     then crash.
 //   - Before a resume enables a mapping, it records the mapping's modification time. If the mapping is disabled with
 //     another modification time later, the interrupted resume had enabled it, and another caller disabled it. This rule
 //     does not apply if a deployment changed the mapping.

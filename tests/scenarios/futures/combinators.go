@@ -52,7 +52,7 @@ func timerOrder(ctx *perdure.OrchestrationContext, tick time.Duration) (order []
 	return order, nil
 }
 
-// joinErrors waits for all activities, of which some fail.
+// joinErrors waits for all activities. Some of them fail.
 func joinErrors(ctx *perdure.OrchestrationContext, items []string) (string, error) {
 	var fs []*perdure.Future[string]
 	for _, item := range items {

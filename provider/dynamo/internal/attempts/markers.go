@@ -69,7 +69,7 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 		}
 		mark = counted
 		if a.Batched && int(table.GetNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
-			return int(table.GetNumber(mark, attrStarted)), nil // none of the counted deliveries is this one
+			return int(table.GetNumber(mark, attrStarted)), nil // the count does not include this delivery
 		}
 	}
 	return max(0, int(table.GetNumber(mark, attrStarted))-1), nil

@@ -77,7 +77,7 @@ func wrapError(executionID string, activityID int64, err error) error {
 }
 
 // recordLifetime is the time after its last write at which an activity record expires, if no deletion removes it.
-// Processes need records for less time. The TTL removes items of a process that died before deleteIfCancelled could
+// Processes need records for less time. The TTL removes items of a process that crashed before deleteIfCancelled could
 // delete them.
 const recordLifetime = 400 * 24 * time.Hour
 

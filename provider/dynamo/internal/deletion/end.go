@@ -16,7 +16,7 @@ const queueRetention = 14 * 24 * time.Hour
 
 // sendEndOutputs sends the outputs of the end of a marked instance: its outcome for the parent and the cancels of its
 // children. It also deletes the schedules of its timers. The process that committed the segment before the last one may
-// have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
+// have crashed before it sent the outputs that outlive the execution. The same applies to the process that continued as
 // new. sendEndOutputs therefore resends the outputs of both segments.
 func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) error {
 	d, err := dl.history.readLast(ctx, in)

@@ -31,7 +31,7 @@ func TestDedupID_isTheSameInEveryRelease(t *testing.T) {
 	}
 }
 
-// A repeated message is dropped for five minutes, except for kinds of which each message must arrive.
+// A repeated message is dropped for five minutes, unless each message of its kind must arrive.
 func TestDedupID_repeatedMessage_isEqualOnlyForIdempotentKinds(t *testing.T) {
 	t.Parallel()
 	of := func(kind provider.MessageKind) provider.Message {

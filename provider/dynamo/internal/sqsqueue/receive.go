@@ -24,7 +24,7 @@ var recordAttributes = []types.MessageSystemAttributeName{
 const (
 	maxWait     = 20 * time.Second // of a long poll
 	longestLock = 12 * time.Hour   // of a message, counted from its receipt
-	// timersLock is the lock of a received timer. It is short, because a process that dies delays its timers by the
+	// timersLock is the lock of a received timer. It is short, because a process that crashes delays its timers by the
 	// lock.
 	timersLock = 8 * time.Second
 )

@@ -41,9 +41,9 @@ type Starts struct {
 // New returns the starts of a hub.
 func New(s Stores, now func() time.Time) *Starts { return &Starts{Stores: s, now: now} }
 
-// Start creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before it sends the
-// wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every delayed start has
-// a timer. A timer without its start has no effect.
+// Start creates segment 0 and the instance item, and then sends a wake (R11). If the process crashes before it sends
+// the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every delayed start
+// has a timer. A timer without its start has no effect.
 func (ss *Starts) Start(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	b, err := ss.prepareInstance(ctx, &s)
 	if err != nil {
@@ -157,7 +157,7 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 }
 
 // readCreated reads the instance that the same start has created. It resends the outputs of the start, because the
-// process that created the instance may have died before it sent the timer.
+// process that created the instance may have crashed before it sent the timer.
 func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
 	o, err := ss.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {

@@ -51,7 +51,7 @@ type pendingSearch interface {
 }
 
 // PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
-// time at which the instance is found again. If the caller dies, a later sweep wakes the instance after that time.
+// time at which the instance is found again. If the caller crashes, a later sweep wakes the instance after that time.
 func (ss *Searches) PendingInstances(
 	ctx context.Context, startedBefore time.Time,
 ) iter.Seq2[[]provider.Instance, error] {

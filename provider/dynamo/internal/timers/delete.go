@@ -163,7 +163,7 @@ func (tm *Timers) attemptTimers(
 
 // deleteUnawaited deletes the schedules of an execution's timers that were cancelled, or whose execution ended, while
 // their messages were in the queue (R15). The check detects the cancels of every turn that commits before it. A turn
-// that commits later deletes the schedule itself, because the schedule then exists. If the function dies before the
+// that commits later deletes the schedule itself, because the schedule then exists. If the function crashes before the
 // check, its records are redelivered. The check costs one strongly consistent query for a batch's timers of an
 // execution. It reads the segments since the timers were sent, of up to a quarter of an hour.
 func (tm *Timers) deleteUnawaited(ctx context.Context, timers []provider.Timer) error {
