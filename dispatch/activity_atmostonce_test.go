@@ -155,7 +155,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 		return "", err
 	})
 	var dead simaws.Interceptor = func(ctx context.Context, _ simaws.Call, next func() error) error {
-		if ctx.Value(deathly{}) != nil {
+		if ctx.Value(crashingKey{}) != nil {
 			return simhub.ErrCrashed
 		}
 		return next()
@@ -164,7 +164,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 		in := h.start("hangs", 0)
 		h.turn(0)
 		records := h.receive("sim://default")
-		go h.activities(r).HandleRecords(context.WithValue(ctx, deathly{}, true), records)
+		go h.activities(r).HandleRecords(context.WithValue(ctx, crashingKey{}, true), records)
 		<-began
 		h.interfere(dead)
 		died := time.Now()

@@ -832,7 +832,7 @@ func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
-		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 25}))
+		ctx, die := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
 		defer die()
 		f.interfere(dying)
 		over := f.handled(ctx, f.worker(nil))

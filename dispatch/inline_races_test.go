@@ -218,7 +218,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			defer o.Close()
 			var frozen atomic.Int64
 			h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-				if ctx.Value(deathly{}) != nil && isCommit(c, "h#0000000001") {
+				if ctx.Value(crashingKey{}) != nil && isCommit(c, "h#0000000001") {
 					frozen.Add(1)
 				}
 				return next()
@@ -226,7 +226,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			in := h.start("works", 1)
 			over := make(chan []string, 1)
 			records := h.receive(h.Provider.Config().InboxURL)
-			go func() { over <- o.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
+			go func() { over <- o.HandleRecords(context.WithValue(ctx, crashingKey{}, true), records) }()
 			h.serveFor(20 * time.Minute)
 			w.wantRuns(t, 2, 1)
 			if failed := <-over; len(failed) > 0 || frozen.Load() != 1 {

@@ -145,19 +145,19 @@ func TestPoll_hubWithoutFunctions_isServed(t *testing.T) {
 	})
 }
 
-// mortal is a polling process that crashes at its n-th call to AWS.
-type mortal struct {
+// crashingProcess is a polling process that crashes at its n-th call to AWS.
+type crashingProcess struct {
 	at    int64
 	after bool
 	calls atomic.Int64
 	dead  atomic.Bool
 }
 
-type mortalKey struct{}
+type crashingProcessKey struct{}
 
-// dying intercepts the calls of a mortal process.
+// dying intercepts the calls of a crashingProcess.
 func dying(ctx context.Context, _ simaws.Call, next func() error) error {
-	m, ok := ctx.Value(mortalKey{}).(*mortal)
+	m, ok := ctx.Value(crashingProcessKey{}).(*crashingProcess)
 	if !ok {
 		return next()
 	}
@@ -182,8 +182,8 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at, dies := int64(1), true; dies; at++ {
 			inBubble(t, simhub.Options{Intercept: dying}, func(ctx context.Context, h *hub) {
-				m := &mortal{at: at, after: after}
-				first := h.pollAll(context.WithValue(ctx, mortalKey{}, m), registry())
+				m := &crashingProcess{at: at, after: after}
+				first := h.pollAll(context.WithValue(ctx, crashingProcessKey{}, m), registry())
 				chain, fan := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5)
 				timer := h.startAs("timer", "timer", time.Second)
 				time.Sleep(5 * time.Second)

@@ -31,8 +31,8 @@ type auditor struct {
 	seen map[string][]history.Event
 	// begun is the order in which executions started. Incarnations may follow each other at the same time.
 	begun map[string]int
-	// mortal contains the instances that may be purged, or that may end before they have responded to all calls.
-	mortal map[string]bool
+	// mayEnd contains the instances that may be purged, or that may end before they have responded to all calls.
+	mayEnd map[string]bool
 	// displaced contains the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
 	// later (R24).
 	displaced map[string]bool
@@ -91,7 +91,7 @@ type acceptedUpdate struct {
 
 func newAuditor(w *witness) *auditor {
 	return &auditor{
-		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{},
+		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mayEnd: map[string]bool{},
 		displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{},
 	}
 }
@@ -122,7 +122,7 @@ func (a *auditor) readNewEvents(instance, id string) {
 	if _, known := a.begun[id]; !known {
 		a.begun[id] = len(a.begun)
 	}
-	if !a.mortal[instance] {
+	if !a.mayEnd[instance] {
 		return
 	}
 	after := int64(0)
@@ -182,7 +182,7 @@ func (a *auditor) read(ctx context.Context) {
 		id := strings.TrimPrefix(pk, "x#")
 		x := auditedExecution{instance: instance, id: id, events: a.seen[id]}
 		named := a.w.executions[id].named
-		if !a.mortal[instance] {
+		if !a.mayEnd[instance] {
 			for e, err := range a.w.h.Provider.ReadHistory(ctx, instance, id, 0) {
 				if err != nil && !named && errors.Is(err, provider.ErrNotFound) {
 					break
@@ -367,7 +367,7 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 func (a *auditor) judge(s *sentCall) {
 	ends, rejected, accepted := a.ended(s)
 	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
-	if !a.mortal[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
+	if !a.mayEnd[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
 		a.wrongf("%s has no end (accepted: %v)", who, accepted)
 	}
 	if s.answered == nil {
@@ -403,7 +403,7 @@ func (a *auditor) judge(s *sentCall) {
 			a.wrongf("%s received %s, but was processed: %s", who, why, ends[done].String())
 		}
 	case history.TypeUpdatePurged:
-		if !a.mortal[s.event.InstanceID] {
+		if !a.mayEnd[s.event.InstanceID] {
 			a.wrongf("%s received %s from an instance that is never purged", who, why)
 		}
 	default:
@@ -425,7 +425,7 @@ func (a *auditor) judgeClientCall(c *clientCall) {
 		return e.Error != nil
 	}):
 		a.wrongf("client call %q of %q received %w, want one of %v", c.id, c.instance, c.err, ends)
-	case c.err != nil && !a.mortal[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
+	case c.err != nil && !a.mayEnd[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
 		a.wrongf("client call %q of %q: %w", c.id, c.instance, c.err)
 	}
 }

@@ -87,7 +87,7 @@ func (x *callSimulation) asks(ctx context.Context) {
 			id = chosenID + c.Label
 		}
 		record := clientCall{instance: to, id: id}
-		record.err = m.insist(ctx, func(ctx context.Context) (err error) {
+		record.err = m.repeatCall(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
 				record.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op,
@@ -154,7 +154,7 @@ func late(err error) bool {
 }
 
 func (x *callSimulation) order(ctx context.Context, m *simClient, what string, f func(ctx context.Context) error) {
-	if err := m.insist(ctx, f); !late(err) {
+	if err := m.repeatCall(ctx, f); !late(err) {
 		m.wrong(what, err)
 	}
 }

@@ -121,7 +121,7 @@ func (x *callSimulation) plan() (all []traderInput) {
 		d := clientActions()[rng.IntN(len(clientActions()))]
 		x.clientActions = append(x.clientActions, d)
 		if d.ends {
-			x.audit.mortal[d.to] = true
+			x.audit.mayEnd[d.to] = true
 		}
 	}
 	x.copyRate = []float64{0, 0.1, 0.4}[rng.IntN(3)]

@@ -170,8 +170,8 @@ func (m *simClient) once(ctx context.Context, f func(ctx context.Context) error)
 	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("%s %d", cmp.Or(m.name, "client"), m.calls)))
 }
 
-// insist repeats a call until it has a result.
-func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) error) error {
+// repeatCall repeats a call until it has a result.
+func (m *simClient) repeatCall(ctx context.Context, f func(ctx context.Context) error) error {
 	m.repeated = false
 	for {
 		err := m.once(ctx, f)
@@ -187,7 +187,7 @@ func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) erro
 // until repeats a call while it returns the error early.
 func (m *simClient) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
 	for {
-		err := m.insist(ctx, f)
+		err := m.repeatCall(ctx, f)
 		if !errors.Is(err, early) || !m.isActive(ctx) {
 			return err
 		}
@@ -203,7 +203,7 @@ func (m *simClient) wrong(what string, err error) {
 
 func (m *simClient) cancel(ctx context.Context) {
 	m.moment(ctx)
-	err := m.insist(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
+	err := m.repeatCall(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
 	if err != nil && !errors.Is(err, client.ErrEnded) {
 		m.wrong("cancel", err)
 	}
@@ -248,14 +248,14 @@ func (m *simClient) update(ctx context.Context) {
 // tell sends a message at a time that the seed selects. It repeats the send until SQS accepts the message.
 func (m *simClient) tell(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)
-	m.wrong(what, m.insist(ctx, func(ctx context.Context) error {
+	m.wrong(what, m.repeatCall(ctx, func(ctx context.Context) error {
 		return m.h.Provider.EnqueueForOrchestrator(ctx, message)
 	}))
 }
 
 // over reports whether the instance has ended.
 func (m *simClient) over(ctx context.Context) (over bool) {
-	m.wrong("status", m.insist(ctx, func(ctx context.Context) error {
+	m.wrong("status", m.repeatCall(ctx, func(ctx context.Context) error {
 		s, err := m.c.Status(ctx, m.first.InstanceID)
 		over = s.Status.Terminal()
 		return err

@@ -29,7 +29,7 @@ func (m *simClient) hold(ctx context.Context, again bool) {
 	m.stays = holderStays
 	for m.isActive(ctx) && !m.over(ctx) {
 		m.moment(ctx)
-		err := m.insist(ctx, func(ctx context.Context) error {
+		err := m.repeatCall(ctx, func(ctx context.Context) error {
 			return m.useToken(ctx, attempt, attempt > silentUpTo && m.rng.IntN(3) > 0)
 		})
 		problem, ok := errors.AsType[*client.TokenError](err)

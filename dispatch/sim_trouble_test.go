@@ -623,7 +623,7 @@ func (p *troubledHub) incompatible(name string, opts ...perdure.OrchestrationOpt
 // deploy replaces the orchestrators, and returns the previous ones.
 func (p *troubledHub) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	before = p.h.Replace(these...)
-	p.insist(ctx, "announce", p.h.Environment(0).ReportBuild)
+	p.repeatCall(ctx, "announce", p.h.Environment(0).ReportBuild)
 	return before
 }
 
@@ -706,7 +706,7 @@ func (p *troubledHub) blockWithNothing(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
 	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
-	p.insist(ctx, "wake", func(ctx context.Context) error {
+	p.repeatCall(ctx, "wake", func(ctx context.Context) error {
 		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
 			Kind: provider.MessageWake, InstanceID: p.first.InstanceID,
 		})
@@ -729,12 +729,12 @@ func (p *troubledHub) is(ctx context.Context, want provider.RuntimeStatus) {
 // blocked it.
 func (p *troubledHub) rollout(ctx context.Context) {
 	old := p.broken(p.incompatible("strict", perdure.FailOnNondeterminism()), 1)
-	p.insist(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
+	p.repeatCall(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
-	p.insist(ctx, "announce", p.retired[0].ReportBuild)
+	p.repeatCall(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
 	for sweeps := 0; sweeps < 30*24 && !p.isOver(ctx); sweeps++ {
 		p.watch(ctx, 1)
@@ -748,12 +748,12 @@ func (p *troubledHub) isOver(ctx context.Context) bool {
 }
 
 func (p *troubledHub) raise(ctx context.Context, id string, n int) {
-	p.insist(ctx, "raise", func(ctx context.Context) error {
+	p.repeatCall(ctx, "raise", func(ctx context.Context) error {
 		return p.c.RaiseEvent(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
 	})
 }
 
-func (p *troubledHub) insist(ctx context.Context, what string, f func(ctx context.Context) error) {
+func (p *troubledHub) repeatCall(ctx context.Context, what string, f func(ctx context.Context) error) {
 	if err := f(ctx); err != nil {
 		p.errs = append(p.errs, fmt.Errorf("%s: %w", what, err))
 	}

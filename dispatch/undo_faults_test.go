@@ -27,7 +27,7 @@ type polledActivity struct {
 	dying int           // number of runs after the first that kill their process
 
 	mu      sync.Mutex
-	running map[*mortal]int
+	running map[*crashingProcess]int
 	polledResult
 }
 
@@ -49,7 +49,7 @@ func (d *polledActivity) end() polledResult {
 func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, _ := ctx.Value(mortalKey{}).(*mortal)
+	m, _ := ctx.Value(crashingProcessKey{}).(*crashingProcess)
 	d.running[m] += n
 	for m, k := range d.running {
 		if m == nil || !m.dead.Load() {
@@ -64,7 +64,7 @@ func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 // undoes it. The first run returns at the duration first after the end of its context, and the other runs return at the
 // duration others after it.
 func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry {
-	d.running = map[*mortal]int{}
+	d.running = map[*crashingProcess]int{}
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "do", func(ctx context.Context, _ int) (string, error) {
 		d.count(ctx, 1)
@@ -139,7 +139,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			d := &polledActivity{}
 			r := d.registry(2*time.Second, 2*time.Second)
 			atWork := func(ctx context.Context, c simaws.Call, next func() error) error {
-				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" &&
+				if m, _ := ctx.Value(crashingProcessKey{}).(*crashingProcess); c.Operation == "ReceiveMessage" &&
 					(m == nil || !m.dead.Load()) {
 					return next()
 				}
@@ -148,8 +148,8 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			inBubble(t, simhub.Options{
 				Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue,
 			}, func(ctx context.Context, h *hub) {
-				m := &mortal{at: at, after: after}
-				first := h.process(context.WithValue(ctx, mortalKey{}, m), r)
+				m := &crashingProcess{at: at, after: after}
+				first := h.process(context.WithValue(ctx, crashingProcessKey{}, m), r)
 				in := h.startAs("a", "saga", 0)
 				time.Sleep(5 * time.Second)
 				h.send(provider.Message{
@@ -320,7 +320,7 @@ func (f *family) registry(way string) *perdure.Registry {
 		_, err := perdure.CallActivityByName[string](ctx, "undo-of", ctx.InstanceID()).Await(ctx)
 		return err
 	}
-	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 		kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", d, perdure.WithInstanceID("kid"),
 			perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
@@ -334,13 +334,13 @@ func (f *family) registry(way string) *perdure.Registry {
 	if way == "strict" {
 		opts = append(opts, perdure.FailOnNondeterminism())
 	}
-	perdure.AddOrchestration(r, "kid", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+	perdure.AddOrchestration(r, "kid", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 		if way == "strict" && ctx.IsReplaying() {
 			ctx.SetCustomStatus("no such thing")
 		}
 		doing := perdure.CallActivityByName[string](ctx, "do", d, perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-			perdure.CallActivityByName[string](ctx, "do", deed{Job: ignoresCancel}, perdure.WaitForCancellation())
+			perdure.CallActivityByName[string](ctx, "do", spec{Job: ignoresCancel}, perdure.WaitForCancellation())
 			for i := range 40 {
 				if way == "large" {
 					perdure.CallActivityByName[string](ctx, "nobody", babble(uint64(i), 180<<10))
@@ -375,7 +375,7 @@ func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 				}
 				inBubble(t, o, func(_ context.Context, h *hub) {
 					f.hub = h
-					in := f.startAs("a", "mother", deed{Job: job{Takes: time.Hour, Longer: 3 * time.Second}})
+					in := f.startAs("a", "mother", spec{Job: job{Takes: time.Hour, Longer: 3 * time.Second}})
 					f.meanwhile(2*time.Hour, func() { f.cancelAfter(5*time.Second, in) })
 					kid, err := h.Provider.ReadInstance(t.Context(), "kid")
 					if err != nil {
@@ -408,7 +408,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 				f := &family{sagas: &sagas{}}
 				inBubble(t, simhub.Options{Registry: f.registry("")}, func(ctx context.Context, h *hub) {
 					f.hub = h
-					in := f.startAs("a", orchestration, deed{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
+					in := f.startAs("a", orchestration, spec{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
 					f.meanwhile(2*time.Hour, func() {
 						f.cancelAfter(5*time.Second, in)
 						time.Sleep(4 * time.Second)
@@ -440,7 +440,7 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	for _, j := range []job{ignoresCancel, {Takes: time.Hour, Longer: 8 * time.Second}} {
 		s := &sagas{}
 		r := s.registry()
-		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
 				s.note(&s.undone)
 				return nil
@@ -453,11 +453,11 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 			_ = perdure.Sleep(ctx, 5*time.Second)
 			f.Cancel("no")
 			_ = perdure.Sleep(ctx, 2*time.Second)
-			return perdure.ContinueAsNew[string](ctx, deed{Fails: true})
+			return perdure.ContinueAsNew[string](ctx, spec{Fails: true})
 		})
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 			s.hub = h
-			in := s.startAs("a", "goes-on", deed{Job: j})
+			in := s.startAs("a", "goes-on", spec{Job: j})
 			s.serveFor(3 * time.Hour)
 			s.wantOutput(s.read(in), `"over"`)
 			if n := len(s.seen(&s.undone)); n > 0 {
@@ -490,7 +490,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: c.job, Close: 30 * time.Minute})
+				in := s.startAs("a", "saga", spec{Job: c.job, Close: 30 * time.Minute})
 				s.turn(0)
 				items := s.workItems()
 				old := items[0].WorkItem
@@ -511,7 +511,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 				now, undone := s.read(in), s.seen(&s.undone)
 				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want ||
 					len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
-					t.Errorf("deed: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
+					t.Errorf("custom status: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
 				}
 				s.checkRest()
 			})

@@ -24,8 +24,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// deed is the input of a saga. It configures the call of the activity "do", which the saga compensates with "undo".
-type deed struct {
+// spec is the input of a saga. It configures the call of the activity "do", which the saga compensates with "undo".
+type spec struct {
 	Job job
 	// FailsUntil is the first attempt that does not fail at once. Every is the retry interval; 0 means no retries.
 	FailsUntil int
@@ -61,7 +61,7 @@ func (s *sagas) seen(times *[]time.Time) []time.Time {
 	return append([]time.Time(nil), *times...)
 }
 
-func (s *sagas) do(ctx context.Context, d deed) (string, error) {
+func (s *sagas) do(ctx context.Context, d spec) (string, error) {
 	s.note(&s.begun)
 	defer func() {
 		if _, died := simhub.Process(ctx); !died {
@@ -88,7 +88,7 @@ func (s *sagas) do(ctx context.Context, d deed) (string, error) {
 }
 
 // saga is the orchestration. Its custom status is the end of the activity.
-func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+func (s *sagas) saga(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 	var opts []perdure.CallOption
 	if !d.Unheard {
 		opts = append(opts, perdure.WaitForCancellation())
@@ -207,7 +207,7 @@ func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 		s.t.Errorf("ended with %s, error %v, want cancelled", end.String(), err)
 	}
 	if want := `"requested, ` + string(ended) + `"`; string(now.CustomStatus) != want {
-		s.t.Errorf("deed: got %s, want %s", now.CustomStatus, want)
+		s.t.Errorf("custom status: got %s, want %s", now.CustomStatus, want)
 	}
 	undone, last := s.seen(&s.undone), s.seen(&s.ended)
 	if len(undone) != 1 {
@@ -247,7 +247,7 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 					o.CacheBytes = 1
 				}
 				undoing(t, o, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: j})
+					in := s.startAs("a", "saga", spec{Job: j})
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 					s.wantUndone(in, perdure.OutcomeReturned)
 					s.wantCancelHistory(in)
@@ -286,7 +286,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 func TestUndo_activityIgnoresItsCancel_waitsUntilItIsAbandoned(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+		in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
@@ -302,7 +302,7 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []time.Duration{0, time.Minute} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Every: retried})
+			in := s.startAs("a", "saga", spec{Every: retried})
 			s.turn(0)
 			s.cancelIt(in)
 			s.turn(0)
@@ -334,16 +334,16 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 			var dead atomic.Bool
 			// A dead worker makes no calls.
 			die := func(ctx context.Context, call simaws.Call, next func() error) error {
-				if dead.Load() && ctx.Value(deathly{}) != nil {
+				if dead.Load() && ctx.Value(crashingKey{}) != nil {
 					return simhub.ErrCrashed
 				}
 				return next()
 			}
 			undoing(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+				in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
-				go s.worker().HandleRecords(context.WithValue(ctx, deathly{}, true), records)
+				go s.worker().HandleRecords(context.WithValue(ctx, crashingKey{}, true), records)
 				time.Sleep(c.ran)
 				s.cancelIt(in)
 				s.turn(0)
@@ -368,7 +368,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	}
 }
 
-type deathly struct{}
+type crashingKey struct{}
 
 // No code runs between two attempts, so the turn that cancels the activity reports the end. The next attempt is in its
 // queue, or has a schedule, which is deleted. The activity is settled when messages of either arrive.
@@ -383,7 +383,7 @@ func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 					o.CacheBytes = 1
 				}
 				undoing(t, o, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{FailsUntil: 100, Every: every})
+					in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 					var at time.Time
 					s.meanwhile(every+every/2+time.Minute, func() { at = s.cancelAfter(every+every/2, in) })
 					if took := s.after(at); took > 2*time.Second {
@@ -410,7 +410,7 @@ func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	for _, every := range []time.Duration{time.Minute, time.Hour} {
 		for early := -3 * time.Second; early <= 4*time.Second; early += 250 * time.Millisecond {
 			undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{
+				in := s.startAs("a", "saga", spec{
 					FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second},
 				})
 				var at time.Time
@@ -429,7 +429,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 	t.Parallel()
 	for _, closes := range []time.Duration{10 * time.Minute, 5 * time.Hour} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Close: closes})
+			in := s.startAs("a", "saga", spec{Close: closes})
 			at := time.Now()
 			s.turn(0)
 			ignored := s.receive("sim://default") // received by a process that ignores it
@@ -451,7 +451,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: ignoresCancel})
+		in := s.startAs("a", "saga", spec{Close: 15 * time.Second, Job: ignoresCancel})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
 	})
@@ -463,7 +463,7 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 7 * time.Second, 12 * time.Second} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
+			in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
 			s.turn(0)
 			items := s.workItems()
 			go s.worker().HandleRecords(ctx, []provider.Record{items[0].Record})
@@ -487,7 +487,7 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{
+		in := s.startAs("a", "saga", spec{
 			FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second},
 		})
 		s.meanwhile(time.Hour, func() {
@@ -543,7 +543,7 @@ func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 			return next()
 		}
 		undoing(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{FailsUntil: 100, Every: every})
+			in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 			s.meanwhile(2*time.Hour, func() { s.cancelAfter(100*time.Millisecond, in) })
 			if !crashed.Load() {
 				t.Fatal("no process has crashed")
@@ -563,7 +563,7 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 	o := simhub.Options{Registry: s.registry()}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		s.hub = h
-		in = h.startAs("a", "saga", deed{Job: forever})
+		in = h.startAs("a", "saga", spec{Job: forever})
 		h.turn(0)
 		items := h.workItems()
 		again := items[0].WorkItem
@@ -595,7 +595,7 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
+		in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
 		s.turn(0)
 		records := s.receive("sim://default")
 		ctx, stop := context.WithCancel(ctx)
@@ -633,7 +633,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", begun=", begun), func(t *testing.T) {
 				t.Parallel()
 				undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+					in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 					before := 0
 					finish := func() {
 						end(s, in)
@@ -675,7 +675,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: ignoresCancel, Unheard: true})
+			in := s.startAs("a", "saga", spec{Job: ignoresCancel, Unheard: true})
 			before := 0
 			s.turn(0)
 			if !begun {
@@ -744,7 +744,7 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 // the cancel arrives.
 func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"stops slowly":      {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
 		"is abandoned":      {Child: true, Job: ignoresCancel},
 		"waits for a retry": {Child: true, FailsUntil: 100, Every: time.Hour},
@@ -768,7 +768,7 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 
 // wantFamilyUndone fails the test unless parent and child were undone once, and the child was undone after its
 // activity.
-func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
+func (s *sagas) wantFamilyUndone(in provider.Instance, d spec) {
 	s.t.Helper()
 	undone := s.seen(&s.undone)
 	if len(undone) != 2 || !d.Job.Ignores && len(s.seen(&s.ended)) > 0 && undone[0].Before(s.seen(&s.ended)[0]) {
@@ -785,7 +785,7 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 // after its end, and the hub is empty at the end.
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"an activity":                    {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
 		"an activity that ignores it":    {Job: job{Takes: 20 * time.Second, Ignores: true}},
 		"one that waits for its attempt": {FailsUntil: 100, Every: time.Hour},
@@ -815,7 +815,7 @@ func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 
 // wantInOrder fails the test unless each activity is undone after its end. An undo may run again after its process has
 // crashed.
-func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
+func (s *sagas) wantInOrder(in provider.Instance, d spec, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if want := map[bool]history.Kind{
@@ -854,7 +854,7 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 			s := &sagas{}
 			r := s.registry()
 			perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", deed{Job: job{Takes: time.Minute}},
+				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", spec{Job: job{Takes: time.Minute}},
 					perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
 				if c.before {
 					f.Cancel("no")
@@ -885,7 +885,7 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 // outcome. If broken is set, the code differs from its history.
 func (s *sagas) listening(broken bool) *perdure.Registry {
 	r := s.registry()
-	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 		if broken && ctx.IsReplaying() {
 			ctx.SetCustomStatus("no such thing")
 		}
@@ -912,7 +912,7 @@ func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(_ context.Context, h *hub) {
 		s.hub = h
-		in := h.startAs("a", "listens", deed{Job: job{Takes: time.Hour, Longer: 6 * time.Second}})
+		in := h.startAs("a", "listens", spec{Job: job{Takes: time.Hour, Longer: 6 * time.Second}})
 		s.meanwhile(time.Hour, func() {
 			time.Sleep(10 * time.Second)
 			s.cancelActivity(in)
@@ -930,7 +930,7 @@ func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 // A blocked instance receives the cancel and the end of a running or waiting activity in the fixed build.
 func TestCancelActivity_blockedInstance_receivesTheEndInFixedBuild(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"running activity":    {Job: job{Takes: 2 * time.Minute}},
 		"waiting for a retry": {FailsUntil: 100, Every: time.Hour},
 		"failing again":       {FailsUntil: 100, Every: 30 * time.Second},

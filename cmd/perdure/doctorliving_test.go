@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// overSince adds n recently started instances that have ended to the table.
-func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
+// addEnded adds n recently started instances that have ended to the table.
+func addEnded(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 	h.t.Helper()
 	table := hub.Provider.Config().Table
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
@@ -46,7 +46,7 @@ func TestDoctor_manyEndedInstances_findsRunningOnes(t *testing.T) {
 		healthy(h, hub)
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
-		overSince(ctx, h, hub, 20_000)
+		addEnded(ctx, h, hub, 20_000)
 		if page, err := hub.Provider.ListInstances(ctx,
 			provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 ||
 			page.NextCursor == "" {
@@ -75,7 +75,7 @@ func TestDoctor_tableIsSlow_skipsCheckOfInstances(t *testing.T) {
 		healthy(h, hub)
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
-		overSince(ctx, h, hub, 20_000)
+		addEnded(ctx, h, hub, 20_000)
 		if err := hub.Provider.PutBuild(ctx,
 			provider.Build{ID: "new", Orchestrations: map[string][]string{"hello": {""}}}); err != nil {
 			h.t.Fatal(err)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "asks on":
-		asksOn()
+		requestForever()
 	case "has none":
 		_ = replaycheck.NewBinaryConn(os.Stdin, os.Stdout).Send(replaycheck.Reply{Ready: map[string][]string{}})
 	case "matrix", "matrix, changed":

@@ -245,8 +245,8 @@ func TestVerify_bucketThrottles_retriesUntilTimeout(t *testing.T) {
 	}
 }
 
-// asksOn runs a binary that requests an object without a reference in a history, and then one object in a loop.
-func asksOn() {
+// requestForever runs a binary that requests an object without a reference in a history, and then one object in a loop.
+func requestForever() {
 	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
 		var answer replaycheck.Request

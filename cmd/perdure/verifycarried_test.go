@@ -86,8 +86,8 @@ func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	return hub, reads
 }
 
-// goesOn fails the test unless the instance is replayed and would continue.
-func (h *tool) goesOn() {
+// wantContinues fails the test unless the instance is replayed and would continue.
+func (h *tool) wantContinues() {
 	h.t.Helper()
 	if exit, v := h.verified("same"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 {
 		h.t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
@@ -112,7 +112,7 @@ func TestVerify_carriedEvents_areReadFromPastExecution(t *testing.T) {
 			t.Fatalf("stored are %v, %d are referred to", stored, referred)
 		}
 		reads.keys, h.client = nil, client.New(hub.Provider) // a client that has stored no payloads
-		h.goesOn()
+		h.wantContinues()
 		if !slices.ContainsFunc(reads.keys, func(key string) bool { return strings.HasSuffix(key, stored[0]) }) {
 			t.Errorf("read %v, not %s", reads.keys, stored[0])
 		}
@@ -147,7 +147,7 @@ func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 			t.Fatalf("stored are %v", stored)
 		}
 		h.client = client.New(hub.Provider) // a client that has stored no payloads
-		h.goesOn()
+		h.wantContinues()
 	})
 }
 
