@@ -207,8 +207,8 @@ func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string
 	return a, err
 }
 
-// If the result is written between the read of the result and the read of the ended instance, the client reads the
-// result again and finds it.
+// The result may be written between the read of the result and the read of the ended instance. The client then reads
+// the result again and finds it.
 func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

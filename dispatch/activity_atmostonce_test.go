@@ -21,8 +21,8 @@ import (
 
 // R32: no attempt of an activity with AtMostOnce starts twice, and no known outcome is lost. These cases could break
 // it:
-//   - A worker crashes before or after it takes the run lease, while the code runs, or before it stores the outcome,
-//     sends it or deletes the record.
+//   - A worker crashes at one of several points: before or after it takes the run lease, while the code runs, or before
+//     it stores or sends the outcome or deletes the record.
 //   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation also sends
 //     copies.
 //   - The worker stops the activity because the invocation ends or the run lease cannot be renewed.

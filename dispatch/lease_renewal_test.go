@@ -90,8 +90,8 @@ func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 	})
 }
 
-// A token of an activity does not expire. A renewal for an ended activity or an earlier attempt extends the lock of its
-// receipt handle if the caller still has it, and returns the cancellation of the activity.
+// A token of an activity does not expire. A renewal for an ended activity or an earlier attempt returns the
+// cancellation of the activity. It extends the lock of the receipt handle if the caller still has the lock.
 func TestRenewWorkItems_activityHasEnded_extendsTheLock(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -93,7 +93,7 @@ func (h *hub) failEveryNth(each int) {
 	})
 }
 
-// deliverAlone delivers the messages of the instance whose message is first in the inbox until they are processed,
+// deliverAlone delivers the messages of the instance whose message is first in the inbox, until they are processed. It
 // deletes all other messages, and returns the number of deliveries.
 func (h *hub) deliverAlone() (deliveries int) {
 	h.t.Helper()

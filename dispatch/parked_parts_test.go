@@ -125,9 +125,9 @@ func partedScenarios() []parted {
 }
 
 // An instance was blocked, and parked more inputs than one commit of the fixed code holds. Turns consume the parked
-// inputs in parts, and leave the message that caused the turn for later. The process crashes at any call: before a
-// commit, between a commit and its dispatch, during the dispatch, between two parts, or before the message is deleted.
-// The outputs of every part are sent.
+// inputs in parts, and leave the message that caused the turn for later. The process crashes at any call. It crashes
+// before a commit, between a commit and its dispatch, during the dispatch, between two parts, or before the message is
+// deleted. The outputs of every part are sent.
 func TestParkedInputs_consumedInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

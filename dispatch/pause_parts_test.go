@@ -30,9 +30,9 @@ func (h *hub) pausedWith(p plan, numbers int) provider.Instance {
 }
 
 // More inputs are parked than one commit of the code holds. After a resume, turns consume the inputs in parts. The
-// process crashes at any call: before a commit, between a commit and its dispatch, during the dispatch, between two
-// parts, or before the message is deleted. The outputs of every part are sent, and the inputs keep the order of their
-// arrival.
+// process crashes at any call. It crashes before a commit, between a commit and its dispatch, during the dispatch,
+// between two parts, or before the message is deleted. The outputs of every part are sent, and the inputs keep the
+// order of their arrival.
 func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

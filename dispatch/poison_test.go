@@ -329,8 +329,8 @@ func longJobRegistry() *perdure.Registry {
 	return r
 }
 
-// serveInvocations passes the visible records of the work queue to a worker in invocations of the given length until
-// none is left, and returns the number of deliveries.
+// serveInvocations passes the visible records of the work queue to a worker until none is left. Each invocation has the
+// given length. The result is the number of deliveries.
 func (h *hub) serveInvocations(ctx context.Context, r *perdure.Registry, long time.Duration) (deliveries int) {
 	h.t.Helper()
 	w := h.worker(r)

@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// auditor reads all histories after a simulation, including those of purged instances, and compares the results that
-// callers received with the work of accounts and ledgers (R31).
+// auditor reads all histories after a simulation, including the histories of purged instances. It compares the results
+// that callers received with the work of accounts and ledgers (R31).
 type auditor struct {
 	w *witness
 

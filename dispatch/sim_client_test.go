@@ -496,8 +496,8 @@ func (m *simClient) checkParent(ctx context.Context) error {
 	return nil
 }
 
-// checkPoisoned checks that the activity that always kills its process has failed, and the others are completed, unless
-// a turn or another activity became poison because it was in the same batch.
+// checkPoisoned checks that the activity that always kills its process has failed, and that the other activities are
+// completed. A turn or another activity of the same batch may have become poison.
 func (m *simClient) checkPoisoned(ctx context.Context) error {
 	in, err := m.c.Status(ctx, m.first.InstanceID)
 	if err != nil || in.Status == provider.StatusBlocked && m.w.blocked[in.InstanceID] || m.w.poison["inc"] {

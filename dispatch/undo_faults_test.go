@@ -127,9 +127,9 @@ func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	}
 }
 
-// A polling process crashes before or after each of its calls: between the lease and the code, between storing and
-// sending the outcome, or between sending and deleting. Another process detects this, and the activity is undone after
-// its end.
+// A polling process crashes before or after each of its calls. For example, it crashes between the lease and the code,
+// between storing and sending the outcome, or between sending and deleting. Another process detects this, and the
+// activity is undone after its end.
 func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

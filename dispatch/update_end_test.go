@@ -813,8 +813,8 @@ func TestR27_retention_deletesResults(t *testing.T) {
 		})
 }
 
-// A result item of an earlier incarnation, for example from a restored table, is not a result of the current one, and
-// does not prevent its result.
+// A result item of an earlier incarnation, for example from a restored table, is not a result of the current
+// incarnation. The item does not prevent the current result.
 func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {

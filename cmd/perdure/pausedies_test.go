@@ -76,9 +76,9 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	}
 }
 
-// The process of a resume crashes at each of its calls, for example after the response of Lambda and before it removes
-// the record of the mapping. The next resume enables the mappings that were enabled before. If an operator disables one
-// of them instead, a later pause and resume leave it disabled.
+// The process of a resume crashes at each of its calls. For example, it crashes after the response of Lambda and before
+// it removes the record of the mapping. The next resume enables the mappings that were enabled before. If an operator
+// disables one of them instead, a later pause and resume leave it disabled.
 func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {

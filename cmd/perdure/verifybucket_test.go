@@ -145,8 +145,8 @@ func (h *tool) unread(tells, code string) {
 	}
 }
 
-// The command reads payloads from the bucket for the code: payloads that fit in its cache, larger ones, and payloads
-// that a codec of the binary has encoded.
+// The command reads payloads from the bucket for the code. The payloads fit in its cache or are larger, and a codec of
+// the binary has encoded some of them.
 func TestVerify_payloadsInBucket_areRead(t *testing.T) {
 	t.Parallel()
 	for _, encoded := range []bool{false, true} {

@@ -1,6 +1,6 @@
 // Package costestimate estimates the cost of an instance from its history. It assumes that no other instance shares a
-// batch with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with
-// metered usage.
+// batch with it, that all turns are warm, and that activities take no time. The package tests/cost compares the
+// estimate with metered usage.
 package costestimate
 
 import (

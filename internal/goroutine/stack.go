@@ -1,8 +1,8 @@
 // Package goroutine prepares goroutines for deep calls.
 package goroutine
 
-// kept is the size of a frame that does not fit a stack of 8 KB, and fits a stack of 16 KB, the largest size that the
-// runtime reuses.
+// kept is the size of a frame that does not fit a stack of 8 KB and fits a stack of 16 KB. The runtime reuses stacks of
+// at most 16 KB.
 const kept = 10 << 10
 
 // ReserveStack grows the stack of the calling goroutine to 16 KB. Call it first in a goroutine.

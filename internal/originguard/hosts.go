@@ -23,8 +23,8 @@ func Loopback(port int) Hosts {
 	return h
 }
 
-// ForAddress returns the host names of a server that listens on an address: the names of Loopback, and the address
-// itself if clients can connect to it.
+// ForAddress returns the host names of a server that listens on an address. These are the names of Loopback, and the
+// address itself if clients can connect to it.
 func ForAddress(a *net.TCPAddr) Hosts {
 	h := Loopback(a.Port)
 	if len(a.IP) > 0 && !a.IP.IsUnspecified() {

@@ -92,8 +92,8 @@ func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	}
 }
 
-// A termination ends the instance as terminated even if a cancel arrived just before it: in the same batch, before the
-// code started, or before the start time.
+// A termination ends the instance as terminated even if a cancel arrived just before it. Both may arrive in the same
+// batch, before the code started, or before the start time.
 func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 	t.Parallel()
 	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {

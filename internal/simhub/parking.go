@@ -90,8 +90,9 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 // errRepeat means that the response is lost and the SDK repeats the call.
 var errRepeat = errors.New("simhub: the call is repeated")
 
-// onBehalf distinguishes equal concurrent calls by their activity, if they concern a single one, and by the calling
-// function of the worker, because a worker reads for starting and for running activities.
+// onBehalf distinguishes equal concurrent calls by their activity, if they concern only one activity. It also
+// distinguishes them by the calling function of the worker, because a worker reads for starting and for running
+// activities.
 func onBehalf(ctx context.Context) string {
 	who := ""
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {

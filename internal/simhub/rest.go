@@ -143,8 +143,8 @@ func arrivedAs(e *history.Event) string {
 	}
 }
 
-// CheckLog returns the errors of a history: a gap, an event after its end, a task that is settled twice, or an external
-// event or an update that occurs twice.
+// CheckLog returns the errors of a history. An error is a gap, an event after the end, a task that is settled twice, or
+// an external event or an update that occurs twice.
 func CheckLog(events []history.Event) error {
 	var errs []error
 	settled, raised := map[int64]bool{}, map[string]bool{}

@@ -140,8 +140,8 @@ func (s *Sweeper) IsBusy() bool {
 	return s.running || len(s.jobs) > 0 || deleting || s.hasLetters()
 }
 
-// StartMayBeLost notifies the sweeper of a start that may have sent no wake, because the client failed before it sent
-// the wake, or because the client commits the start in its own transaction.
+// StartMayBeLost notifies the sweeper of a start that may have sent no wake. The client may have failed before it sent
+// the wake, or may commit the start in its own transaction.
 func (s *Sweeper) StartMayBeLost() {
 	now := bubbleTime()
 	s.mu.Lock()

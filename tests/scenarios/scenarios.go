@@ -1,8 +1,8 @@
 // Package scenarios is a table of orchestrations with their expected results, by subject. Tests run the scenarios in
 // virtual time, with a crash at every AWS call (tests/engine), and on deployed functions (tests/e2e).
 //
-// Features that need more than an orchestration and a client are tested elsewhere: starts in a transaction of the
-// caller in tests/engine, tests/ministack and tests/e2e, and schedules in package schedule and tests/e2e.
+// Other tests cover features that need more than an orchestration and a client. Starts in a transaction of the caller
+// are tested in tests/engine, tests/ministack and tests/e2e. Schedules are tested in package schedule and tests/e2e.
 package scenarios
 
 import (

@@ -134,8 +134,9 @@ func (l *leases) renewDue(b *batch, now time.Time) (next time.Time) {
 	return next
 }
 
-// needsRenewal reports whether the worker renews the lock of a task: while it runs, while it waits for its exclusive
-// key, because its record blocks the key, and while it has a lease, until its record is deleted.
+// needsRenewal reports whether the worker renews the lock of a task. The worker renews the lock while the task runs. It
+// also renews the lock while the task waits for its exclusive key, because its record blocks the key. If the task has a
+// lease, the worker renews the lock until the record is deleted.
 func (t *task) needsRenewal() bool {
 	if !t.lease.owned || t.stop.lockLost {
 		return false

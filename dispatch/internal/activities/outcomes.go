@@ -70,8 +70,8 @@ func (t *task) abandonedResult() result {
 	return t.withEnd(result{outcome: outcome.Cancelled(t.item, t.stop.reason)}, history.OutcomeAbandoned, t.stop.at)
 }
 
-// withEnd adds the kind of end and the time at which the worker observed the cancellation to the outcome of a cancelled
-// activity, if the call waits for the end.
+// withEnd extends the outcome of a cancelled activity, if the call waits for the end. It adds the kind of end and the
+// time at which the worker observed the cancellation.
 func (t *task) withEnd(r result, end string, seenAt time.Time) result {
 	if r.outcome == nil || !t.item.WaitForCancellation {
 		return r

@@ -57,7 +57,7 @@ func (t *task) pendingBefore(ctx context.Context, record *provider.ActivityRecor
 }
 
 // storePending stores pending attempts before they are sent. If that fails and the call waits for the end of the
-// activity, the task is released: another delivery must not report an end while the token is valid. Other attempts are
+// activity, the task is released. Another delivery must not report an end while the token is valid. Other attempts are
 // sent anyway. AtMostOnce attempts are always sent, because the next delivery could only report them as interrupted.
 func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []finishedTask {
 	if !slices.ContainsFunc(finished, isNewlyPending) {

@@ -14,10 +14,10 @@ import (
 
 // An attempt that is completed asynchronously has no worker that enforces its time limits. The session enforces them,
 // without code. It stores the attempt and the message that caused the write in the activity's retry item, on the
-// condition that the head is current, and holds a timer for the nearest limit. When the timer fires, the session reads
-// the activity's record. After a heartbeat, it sets the next timer. Otherwise the attempt has ended, and the policy
-// decides. If two messages check an attempt at the same time, one of them has no effect. If a message is redelivered,
-// its timer is sent again.
+// condition that the head is current. It also holds a timer for the nearest limit. When the timer fires, the session
+// reads the activity's record. After a heartbeat, it sets the next timer. Otherwise the attempt has ended, and the
+// policy decides. If two messages check an attempt at the same time, one of them has no effect. If a message is
+// redelivered, its timer is sent again.
 
 // check is a message by which a pending attempt is stored or checked.
 type check struct {

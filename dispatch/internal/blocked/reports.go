@@ -38,9 +38,9 @@ func (d *decision) report(ctx context.Context, end history.Kind) {
 	}
 }
 
-// reportLeft logs that the code cannot process a turn that another build may process. It logs newlyBlocked too: the
-// previous build processes nearly all turns of a canary in the second delivery, so almost no instance would be blocked
-// by a build that cannot continue any instance.
+// reportLeft logs that the code cannot process a turn that another build may process. It logs newlyBlocked too. The
+// previous build processes nearly all turns of a canary in the second delivery, so even a build that cannot continue
+// any instance would block almost none.
 func (d *decision) reportLeft(ctx context.Context) {
 	log := d.Logger.With(d.onNewer(ctx)...)
 	faults.ReportError(ctx, d.InstanceID, d.Err)

@@ -1,5 +1,5 @@
-// Package execution holds the current execution of an instance in memory: its code, replayed up to a head, and the
-// state that its history has at that head.
+// Package execution holds the current execution of an instance in memory. An execution has its code, replayed up to a
+// head, and the state of its history at that head.
 package execution
 
 import (

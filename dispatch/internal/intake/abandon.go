@@ -56,8 +56,8 @@ func ByDelay(
 }
 
 // These are the delays of records that failed with an error (R19). Without them, the visibility timeout would delay a
-// retry by minutes. The delay grows with the number of deliveries, so that the hundred deliveries after which SQS moves
-// a record to the dead-letter queue take about eight hours.
+// retry by minutes. The delay grows with the number of deliveries. SQS moves a record to the dead-letter queue after a
+// hundred deliveries, which take about eight hours.
 const (
 	firstRetryDelay   = 2 * time.Second
 	LongestRetryDelay = 5 * time.Minute

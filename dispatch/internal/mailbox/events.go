@@ -42,8 +42,8 @@ func (r *Receiver) hasNoReceiver(m *provider.InboxMessage) bool {
 }
 
 // Reject responds to the waiting messages of other instances at the front that have no receiver, and returns their
-// number. A message has no receiver if there is no instance, its current execution has ended, or the event was rejected
-// before. ended is the ended execution, or empty.
+// number. A message has no receiver if the instance does not exist, its current execution has ended, or the event was
+// rejected before. ended is the ended execution, or empty.
 func (b *Mailbox) Reject(
 	ctx context.Context, r *Receiver, ended string, waiting []provider.InboxMessage,
 ) (n int, err error) {

@@ -61,8 +61,8 @@ func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
 	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
 }
 
-// Prepare reads the data that decides which waiting messages the code of an execution receives: whether recovered
-// dead letters are for an earlier incarnation, which events were rejected, and which updates have ended.
+// Prepare reads the data that decides which waiting messages the code of an execution receives. The data are the
+// incarnations of recovered dead letters, the rejected events, and the ended updates.
 func (b *Mailbox) Prepare(ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue) error {
 	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readAnswers(ctx, instanceID, x, q.Waiting()))
 }

@@ -140,8 +140,8 @@ func (c *Client) gracePeriod() time.Duration {
 	return min(o.GracePeriod, (o.Timeout-o.RenewalBuffer)/2)
 }
 
-// Complete stores the outcome of an activity with its lease before the outcome is sent, so that a later delivery sends
-// the same outcome and does not run the code. If Complete fails, the work item must be released, unless the activity is
+// Complete stores the outcome of an activity with its lease before the outcome is sent. A later delivery then sends the
+// same outcome and does not run the code. If Complete fails, the work item must be released, unless the activity is
 // AtMostOnce: no later delivery would know its outcome.
 func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)

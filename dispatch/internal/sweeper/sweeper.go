@@ -1,5 +1,5 @@
-// Package sweeper repairs a hub periodically: it wakes instances that wait, continues deletions and bulk jobs, applies
-// retention, recovers dead letters, and reports instances and queues that need attention.
+// Package sweeper repairs a hub periodically. It wakes instances that wait, continues deletions and bulk jobs, applies
+// retention, and recovers dead letters. It also reports instances and queues that need attention.
 package sweeper
 
 import (

@@ -27,8 +27,8 @@ type Encoder struct {
 }
 
 // Messages encodes the payloads of messages for an execution in place, and copies those that are in the store to the
-// execution. It returns an error if there is a stored payload and this build has no store, because the message's copy
-// expires, and history must not refer to that copy.
+// execution. It returns an error if there is a stored payload and this build has no store. The message's copy expires,
+// so history must not refer to that copy.
 func (e *Encoder) Messages(ctx context.Context, about perdure.PayloadInfo, taken []provider.InboxMessage) error {
 	if e.Encoding == nil && !haveStored(taken) {
 		return nil

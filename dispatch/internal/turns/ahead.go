@@ -44,8 +44,8 @@ type aheadTurn struct {
 	err error
 }
 
-// runAhead runs the code with the outcomes behind the first decided events of a turn that is about to be committed, if
-// no other input can arrive.
+// runAhead runs the code with the outcomes behind the first decided events of a turn, before the turn is committed. It
+// does so only if no other input can arrive.
 func (t *turn) runAhead(ctx context.Context, decided int) {
 	if !t.waitsForOutcomes(decided) || ctx.Err() != nil || t.inline.Interrupted() || t.chain.isLong(1) {
 		return
@@ -89,8 +89,8 @@ func (t *turn) join(ctx context.Context) bool {
 	return true
 }
 
-// leaveChain passes a chain of turns with inline activities to another invocation by a wake, if the chain is too long,
-// because messages to the instance wait.
+// leaveChain passes a chain of turns with inline activities to another invocation by a wake, if the chain is too long.
+// Messages to the instance wait for the end of the chain.
 func (t *turn) leaveChain(ctx context.Context) error {
 	if t.x.State().InlineOutcomes == 0 || !t.x.Due() || t.inline.Any() {
 		return nil

@@ -47,7 +47,7 @@ type instance struct {
 // instance.
 func (i *instance) taken() []provider.InboxMessage { return i.queue.Next(i.x.EndsTurn) }
 
-// isDone reports whether nothing is left to do: there are no messages to consume and no refused outputs to record, no
+// isDone reports whether nothing is left to do. There are no messages to consume and no refused outputs to record, no
 // turn is due, and no inline activities run.
 func (i *instance) isDone() bool {
 	return i.queue.First() == nil && len(i.queue.Refused()) == 0 && (i.x == nil || !i.x.Due()) && !i.inline.Any()

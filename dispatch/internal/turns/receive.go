@@ -193,8 +193,8 @@ func (s *session) acknowledge(context.Context) (state, error) {
 }
 
 // resolveConflict reads the head after another session has committed. That commit may be the turn of a message that
-// this session has consumed or redispatched, and the other session may have crashed before it sent the outputs. All
-// unacknowledged messages are therefore processed again (R4).
+// this session has consumed or redispatched. The process of the other session may have crashed before it sent the
+// outputs. All unacknowledged messages are therefore processed again (R4).
 func (s *session) resolveConflict(ctx context.Context) (state, error) {
 	s.discard()
 	s.reset()

@@ -11,8 +11,9 @@ import (
 )
 
 // redispatchFrom returns the first position from which outputs of committed turns may be unsent. This is the position
-// of the first message that a committed turn has consumed. If there is none, it is the turn at the head if no message
-// refers to that turn, because it took only parked inputs (R4), or a restart has copied it (R30).
+// of the first message that a committed turn has consumed. If there is none, it is the turn at the head, provided that
+// no message refers to that turn. This is the case if the turn took only parked inputs (R4), or a restart has copied it
+// (R30).
 func redispatchFrom(x *execution.Execution, waiting []provider.InboxMessage) (provider.RedispatchFrom, bool) {
 	if slices.ContainsFunc(waiting, isRecovered) {
 		return recoveredFrom(x, waiting), true

@@ -207,8 +207,8 @@ func (s *Scheduler[W]) endMisuse() {
 }
 
 // expel ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the process. If
-// no turn is running, the last turn may be committed, and there may be no later turn that reports the call, so the call
-// is logged.
+// no turn is running, the last turn may be committed, and no later turn may report the call. The call is therefore
+// logged.
 func (s *Scheduler[W]) expel() {
 	defer runtime.Goexit()
 

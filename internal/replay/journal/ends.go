@@ -19,9 +19,9 @@ func (c *Cursor) EndsWithoutCode(blocked bool) bool {
 	return (blocked || !terminated) && EndsWithoutCode(c.Remaining())
 }
 
-// EndsWithoutCode reports whether all events are an end without the code: the termination of a blocked instance, or a
-// failure because the code differs from the history or because its turn was too large for a commit. The code does not
-// have to match the cancellations before such an end.
+// EndsWithoutCode reports whether all events are an end without the code. Such an end is the termination of a blocked
+// instance, or a failure because the code differs from the history or its turn was too large for a commit. The code
+// does not have to match the cancellations before such an end.
 func EndsWithoutCode(events []history.Event) bool {
 	if len(events) == 0 {
 		return false

@@ -69,8 +69,8 @@ func (j *Journal) StartTurn(version, buildID string, room []history.Event) {
 }
 
 // NondeterminismError is returned if the decisions of an orchestration's code differ from its history. The code was
-// changed incompatibly with running instances, or it depends on a value that differs between runs, such as the clock, a
-// random number or the order of a map. The instance does not fail. It continues after the code is fixed.
+// changed incompatibly with running instances, or it depends on a value that differs between runs. Examples are the
+// clock, a random number and the order of a map. The instance does not fail. It continues after the code is fixed.
 type NondeterminismError struct {
 	InstanceID  string
 	ExecutionID string

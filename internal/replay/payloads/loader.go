@@ -1,5 +1,5 @@
-// Package payloads loads the data that an execution needs: data at another position of the history, and payloads that a
-// codec has encoded or a payload store contains.
+// Package payloads loads the data that an execution needs. The data may be at another position of the history, encoded
+// by a codec, or in a payload store.
 package payloads
 
 import (

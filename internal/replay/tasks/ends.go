@@ -68,8 +68,8 @@ func (w *endWaits) of(in *Scope) **ends {
 	return &in.ends
 }
 
-// add makes a cancellation wait for the end of a task. A task of the shielded scope is added when it is cancelled,
-// because a wait for the ends of that scope cancels nothing, and would include all running tasks.
+// add makes a cancellation wait for the end of a task. A task of the shielded scope is added when it is cancelled. A
+// wait for the ends of that scope cancels nothing, and would include all running tasks.
 func (w *endWaits) add(t *Task) {
 	t.waits = waitsForEnd
 	for in := t.scope; in != nil && in != shield; in = in.parent {

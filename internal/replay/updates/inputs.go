@@ -81,8 +81,8 @@ func (u *Updates) Callers() (all []history.Parent) {
 	return all
 }
 
-// Carry returns the inputs of the next execution: the updates in the queue, the updates that were received before the
-// code started, and the orchestrations that wait for updates. No message delivers them again.
+// Carry returns the inputs of the next execution. These are the updates in the queue, the updates that were received
+// before the code started, and the orchestrations that wait for updates. No message delivers them again.
 func (u *Updates) Carry() (inputs []history.Event) {
 	if u == nil {
 		return nil

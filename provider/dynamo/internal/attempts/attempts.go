@@ -1,5 +1,5 @@
-// Package attempts stores the records of activities: the state that workers report, the run lease, the current attempt
-// of an activity that has failed before, and the crash markers of deliveries.
+// Package attempts stores the records of activities. The records have the state that workers report, the run lease, the
+// current attempt of an activity that has failed before, and the crash markers of deliveries.
 package attempts
 
 import (

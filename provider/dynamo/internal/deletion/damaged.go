@@ -11,7 +11,7 @@ import (
 
 // TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
 // segments. If the execution already has a terminal event, TerminateCorrupt resends its outputs and rewrites the
-// instance's status, because the process that committed the event may have crashed before it did so. An execution that
+// instance's status. The process that committed the event may have crashed before it did so. An execution that
 // continued as new and is still the instance's current one does not count as ended.
 func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := dl.Instances.ReadWith(ctx, m.InstanceID, provider.Strong)

@@ -87,9 +87,9 @@ func (er *Eraser) eraseItems(ctx context.Context, instanceID, executionID string
 	return nil
 }
 
-// erasureWrites returns the writes that erase an item: stubs for a segment and for missing segments before it in a
-// damaged history, and a deletion for all other items, such as activity records, crash markers and further parts. The
-// cancel record gets a TTL instead.
+// erasureWrites returns the writes that erase an item. For a segment, these are stubs for it and for missing segments
+// before it in a damaged history. For other items, such as activity records, crash markers and further parts, the write
+// is a deletion. The cancel record gets a TTL instead.
 func (er *Eraser) erasureWrites(
 	ctx context.Context, instanceID, executionID string, it table.Item, due *int64,
 ) (writes []func() error) {

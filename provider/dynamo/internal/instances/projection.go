@@ -149,8 +149,8 @@ func (u *Projection) assignments(names map[string]string, values table.Item, now
 	return set
 }
 
-// removals returns the part of the update that removes outdated attributes: the attention of an instance that is not
-// blocked or paused any more, and the due date of its time before the end.
+// removals returns the part of the update that removes outdated attributes. These are the attention of an instance that
+// is not blocked or paused, and the due date of its time before the end.
 func (u *Projection) removals() string {
 	const attention = " REMOVE attention, blockedBy, diagnosis, paused"
 	switch {

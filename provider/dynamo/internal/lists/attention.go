@@ -80,8 +80,8 @@ func completeEntries(all []entry, pages [][]table.Item, more []bool, limit int) 
 }
 
 // partitionQuery returns a query of a partition after a cursor, the latest change first. For the exact time of the
-// cursor, partitions with a lower number than the cursor's partition have been listed, and partitions with a higher
-// number have not.
+// cursor, partitions with a lower number than the cursor's partition have been listed. Partitions with a higher number
+// have not.
 func (ls *Lists) partitionQuery(partition string, number int, c cursor) *dynamodb.QueryInput {
 	in := instances.AttentionQuery(partition)
 	in.ScanIndexForward = aws.Bool(false)

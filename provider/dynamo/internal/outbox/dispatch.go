@@ -73,8 +73,8 @@ func (ob *Outbox) Redispatch(
 	return refused, err
 }
 
-// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started, because
-// an earlier dispatch may have sent them when the hub had their queue.
+// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started. An
+// earlier dispatch may have sent them when the hub had their queue.
 func markMayHaveStarted(segments []provider.Segment, refused []provider.OutputFailure) {
 	if len(refused) == 0 {
 		return

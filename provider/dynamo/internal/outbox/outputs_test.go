@@ -72,8 +72,8 @@ func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.O
 	}}}, nil
 }
 
-// SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender, but an activity must
-// not fail for such a reason. Only errors about the message itself are final.
+// SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender. An activity must not
+// fail for such a reason. Only errors about the message itself are final.
 func TestR9_eachErrorCodeOfSQS_onlyMessageErrorsAreFinal(t *testing.T) {
 	t.Parallel()
 	for code, forGood := range map[string]bool{

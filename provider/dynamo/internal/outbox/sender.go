@@ -18,8 +18,8 @@ const (
 	// maxWithoutCursor is the maximum number of outputs of a segment without a cursor. All of these outputs are sent
 	// together, and all are resent in a repetition. A larger segment has a cursor.
 	maxWithoutCursor = 1000
-	// windowEvents is the number of events of a segment with a cursor whose outputs are sent together: four to eight
-	// batches for each of the parallel sends.
+	// windowEvents is the number of events of a segment with a cursor whose outputs are sent together. Each of the
+	// parallel sends then has four to eight batches.
 	windowEvents = 4 * awscall.MaxParallel * sqsqueue.BatchLimit
 	// cursorWindows is the number of windows after which the cursor is written: one write for about two hundred sends.
 	cursorWindows = 3

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// A child can have a parent that sends no more messages to it: a purged or erased parent, or a past execution that no
-// reconciliation of the parent reaches. The reconciliation of a child therefore also checks the parent that should wait
-// for it.
+// A child can have a parent that sends no more messages to it. The parent may be purged or erased, or may be a past
+// execution that no reconciliation reaches. The reconciliation of a child therefore also checks the parent that should
+// wait for it.
 
 // maxParents is the maximum number of cached parents, about 10 MB.
 const maxParents = 50_000
@@ -59,8 +59,8 @@ func (s parentState) waitsFor(child *history.Parent) bool {
 	return s.exists && !s.deleting && s.executionID == child.ExecutionID
 }
 
-// dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has
-// ended, was purged, or has continued as new.
+// dropUnawaitedParent removes the parent of an ended execution if the parent does not wait for the outcome. The parent
+// may have ended, may be purged, or may have continued as new.
 func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x outputs.Origin) (outputs.Origin, error) {
 	if !x.Ended || x.Parent == nil {
 		return x, nil

@@ -70,8 +70,8 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 // maxItems keeps a transaction of parts below DynamoDB's 4 MB.
 const maxItems = table.TurnLimit/table.PartLimit + 1
 
-// commitWithNext writes an execution's last segment, the first segment of the next execution, and the instance's
-// current execution in one transaction, so that an instance always has exactly one current execution (R3).
+// commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next
+// execution, and the instance's current execution. An instance therefore always has exactly one current execution (R3).
 func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []table.Item) error {
 	next, err := EncodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {

@@ -172,8 +172,8 @@ func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer)
 }
 
 // maySettle reports whether a segment's document may contain an event that ends a wait. If a turn created ten thousand
-// timers, its segment is read for each batch of the timers, and decoding its events takes a hundred times as long as
-// this check.
+// timers, its segment is read for each batch of the timers. Decoding its events takes a hundred times as long as this
+// check.
 func maySettle(doc []byte) bool {
 	return slices.ContainsFunc(settlingKinds, func(kind []byte) bool { return bytes.Contains(doc, kind) })
 }

@@ -58,8 +58,8 @@ type cachedItems struct {
 	items       map[int64]provider.WorkItem
 }
 
-// readItems returns work items of a segment by activity ID: the work item of the given activity, and the work items
-// that are cached together with it.
+// readItems returns work items of a segment by activity ID. These are the work item of the given activity and the work
+// items that are cached with it.
 func (ws *WorkItems) readItems(
 	ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency,
 ) (map[int64]provider.WorkItem, error) {
@@ -87,7 +87,7 @@ func (ws *WorkItems) readItems(
 }
 
 // selectCached returns the work items of a segment to cache. If all of them are too large, it returns the work items
-// from the given activity on, because activities end roughly in the order in which they were scheduled.
+// from the given activity on. Activities end roughly in the order in which they were scheduled.
 func selectCached(all []provider.WorkItem, activityID int64) (found cachedItems, bytes int) {
 	found = cachedItems{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
 	most, isPart := workItemCacheBytes, sizeOf(all) > workItemCacheBytes

@@ -18,8 +18,8 @@ import (
 
 // SendAll sends to several queues concurrently, and checks the result of every entry (R9). It separates entries whose
 // content SQS always rejects from those that may succeed later. It returns the accepted entries even if others failed.
-// Entries of one message group are sent one after the other, so that they arrive in order despite failures, because SQS
-// can accept a part of a batch (R24).
+// Entries of one message group are sent one after the other, because SQS can accept a part of a batch. They then arrive
+// in order despite failures (R24).
 func (qs *Queues) SendAll(ctx context.Context, queues Outgoing) (out SendResult, err error) {
 	for _, round := range RoundsOf(queues) {
 		if err := qs.sendRound(ctx, round, &out); err != nil {

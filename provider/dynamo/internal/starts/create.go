@@ -133,7 +133,7 @@ type creation struct {
 // writeSegmentFirst writes the first segment and then the instance, so that an instance always has its history. Before
 // the second write, the segment belongs to no instance. Both writes together cost half as much as a transaction.
 // writeSegmentFirst uses a transaction if the segment has several items, or if another try of this start may have the
-// same execution ID, because it is for the same message or in the same millisecond.
+// same execution ID. Tries for the same message or in the same millisecond may have the same execution ID.
 func (n *creation) writeSegmentFirst(ctx context.Context) error {
 	parts, err := segments.EncodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
 	if err != nil {
@@ -231,8 +231,8 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // mayHaveConsumed reports whether a deleted incarnation of the ID may have consumed the message of a start. This is
-// possible if the message contains an update and is redelivered, or if it may be a copy and the incarnation was deleted
-// after the send.
+// possible if the message contains an update and is redelivered. It is also possible if the message may be a copy and
+// the incarnation was deleted after the send.
 func mayHaveConsumed(old table.Item, b *newInstance) bool {
 	if !instances.IsTombstone(old) {
 		return false

@@ -71,8 +71,8 @@ func (ss *Searches) anyBlocked(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// searchBlocked searches the partitions of the blocked instances, one page of each in turn, so that a partition with
-// constant new entries does not delay the others.
+// searchBlocked searches the partitions of the blocked instances, one page of each in turn. A partition with constant
+// new entries therefore does not delay the others.
 func (ss *Searches) searchBlocked(ctx context.Context, mark blockedRound, yield func([]provider.Instance, error) bool) {
 	type query struct {
 		partition int

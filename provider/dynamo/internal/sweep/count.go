@@ -68,7 +68,7 @@ func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
 }
 
 // oldestPending returns the due time of the oldest pending instance. The index sorts by the time of the next check. The
-// time between two checks doubles, so an instance that has waited for long is at the end of the index, or at its
+// time between two checks doubles. An instance that has waited for long is therefore at the end of the index, or at its
 // beginning shortly before its check.
 func (ss *Searches) oldestPending(ctx context.Context) (oldest time.Time, err error) {
 	named := map[string]table.Item{}

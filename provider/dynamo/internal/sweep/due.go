@@ -19,8 +19,8 @@ import (
 const positionRetention = "retention"
 
 const (
-	// searchedAgain is the number of past days that are searched again although nothing was due, because the index and
-	// the clock of a frozen function can be stale.
+	// searchedAgain is the number of past days that are searched again although nothing was due. The index and the
+	// clock of a frozen function can be stale.
 	searchedAgain = 2 * instances.Day
 	// dueFirst is the time that the first search of a hub covers.
 	dueFirst = 366 * instances.Day

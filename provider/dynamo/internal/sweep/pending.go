@@ -22,8 +22,8 @@ import (
 // Three searches find instances that were started and had no turn. They alternate step by step, so that none of them
 // starves:
 //   - The near search reads the creation index once, up to the latest starts.
-//   - The late search reads the index again an hour later, because an instance can appear in the index late, and the
-//     clock of its starter can be slow.
+//   - The late search reads the index again an hour later. An instance can appear in the index late, and the clock of
+//     its starter can be slow.
 //   - The due search reads the attention index, which contains the instances that the other two searches have found.
 //
 // An instance that was found gets the attention "pending", which its first turn removes. The attention index sorts by
@@ -87,8 +87,8 @@ func (ss *Searches) PendingInstances(
 	}
 }
 
-// nearStart returns the start of the near search: an hour before the stored position of an earlier release, if there is
-// one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
+// nearStart returns the start of the near search. It is an hour before the stored position of an earlier release, or an
+// hour before now without such a position. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (string, error) {
 	it, err := ss.table.Get(ctx, "", table.HubKey(table.SKSweep), provider.Eventual)
@@ -172,8 +172,8 @@ func (ss *Searches) markPending(
 	return in, due && noticed, nil
 }
 
-// nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now, because its
-// first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
+// nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now. It is due
+// if its first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
 func nextCheck(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
 	begins := instances.FirstTurnAt(in)
 	if begins.After(startedBefore) {

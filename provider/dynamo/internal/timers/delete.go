@@ -82,8 +82,8 @@ const (
 )
 
 // DeleteSchedules deletes the schedules of cancelled timers, and of attempts of cancelled activities. It is best
-// effort. It runs after the commit, so that a timer that was not cancelled is never lost, and after all outputs of the
-// turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its message.
+// effort. It runs after the commit, so that a timer that was not cancelled is never lost. It runs after all outputs of
+// the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its message.
 func (tm *Timers) DeleteSchedules(ctx context.Context, executionID string, cancelled []history.OpenItem) {
 	var held []provider.Timer
 	retried := map[int64]bool{}

@@ -1,4 +1,4 @@
-// Package updates stores the results of updates as items next to the instance, so that a repeated call finds the result
+// Package updates stores the results of updates as items next to the instance. A repeated call thereby finds the result
 // even if another execution is the current one.
 package updates
 

@@ -119,8 +119,8 @@ func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	return n
 }
 
-// bundleOutcomes returns up to three messages for each execution: one with its outcomes, one with failed attempts that
-// may not be the last of their activities, and one with pending attempts.
+// bundleOutcomes returns up to three messages for each execution. The first has its outcomes, the second has failed
+// attempts that may not be the last of their activities, and the third has pending attempts.
 func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
