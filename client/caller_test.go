@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// known is a provider that knows the identity of its credentials and counts the requests for it.
+// known is a provider that returns the identity of its credentials and counts the requests for it.
 type known struct {
 	*fakeprovider.Provider
 

@@ -82,7 +82,7 @@ func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 	})
 }
 
-// While polls fail, the worker polls once a second, because more reads would be throttled too. After an hour of
+// While polls fail, the worker polls once a second, because additional reads would also be throttled. After an hour of
 // failures, the first successful poll finds all decisions.
 func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 	t.Parallel()

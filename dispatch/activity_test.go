@@ -546,7 +546,8 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	})
 }
 
-// The worker also drops the result of an abandoned activity that returns while its batch still runs.
+// testAbandonedActivityReturns checks that the worker drops the result of an abandoned activity, even if the activity
+// returns while its batch still runs.
 func testAbandonedActivityReturns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -23,9 +23,9 @@ import (
 //   - The canary reports at its cold start, blocks instances, and is rolled back. No environment of the old build
 //     starts cold afterwards, so the sweeper must not regard the canary as the deployed build forever.
 //   - An environment of the old build starts cold after the canary. It blocks an orchestration that only the canary
-//     knows, and the canary becomes the deployed build.
-//   - Both builds remain and report in turn. If each report counted as a deployment, each sweep would wake each blocked
-//     instance. That costs a message, a turn, and possibly a segment each time.
+//     registers, and the canary becomes the deployed build.
+//   - Both builds remain and report alternately. If each report counted as a deployment, each sweep would wake each
+//     blocked instance. That costs a message, a turn, and possibly a segment each time.
 //   - The last reporting build changes within a round of the sweeper. Instances that the other build blocks again are
 //     behind the position of the round, and must not be woken at each change.
 //   - A round that starts again at each change would never reach the end of the index.
@@ -281,8 +281,8 @@ func TestBlocked_poisonInTwoBuilds_runsOncePerChangeOfBuild(t *testing.T) {
 	})
 }
 
-// Two builds report in turn for hours, and no other instance is blocked. If a build was the last to report within the
-// hour, the sweeper starts no new round for it, even if sweeps find no instance to wake.
+// Two builds report alternately for hours, and no other instance is blocked. If a build was the last to report within
+// the hour, the sweeper starts no new round for it, even if sweeps find no instance to wake.
 func TestCanary_buildsReportInTurn_noNewRoundStarts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

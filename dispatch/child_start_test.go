@@ -395,7 +395,7 @@ func TestDelayedStart_terminated_ends(t *testing.T) {
 	})
 }
 
-// In a rollout, an old environment receives a message of a kind that only new environments know. It releases the
+// In a rollout, an old environment receives a message of a kind that only new environments support. It releases the
 // message several times before the message becomes a dead letter.
 func TestMessage_unknownKind_isReleasedForANewerBuild(t *testing.T) {
 	t.Parallel()

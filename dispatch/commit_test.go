@@ -60,7 +60,7 @@ func TestR7_responseToCommitIsLost_commitSucceeds(t *testing.T) {
 	})
 }
 
-// A PutItem can conflict with a transaction or be throttled. Neither means that another process has committed.
+// A PutItem can conflict with a transaction or be throttled. Neither error means that another process has committed.
 func TestR7_transactionConflict_requestIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{

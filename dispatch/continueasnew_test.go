@@ -255,7 +255,7 @@ func TestContinueAsNew_endless_canBeTerminated(t *testing.T) {
 }
 
 // After 100 executions another invocation continues an orchestration, because of messages that wait or because of a
-// wake. All turns are committed, so an interceptor sees no error.
+// wake. All turns are committed, so an interceptor receives no error.
 func TestContinueAsNew_invocationLimit_interceptorSeesNoError(t *testing.T) {
 	t.Parallel()
 	for waiting, redelivered := range map[int]bool{0: false, 3: true} {

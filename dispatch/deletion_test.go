@@ -318,7 +318,7 @@ func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing
 	}
 }
 
-// A parent cancels a child during the erasure of the child. It receives a response at once.
+// A parent cancels a child during the erasure of the child. The parent receives a response immediately.
 func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -209,7 +209,7 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 }
 
 // A paused instance is terminated without a turn of its code. Its open tasks are reported as ended, except waits for
-// external events, because only the code knows whether it still waits.
+// external events, because history does not show whether the code still waits.
 func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 	t.Parallel()
 	log := &taskLog{of: "i-1"}

@@ -180,8 +180,8 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 	return calls.Load() >= n
 }
 
-// parkedFor starts the sleeper with a plan in a working build, lets the hub's own build block the instance, and sends
-// numbers to it.
+// parkedFor starts the sleeper with a plan in a working build. The build of the hub then blocks the instance, and
+// parkedFor sends numbers to it.
 func (h *hub) parkedFor(p plan, numbers int) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", p)

@@ -219,8 +219,8 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	return x
 }
 
-// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. One
-// execution processes fewer.
+// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. An
+// execution processes fewer operations.
 const rushOperations, rushIn = 1100, 32
 
 // beside returns a function that deploys older builds during a seed, or nil.

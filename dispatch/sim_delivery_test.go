@@ -72,8 +72,8 @@ func (d *deliveries) see(c simaws.Call) {
 	d.pointless[*batch[0].ReceiptHandle] = pointless
 }
 
-// A message may have some deliveries at once, and then one per interval. A hundred deliveries then take a quarter of an
-// hour if processes crash repeatedly, and a night if errors are handled.
+// A message may have several immediate deliveries, and then one per interval. A hundred deliveries then take a quarter
+// of an hour if processes crash repeatedly, and a night if errors are handled.
 const (
 	deliveriesAtOnce = 5
 	oneDeliveryIn    = 10 * time.Second

@@ -179,7 +179,7 @@ func readsSegments(in *dynamodb.QueryInput) bool {
 	return false
 }
 
-// knows records the events that an invocation has read.
+// knows records the events that an invocation has read from history.
 func (i *inlineWitness) knows(by [2]string) {
 	events := i.history(by[1])
 	i.mu.Lock()

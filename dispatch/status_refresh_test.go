@@ -74,8 +74,8 @@ func (r *runs) all() (activities, all int) {
 	return len(r.of), all
 }
 
-// statusRegistry returns a registry with three orchestrations. One calls activities, sets its custom status and waits,
-// one only calls activities, and one continues as new.
+// statusRegistry returns a registry with three orchestrations. The first one calls activities, sets its custom status
+// and waits. The second one only calls activities, and the third one continues as new.
 func statusRegistry(r *runs) *perdure.Registry {
 	g := registry()
 	perdure.AddActivity(g, "count", r.count)

@@ -31,7 +31,7 @@ const (
 	Fail           = "Fail"
 )
 
-// Identifier is a backend that knows the IAM identity of its credentials.
+// Identifier is a backend that returns the IAM identity of its credentials.
 type Identifier interface {
 	// Caller returns the IAM identity, or an empty string if it is unknown. Only the first call may make a request.
 	Caller(ctx context.Context) string

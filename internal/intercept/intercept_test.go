@@ -143,7 +143,7 @@ func TestChain_workPanics_panicPropagates(t *testing.T) {
 	}
 }
 
-// If the work ends its goroutine, like t.FailNow does, the interceptors end too.
+// If the work ends its goroutine, like t.FailNow, the interceptors also end.
 func TestChain_workEndsItsGoroutine_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	done, returned := 0, false

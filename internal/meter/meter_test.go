@@ -178,7 +178,7 @@ func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 	if got := c.ByCall().Usage(); got[pricing.FIFORequests] != 2 || got[pricing.StandardRequests] != 1 {
 		t.Errorf("in all %v", got)
 	}
-	// The meter knows the executions from their messages.
+	// The meter reads the execution IDs from the messages.
 	query := &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
 		ExpressionAttributeValues: item{

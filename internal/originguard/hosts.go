@@ -73,7 +73,7 @@ func isHost(name string) bool {
 	return host != "" && strings.Trim(host, hostCharacters) == "" && (port == "" || err == nil)
 }
 
-// splitPort splits "host:port"; the port is empty if there is none. The host keeps the brackets of an IPv6 address.
+// splitPort splits "host:port"; the port is empty if there is none. The host includes the brackets of an IPv6 address.
 func splitPort(name string) (host, port string) {
 	i := strings.LastIndexByte(name, ':')
 	if i < 0 || strings.HasSuffix(name, "]") {

@@ -27,7 +27,7 @@ func arrived(log []history.Event, ids ...int64) []history.Event {
 	return events
 }
 
-// session runs the turns of an instance and keeps its history.
+// session runs the turns of an instance and stores its history.
 type session struct {
 	tb  testing.TB
 	x   *replay.Instance

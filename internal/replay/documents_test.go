@@ -95,8 +95,8 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 	}
 }
 
-// An event that is passed on again keeps its reference. An event that arrived in this execution gets a reference,
-// unless it is small.
+// If an event is carried over again, its reference does not change. An event that arrived in this execution gets a
+// reference, unless it is small.
 func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)

@@ -19,7 +19,7 @@ func race(c *replay.Context) {
 	c.Await(activity(c, "ship"))
 }
 
-// Its history, when "a" is first:
+// raceHistory returns the history of race if "a" completes first:
 //
 //	1 OrchestrationStarted, 2 TurnStarted, 3 ActivityScheduled a, 4 ActivityScheduled b, 5 TimerCreated,
 //	6 TurnStarted, 7 ActivityCompleted of 3, 8 ActivityCancelRequested of 4, 9 TimerCancelled of 5,

@@ -28,8 +28,8 @@ func resumed() history.Event {
 	return history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2"}
 }
 
-// A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause, and
-// the next execution knows the requests.
+// A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause. The
+// next execution has the IDs of the requests.
 func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	t.Parallel()
 	code := replay.Orchestration{

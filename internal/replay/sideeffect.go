@@ -63,7 +63,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	return nil
 }
 
-// SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
+// SetCustomStatus sets the custom status that clients read. It records nothing if the status is unchanged.
 func (u Unscoped) SetCustomStatus(status json.RawMessage) {
 	u.x.scheduler.Enter()
 	if bytes.Equal(u.x.status, status) {

@@ -24,7 +24,7 @@ type Turn struct {
 	// Commits makes the turn commit TurnStarted even if no input applies.
 	Commits bool
 	// Room is the memory for Outcome.Events. The turn overwrites it as far as the events fit. After the turn, the
-	// instance keeps no reference to Room or Inputs. After an error, the caller must not reuse Room or Inputs, because
+	// instance has no reference to Room or Inputs. After an error, the caller must not reuse Room or Inputs, because
 	// abandoned code may still use them. If Room is nil, the turn allocates memory.
 	Room []history.Event
 }

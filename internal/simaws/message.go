@@ -65,7 +65,7 @@ type delivery struct {
 	source        string
 }
 
-// Receipts are "<queue>/<message>/<receive>".
+// receiptSeparator separates the parts of a receipt: "<queue>/<message>/<receive>".
 const receiptSeparator = "/"
 
 func (q *queue) receipt(m *message) string {

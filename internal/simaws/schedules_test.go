@@ -298,7 +298,7 @@ func TestCreateSchedule_call_isInterceptedAndCounted(t *testing.T) {
 	}
 }
 
-// NextDue and Serve know the time of a schedule, even if the time is centuries away.
+// NextDue and Serve use the time of a schedule, even if the time is centuries away.
 func TestNextDue_scheduleExists_returnsItsTime(t *testing.T) {
 	t.Parallel()
 

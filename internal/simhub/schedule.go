@@ -343,7 +343,7 @@ func (s *Scheduler) verdict(p *point) verdict {
 	return goes
 }
 
-// pass lets virtual time pass until a timer has led to a parked goroutine or a sent message, or until a message is due.
+// pass lets virtual time pass until a timer has caused a parked goroutine or a sent message, or until a message is due.
 func (s *Scheduler) pass(until time.Time) {
 	from := bubbleTime()
 	t := time.NewTimer(until.Sub(from))

@@ -85,7 +85,7 @@ func (s *Sweeper) retentionDue() (at time.Time, ok bool) {
 }
 
 // hasLetters reports whether there are dead letters after an outage. It ignores other dead letters. Without an outage,
-// a message that was delivered a hundred times has an unregistered activity, and its recovery would keep the hub busy.
+// a message that was delivered a hundred times has an unregistered activity. Its recovery would never end.
 func (s *Sweeper) hasLetters() bool {
 	if s.outage.IsZero() {
 		return false

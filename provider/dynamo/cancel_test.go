@@ -31,7 +31,7 @@ type bench struct {
 	block provider.CancelBlock
 	now   time.Time
 	// unchained makes turns omit the segment of the previous cancelling turn. The first builds that wrote the cancels
-	// of turns omitted it too.
+	// of turns also omitted it.
 	unchained bool
 }
 
@@ -226,8 +226,8 @@ func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 	return b, func(sk string) { hidden = sk }
 }
 
-// Interleaving: a query already sees the transactions of later turns, but not yet the transaction of an earlier one.
-// The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
+// Interleaving: a query already returns the transactions of later turns, but not yet the transaction of an earlier
+// turn. The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
 // continues receives the cancel when it becomes visible, and then continues after it.
 func TestReadCancels_cancelBecomesVisibleLate_isReturned(t *testing.T) {
 	t.Parallel()

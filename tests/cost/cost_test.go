@@ -21,7 +21,7 @@ var (
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-// The pages with the price list and the workloads.
+// Pages with the price list and with the workloads.
 const page, workloads = "../../docs/operate/cost.md", "../../docs/operate/scale.md"
 
 // The tolerance for the difference between the measured cost of a shape and docs/operate/scale.md. Batches of messages,

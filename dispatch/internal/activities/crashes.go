@@ -14,8 +14,8 @@ import (
 )
 
 // crashGuard writes crash markers, lets activities with markers run alone, and fails them as poison after too many
-// (R13). Deliveries alone do not count, because an outage causes them too. A single marker proves little: a deployment
-// or another record may have killed the process.
+// (R13). Deliveries without a crash do not count, because an outage also causes deliveries. A single marker proves
+// little: a deployment or another record may have killed the process.
 type crashGuard struct {
 	guard    *isolation.Guard
 	options  *Options

@@ -175,10 +175,10 @@ func (d *decision) end() *history.Event {
 	return nil
 }
 
-// park returns the event that keeps the inputs and the diagnosis. It returns nil if there are no inputs and history has
-// the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in the last of
-// them, unless a wake requests this one. Otherwise the environments of a deployment would record it in turn, and the
-// sweeper could not see which build it has woken.
+// park returns the event that stores the inputs and the diagnosis. It returns nil if there are no inputs and history
+// has the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in the last
+// of them, unless a wake requests this one. Otherwise the environments of a deployment would record it alternately, and
+// the sweeper could not determine which build it has woken.
 func (d *decision) park() *history.Event {
 	parked := history.Event{Kind: history.InputsParked, Inputs: messages.OutputFailures(d.Queue.Refused())}
 	woken := false

@@ -38,7 +38,7 @@ func (d *decision) report(ctx context.Context, end history.Kind) {
 	}
 }
 
-// reportLeft logs that the code cannot process a turn that another build may process. It logs newlyBlocked too. The
+// reportLeft logs that the code cannot process a turn that another build may process. It also logs newlyBlocked. The
 // previous build processes nearly all turns of a canary in the second delivery, so even a build that cannot continue
 // any instance would block almost none.
 func (d *decision) reportLeft(ctx context.Context) {

@@ -100,7 +100,8 @@ func (s *schedule) start(now time.Time, executions int) pollRead {
 }
 
 // finish records the result of a poll. It reports whether this is the first strongly consistent poll that failed. After
-// a failure, the next poll is the next scheduled strongly consistent one, because earlier reads would be throttled too.
+// a failure, the next poll is the next scheduled poll with strong consistency, because earlier reads would also be
+// throttled.
 func (s *schedule) finish(c provider.Consistency, err error, now time.Time) (firstFailure bool) {
 	if c == provider.Eventual {
 		if err != nil && s.next.Before(s.nextStrong) {

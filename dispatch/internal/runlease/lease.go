@@ -142,7 +142,7 @@ func (c *Client) gracePeriod() time.Duration {
 
 // Complete stores the outcome of an activity with its lease before the outcome is sent. A later delivery then sends the
 // same outcome and does not run the code. If Complete fails, the work item must be released, unless the activity is
-// AtMostOnce: no later delivery would know its outcome.
+// AtMostOnce. No later delivery would have its outcome.
 func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()

@@ -14,10 +14,10 @@ import (
 // reuse of buffers saves a quarter of the memory that a turn allocates.
 //
 // Only one turn uses a buffer at a time. The turn returns the buffer after it is committed and its outputs are sent,
-// when there are no references to the events. A replay.Instance keeps no reference after Turn has returned, and a
-// provider.Provider keeps none after it has committed the turn. Inline activities and outcomes that have arrived copy
-// their events. The buffer of a failed turn is left to the garbage collector, because abandoned code may still write to
-// it.
+// when there are no references to the events. A replay.Instance has no reference to a buffer after Turn has returned. A
+// provider.Provider has no reference after it has committed the turn. Inline activities and outcomes that have arrived
+// copy their events. The buffer of a failed turn is left to the garbage collector, because abandoned code may still
+// write to it.
 type buffer struct {
 	inputs []history.Event
 	groups [][]history.Event // of inputs, by message

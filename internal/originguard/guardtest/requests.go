@@ -11,7 +11,7 @@ import (
 // request is the text of a request, and the status of its response.
 type request struct {
 	name, raw string
-	// status is 0 if the listener itself must reject the request, so that the API does not see it.
+	// status is 0 if the listener itself must reject the request, so that the API does not receive it.
 	status int
 }
 

@@ -1,4 +1,4 @@
-// Package identity holds the IDs that an orchestration sees, and the random numbers and IDs that derive from them. They
+// Package identity has the IDs of an execution for its code, and the random numbers and IDs that derive from them. They
 // are the same in each replay, and in a restart that copies the history (R30).
 package identity
 
@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Identity is the identity of an execution as its code sees it. Create it with Of.
+// Identity is the identity of an execution for its code. Create it with Of.
 type Identity struct {
 	self          history.ExecutionRef
 	random, uuids stream

@@ -66,7 +66,7 @@ func New(set *tasks.Set, loader *payloads.Loader, recordEnds bool) *Mailbox {
 	return m
 }
 
-// Knows reports whether an event with this ID has arrived. An event without an ID is always new.
+// Knows reports whether an event with this ID has arrived before. An event without an ID is always new.
 func (m *Mailbox) Knows(id string) bool {
 	if m == nil || id == "" {
 		return false

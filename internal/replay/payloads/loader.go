@@ -155,8 +155,8 @@ func (l *Loader) decodeError(eventID int64, err error) error {
 	return &FetchError{l.options.InstanceID, fmt.Sprintf("event #%d", eventID), err}
 }
 
-// call calls the store or a codec on another goroutine. Otherwise the stack of the coroutine would grow and keep its
-// size. The time of the call does not count towards the limit of the turn (CallsSince).
+// call calls the store or a codec on another goroutine. Otherwise the stack of the coroutine would grow and not shrink.
+// The time of the call does not count towards the limit of the turn (CallsSince).
 func (l *Loader) call(f func()) {
 	l.calls.Add(1)
 	defer l.calls.Add(1)
@@ -189,8 +189,8 @@ func (l *Loader) Refer(at history.DataLocation, data history.Payload) history.Pa
 	return at.ReferTo(data)
 }
 
-// ReferParked replaces large data of a parked input by a reference and keeps the document in memory. The turn that
-// takes the input commits the reference, so that the history does not contain the document twice.
+// ReferParked replaces large data of a parked input by a reference. The document remains in memory. The turn that takes
+// the input commits the reference, so that the history does not contain the document twice.
 func (l *Loader) ReferParked(at history.DataLocation, in *history.Event) {
 	doc, inline := in.Data.Referable()
 	if !in.Kind.HasData() || !inline || len(doc) <= CopyLimit || !l.CanRefer() {

@@ -77,7 +77,7 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 
 // DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
 // delete it. If a later delivery has started, for example because the lock expired in between, the marker of that
-// delivery does not change. An attempt that has Progressed keeps its own marker and removes the others.
+// delivery does not change. An attempt that has Progressed removes all markers except its own.
 func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	left := int64(0)
 	until := as.now()

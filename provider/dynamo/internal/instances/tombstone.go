@@ -102,7 +102,8 @@ func DeletedStarts(it table.Item) []types.AttributeValue {
 }
 
 // ReplaceTombstone makes an instance replace a tombstone, on condition that the tombstone has not changed or has
-// expired. The instance keeps the starts that must not succeed, and the time when the previous incarnation was purged.
+// expired. The instance item retains the starts that must not succeed, and the time when the previous incarnation was
+// purged.
 func ReplaceTombstone(put *types.Put, old table.Item) {
 	refused := table.Num(table.GetNumber(old, table.AttrRejectedCount))
 	put.Item[table.AttrRejectedCount] = refused

@@ -67,7 +67,7 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
-// maxItems keeps a transaction of parts below DynamoDB's 4 MB.
+// maxItems is the maximum number of parts in a transaction, which is limited to 4 MB by DynamoDB.
 const maxItems = table.TurnLimit/table.PartLimit + 1
 
 // commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next

@@ -50,7 +50,7 @@ func endedIn(t *testing.T) []table.Item {
 	return items
 }
 
-// R8: a query may see half of a transaction for a moment. An eventually consistent read is then repeated as a strong
+// R8: a query may return half of a transaction for a moment. An eventually consistent read is then repeated as a strong
 // one.
 func TestReadExecution_tornRead_isReadAgainWithStrongConsistency(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (ws *WorkItems) ReadWorkItem(
 func (ws *WorkItems) Find(
 	ctx context.Context, instanceID, executionID string, sequence, activityID int64,
 ) (provider.WorkItem, error) {
-	// A segment never changes, but an eventually consistent read may not see it yet.
+	// A segment never changes, but an eventually consistent read may not return it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := ws.readItems(ctx, instanceID, executionID, sequence, activityID, c)
 		if _, torn := errors.AsType[*table.TornError](err); torn && c == provider.Eventual {

@@ -29,7 +29,7 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return nil
 }
 
-// Prepare implements provider.StartPreparer. The provider does not know when the caller commits the transaction, or
+// Prepare implements provider.StartPreparer. The provider cannot determine when the caller commits the transaction, or
 // whether Wake follows. The commit can be hours after the creation time in the item, when the sweeper has already
 // searched that time. The item is therefore in the attention index from the beginning, and the first turn removes it
 // from the index.

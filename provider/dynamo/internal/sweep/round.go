@@ -17,8 +17,8 @@ const (
 	roundsToDouble = 3
 )
 
-// parallelBuildsWithin is the time within which two builds that report in turn count as running in parallel, as during
-// a canary deployment.
+// parallelBuildsWithin is the time within which two builds that report alternately count as running in parallel, as
+// during a canary deployment.
 const parallelBuildsWithin = time.Hour
 
 // blockedRound is the stored position of the sweeper in the blocked instances. A round wakes all instances for one
@@ -44,7 +44,7 @@ type blockedRound struct {
 }
 
 // round returns the mark of the current or a new round. A build that reports for the first time gets a round
-// immediately. If builds run in parallel, consecutive reports can come from different builds. The current round is then
+// immediately. If builds run in parallel, consecutive reports can be from different builds. The current round is then
 // completed first, and each change that starts a round early doubles the time until the next one.
 func (m blockedRound) round(build string, now time.Time) blockedRound {
 	switch {

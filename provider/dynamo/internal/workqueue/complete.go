@@ -185,7 +185,7 @@ func fitOneMessage(done []provider.CompletedWorkItem) bool {
 	return bytes <= maxBundleBytes
 }
 
-// outcomeBytes returns the size of an outcome in a message. Escapes make it larger than its parts.
+// outcomeBytes returns the size of an outcome in a message. Escape sequences make it larger than its parts.
 func outcomeBytes(o *provider.ActivityOutcome) int {
 	b, err := json.Marshal(o)
 	if err != nil {
