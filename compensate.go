@@ -47,10 +47,10 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	case undo == nil:
 		panic("perdure: Compensate: undo is nil")
 	case ctx.replay.IsUnwinding():
-		return // the instance is only removed from memory
+		return // the engine is only removing the instance from memory
 	}
 	if r := recover(); r != nil {
-		f := panics.FailureOf(r) // while its stack exists
+		f := panics.FailureOf(r) // before the stack of the panic is lost
 		if failed := ctx.undo(undo); failed != nil {
 			f.Message = failures.Truncate(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}
@@ -64,14 +64,14 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	}
 }
 
-// undo waits for the calls of the scope with WaitForCancellation, and runs an undo function.
+// undo waits for the calls of the scope that use WaitForCancellation, and then runs an undo function.
 func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
 	ctx.replay.AwaitEnds(string(ReasonScopeEnded))
 	return undo(WithoutCancel(ctx))
 }
 
-// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps nothing else. It is false for nil. Use it
-// in your own deferred functions to skip compensation when the orchestration continues as new. Check
+// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps only that error. It is false for nil. Use
+// it in your deferred functions to skip compensation when the orchestration continues as new. Check
 // [OrchestrationContext.Err] too, because a cancelled instance does not continue as new. [Compensate] does both.
 func IsContinueAsNew(err error) bool {
 	if err == nil {

@@ -39,9 +39,9 @@ type ConditionNotMetError struct {
 	// one.
 	Attempts int
 	Waited   time.Duration
-	// TimedOut is true if Timeout was the limit, and false if MaxAttempts was.
+	// TimedOut is true if Timeout was the limit, and false if MaxAttempts was the limit.
 	TimedOut bool
-	// State is the state that the last check returned. WaitForCondition returns it too.
+	// State is the state that the last check and WaitForCondition returned.
 	State any
 }
 
@@ -58,7 +58,7 @@ func (e *ConditionNotMetError) Is(target error) bool {
 // WaitForCondition calls check repeatedly until the function until returns true for the returned state, and returns
 // that state. The first check runs immediately with the initial state. Each later check runs after the interval of the
 // policy, with the state of the previous check. Both functions are orchestration code: check calls activities, usually
-// inline ones, and until decides by the state only.
+// inline activities, and until decides only from the state.
 //
 //	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)

@@ -23,8 +23,8 @@ func failureOf(err error) *history.Failure {
 	return failures.Errors{Describe: describe, Called: calledFailure}.Of(err)
 }
 
-// describe describes an error of this package. The error can be a nil pointer: fmt.Errorf keeps one that it wraps
-// beside others.
+// describe describes an error of this package. The error can be a nil pointer, because fmt.Errorf can wrap a nil
+// pointer together with other errors.
 func describe(err error) (d failures.Description) {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *CancelledError:
@@ -54,7 +54,7 @@ func describe(err error) (d failures.Description) {
 	return d
 }
 
-// calledFailure returns the failure of the code that was called.
+// calledFailure returns the failure of the called activity, sub-orchestration or update handler.
 func calledFailure(err error) *history.Failure {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *ActivityError:
@@ -78,7 +78,7 @@ func engineErrorIn(f *history.Failure) error {
 	return nil
 }
 
-// engineError returns the engine error that a failure stores, or nil if it stores an error of user code.
+// engineError returns the engine error that a failure stores, or nil for an error of user code.
 func engineError(f *history.Failure) error {
 	switch f.Type {
 	case history.TypeTimeout:
@@ -115,7 +115,7 @@ func errorOf(t *replay.Task) error {
 			e.scope = cancelledError(c)
 		}
 		return e
-	case t.InstanceID() != "": // even if the task is a timer now, because the next attempt is due
+	case t.InstanceID() != "": // even while the task is a timer for the next attempt
 		return newSubOrchestrationError(t.Name(), t.InstanceID(), t.DecodedFailure())
 	case t.Kind() == history.UpdateSent:
 		return newCallUpdateError(t, t.DecodedFailure())

@@ -77,14 +77,14 @@ func runOrchestration[In, Out any](
 	return ctx.encode(payloadjson.Output(payloadjson.Orchestration, ctx.name), out)
 }
 
-// defaultVersion is the version of an orchestration that is registered without one. It is not empty, so that running
-// instances keep it when a higher version is added.
+// defaultVersion is the version of an orchestration that is registered without a version. It is not empty, so that
+// running instances keep it when a higher version is added.
 const defaultVersion = "0"
 
 // RetainForever is a retention without an end.
 const RetainForever time.Duration = -1
 
-// minRetention is far below one day, the unit of retention.
+// minRetention is the minimum of WithRetention. Deletion works in whole days.
 const minRetention = time.Hour
 
 type orchestrationOption func(o *replay.Orchestration)
@@ -93,7 +93,7 @@ func (set orchestrationOption) applyToOrchestration(o *replay.Orchestration) { s
 
 // WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
 // Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. RetainForever keeps
-// the instance until it is purged. The option of the code that ends the instance applies. WithRetention panics if d is
+// the instance until it is purged. An instance uses the option of the build that ends it. WithRetention panics if d is
 // less than one hour and not RetainForever.
 //
 // If an instance continues as new, its past executions are deleted after the same time, but not before 30 days. Days

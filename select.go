@@ -17,12 +17,12 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 }
 
 // Select is like WhenAny, and cancels the other futures with the reason ReasonSelectLoser, in the order of the
-// arguments. Their futures settle with a *CancelledError; Select does not wait for them. A loser that has also settled
-// does not change, but the external event of such a loser returns to the head of its queue. If the scope of ctx is
-// cancelled, no future wins, and futures of other scopes are not affected.
+// arguments. Their futures settle with a *CancelledError; Select does not wait for them. A loser that has already
+// settled does not change, but its external event returns to the head of its queue. If the scope of ctx is cancelled,
+// no future wins, and futures of other scopes are not affected.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	ts, winner, err := awaitAny(ctx, fs)
-	if err == nil { // the winner is done, so that this does not change it
+	if err == nil { // the winner has settled, so Cancel does not change it
 		ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
 	}
 	return winner, err
@@ -67,8 +67,8 @@ func tasks[F Awaitable](fs []F) []*replay.Task {
 }
 
 // AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, AwaitAll returns
-// no values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be
-// cancelled.
+// no values. To get the values of the other futures, await each future. Use a context of [WithoutCancel] if the scope
+// of ctx may be cancelled.
 func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return nil, cancelledError(c)

@@ -36,9 +36,9 @@ func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 }
 
 // Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
-// whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
-// orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
-// 1,000 updates run or wait at a time; further updates are rejected.
+// regardless of the names of the updates. An update waits until the handlers of all earlier updates have returned. When
+// the orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At
+// most 1,000 updates run or wait at a time; further updates are rejected.
 func Serialized() UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
 }
@@ -46,7 +46,7 @@ func Serialized() UpdateHandlerOption {
 // SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
 // CallUpdate. A later call for the same name replaces the handler. Set handlers at the start of the orchestration,
 // before it waits, so that they handle an update that is sent with the start. An update without a handler is rejected.
-// After a continue-as-new, the next execution sets its own handlers.
+// After a continue-as-new, the next execution must set its own handlers.
 //
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
@@ -105,7 +105,7 @@ func handleUpdate[In, Out any](
 	return nil
 }
 
-// validateUpdate returns why an update is rejected, or nil if it is accepted.
+// validateUpdate returns the rejection of an update, or nil if the update is accepted.
 func validateUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
 	var in In
 	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
