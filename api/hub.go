@@ -4,7 +4,7 @@ import "net/http"
 
 var noJob = codes{404: {"job_not_found"}}
 
-// jobOperations are the operations on many instances.
+// jobOperations are the operations on bulk jobs.
 var jobOperations = []Operation{
 	{
 		ID: "startJob", Summary: "Start a bulk job; 200 for a dry run",
@@ -189,7 +189,7 @@ var activityOperations = []Operation{
 	},
 }
 
-// RenewWorkItems is the ID of the operation that the renewer function serves too.
+// RenewWorkItems is the ID of the operation that the renewer function also serves.
 const RenewWorkItems = "renewWorkItems"
 
 const (

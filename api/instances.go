@@ -9,7 +9,7 @@ const (
 	ended      = "instance_over"
 )
 
-// Errors of operations on an instance, of those that require one that has not ended, of starts and of queries.
+// Errors of operations on any instance, on an instance that has not ended, of starts and of queries.
 var (
 	missingInstance = codes{404: {noInstance}}
 	goneInstance    = codes{404: {noInstance}, 410: {ended}}
@@ -24,13 +24,13 @@ var (
 	}
 )
 
-// Responses of operations that a message carries out, and of starts.
+// Responses of operations that send a message, and of starts.
 var (
 	accepted = schemas{202: "Accepted"}
 	started  = schemas{202: "Started"}
 )
 
-// updateErrors returns the errors of an update, and those of a start that may come before it.
+// updateErrors returns the errors of an update and of a start that may precede the update.
 func updateErrors(start codes) codes {
 	return codes{
 		400: {"update_bad_input"},
@@ -131,7 +131,7 @@ var instanceOperations = []Operation{
 
 const ofEntity = "its instance has the page"
 
-// controlOperations are the operations that send something to an instance.
+// controlOperations are the operations that send a message to an instance, run a handler or add a note.
 var controlOperations = []Operation{
 	{
 		ID: "raiseEvent", Summary: "Send an external event",

@@ -27,8 +27,8 @@ type UpdateCode string
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
 	UpdateRejected UpdateCode = "rejected"
-	// UpdateHandlerNotFound means that the code had not set a handler of this name. Failure lists the names that it had
-	// set.
+	// UpdateHandlerNotFound means that the code has not set a handler of this name. Failure lists the names of the
+	// handlers that it has set.
 	UpdateHandlerNotFound UpdateCode = history.RejectedNoHandler
 	// UpdateBadInput means that the input does not match the handler's input type. Failure has the position.
 	UpdateBadInput UpdateCode = history.RejectedInput
@@ -43,10 +43,10 @@ const (
 	// UpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
 	UpdateAborted UpdateCode = "left"
-	// UpdateResultExpired means that the update was accepted long ago and its result is no longer stored.
+	// UpdateResultExpired means that the update was accepted earlier and its result has expired.
 	UpdateResultExpired UpdateCode = "forgotten"
 	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. EncodedResult
-	// describes it.
+	// describes the result.
 	UpdateResultEncoded UpdateCode = "sealed"
 	// UpdatePending means that there was no response in time. Status is the status of the instance.
 	UpdatePending UpdateCode = "pending"
@@ -55,7 +55,7 @@ const (
 // UpdateError reports an update without a result.
 type UpdateError struct {
 	InstanceID string
-	// Update is the name of the update and UpdateID its ID. All calls with the same ID refer to the same update.
+	// Update is the name of the update, and UpdateID is its ID. All calls with the same ID refer to the same update.
 	Update, UpdateID string
 	Code             UpdateCode
 	Message          string
@@ -68,7 +68,7 @@ type UpdateError struct {
 	// EncodedResult describes a result that this client cannot decode. Otherwise it is nil.
 	EncodedResult *EncodedPayload
 
-	cause error // the error of the caller's context if the update is pending, or why the result cannot be decoded
+	cause error // error of the caller's context if the update is pending, or the decoding error of the result
 }
 
 // Error implements error.
@@ -93,13 +93,14 @@ type UpdateOption func(*updateOptions)
 
 type updateOptions struct{ id *string }
 
-// WithUpdateID sets the ID of an update. Updates with the same ID are one update, even from different callers: it is
-// handled once, and for 30 days each call returns the same result. Set an ID to repeat an update after a crash or a
-// timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call is another update.
+// WithUpdateID sets the ID of an update. Updates with the same ID are the same update, even from different callers. The
+// instance handles the update once, and each call within 30 days returns the same result. Set an ID to repeat an update
+// after a crash or a timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call
+// sends a separate update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
-// UpdateWaiter is a Backend that can wait without polling by the client: for an update, for the start of an instance,
-// and for the end of an instance that is replaced.
+// UpdateWaiter is a Backend that can wait without polling by the client. The client uses it to wait for an update, for
+// the start of an instance, and for the end of a replaced instance.
 type UpdateWaiter interface {
 	// WaitUpdate calls poll repeatedly until it reports done or returns an error, and returns this error. When ctx ends
 	// first, it returns the error of ctx.
@@ -108,7 +109,7 @@ type UpdateWaiter interface {
 
 // Update sends an update to an instance, waits for its handler and returns the handler's result as JSON. The instance's
 // code sets the handler with perdure.SetUpdateHandler. The input is encoded as JSON; a json.RawMessage is used as is.
-// It has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
+// The input has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
 //
 // The instance processes the update in order with its other messages. The validator accepts or rejects the update, then
 // the handler runs. Update waits until the handler returns or ctx ends. When ctx ends, Update returns a *UpdateError
@@ -135,7 +136,7 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	})
 }
 
-// runUpdate sends an update, waits for its result and returns the result as a caller of the client gets it.
+// runUpdate sends an update, waits for its result, and returns the result or the public error.
 func (c *Client) runUpdate(ctx context.Context, u *updating.Update) (json.RawMessage, error) {
 	result, err := c.updateResult(ctx, u)
 	if err == nil {
