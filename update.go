@@ -142,7 +142,7 @@ func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
 	cancelled, own := ctx.replay.AwaitUpdates()
 	switch {
 	case own:
-		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler, which it would wait for")
+		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler; it would wait for itself")
 	case cancelled != nil:
 		return cancelledError(cancelled)
 	default:

@@ -11,11 +11,12 @@
 //     10-40/10 every tenth value of a range
 //     1,3,5    a list
 //
-// The day of the month may also be L (the last day), LW (the last weekday), or 15W (the weekday nearest to the 15th, in
-// the same month). The day of the week may also be 5L (the last one of the month) or 5#3 (the third one of the month).
+// The day of the month can also be L (the last day), LW (the last weekday), or 15W (the weekday nearest to the 15th in
+// the same month). The day of the week can also be 5L (its last occurrence in the month) or 5#3 (its third occurrence
+// in the month).
 //
-// The package works on wall-clock time and knows nothing about time zones.
+// The package uses wall-clock time and does not handle time zones.
 //
-// It does not wrap a library: no maintained one supports both syntaxes. Parsing is most of the work, and a wrapper
-// would have to parse every field itself in order to correct ranges that end on Sunday and to reject reversed ranges.
+// No maintained library supports both syntaxes. A wrapper would have to parse every field to correct ranges that end on
+// Sunday and to reject reversed ranges.
 package cron
