@@ -9,7 +9,7 @@
 //		status, _ := env.Client().Status(t.Context(), id)
 //	}
 //
-// Virtual time passes only in Env.Advance and in waits of Env.Client. Activities use virtual time too: time.Sleep and
+// Virtual time passes only in Env.Advance and in waits of Env.Client. Activities also use virtual time. time.Sleep and
 // timers end when the clock reaches their time. The execution order is the same in every run. Retries have no jitter.
 //
 // Every turn replays its history, so that nondeterministic code fails the test (see WithCache). Code that hangs fails
