@@ -20,10 +20,10 @@ type ActivityInfo struct {
 	Attempt, DeliveryCount int
 	Queue                  string
 	// CompletionToken is the completion token of this attempt. If the activity's function returns ErrPending, the token
-	// holder completes or fails the attempt, or sends heartbeats for it, through package client, the HTTP API or the
-	// CLI. See Client.CompleteActivity, Client.FailActivity and Client.HeartbeatActivity. The token is the same in
-	// every delivery of the attempt, differs between attempts, and becomes invalid when the attempt ends. It is a
-	// secret: do not log it. Interceptors do not receive it.
+	// holder completes or fails the attempt, or sends heartbeats for it. The token holder uses package client, the HTTP
+	// API or the CLI. See Client.CompleteActivity, Client.FailActivity and Client.HeartbeatActivity. The token is the
+	// same in every delivery of the attempt, differs between attempts, and becomes invalid when the attempt ends. It is
+	// a secret: do not log it. Interceptors do not receive it.
 	CompletionToken string
 }
 

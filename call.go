@@ -26,8 +26,8 @@ func WithStartToCloseTimeout(d time.Duration) ActivityCallOption {
 
 // WithHeartbeatTimeout limits the time between two heartbeats of an attempt. The start and the end of the attempt count
 // as heartbeats. When d has elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a
-// *TimeoutError, even if the activity returns a result later. Use the option to detect a long activity that hangs. d is
-// rounded and limited as in WithStartToCloseTimeout.
+// *TimeoutError. A result that the activity returns later is ignored. Use the option to detect a long activity that
+// hangs. d is rounded and limited as in WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.Heartbeat = limit(d) })
 }
@@ -65,7 +65,7 @@ func WithFairnessKey(key string) ActivityCallOption {
 // activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
 // A retry waits behind all attempts that are already waiting. SQS accepts 300 activities a second for one key.
 //
-// A worker that hangs for longer than its lock on the message (30 seconds) loses the key, and the next attempt can
+// A worker that hangs for longer than its lock on the message (30 seconds) loses the key. The next attempt can then
 // start while the first one still runs. Pass the IDs of ActivityInfo to a service that must reject writes of the
 // earlier attempt. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
 // had run for less than 3 seconds.

@@ -33,10 +33,10 @@ import (
 //
 // Before the first undo, Compensate cancels the outstanding calls of its scope and nested scopes that were made with
 // [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonScopeEnded. If a
-// scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. A
-// failure of one of several parallel steps cancels the calls of all steps in the same scope, so give each step its own
-// scope with [WithCancel]. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the calls that
-// are already cancelled.
+// scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. If one
+// of several parallel steps fails, the calls of all steps in the same scope are cancelled. Give each step its own scope
+// with [WithCancel] to avoid this. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the
+// calls that are already cancelled.
 //
 // Compensate cannot see a panic if it is called in another deferred function. It panics if err or undo is nil. See
 // docs/guides/compensation.md.

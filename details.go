@@ -50,9 +50,9 @@ func (e *DetailsError) Error() string {
 func (e *DetailsError) Unwrap() error { return e.Err }
 
 // ErrorDetails returns the details that WithErrorDetails attached to err, or to the first error in its tree, outermost
-// first. It also finds details in the errors of activities, sub-orchestrations and updates, and in the errors that
-// those errors have as a cause: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError
-// and *client.UpdateError. The details are decoded from JSON into a T; unknown fields are ignored.
+// first. It also finds the details in an *ActivityError, *SubOrchestrationError, *CallUpdateError,
+// *client.OrchestrationError or *client.UpdateError, and in their causes. The details are decoded from JSON into a T;
+// unknown fields are ignored.
 //
 // ErrorDetails returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
 // The result is the same in each replay.

@@ -46,10 +46,10 @@ func DeleteState() OperationOption {
 }
 
 // Operation creates an operation of an entity. fn receives the input of the call and a pointer to the state, and
-// returns the result of the call. fn may change the state. fn is orchestration code and follows the same rules: it may
-// call activities, wait, and call other entities. Other operations of the key do not start while fn waits. If fn
-// returns an error or panics, the caller gets the error and the state does not change. An entity that calls itself,
-// directly or through another entity, waits forever.
+// returns the result of the call. fn may change the state. fn is orchestration code. It may call activities, wait, and
+// call other entities. Other operations of the key do not start while fn waits. If fn returns an error or panics, the
+// caller gets the error and the state does not change. An entity that calls itself, directly or through another entity,
+// waits forever.
 //
 // Operation panics if name is empty, longer than 256 bytes, not valid UTF-8 or has control characters, or if fn is nil.
 func Operation[S, In, Out any](
@@ -88,8 +88,8 @@ func Operation[S, In, Out any](
 // history.RejectedLimit. You may add an operation while instances run. Do not remove an operation while a call of it
 // runs.
 //
-// AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
-// operation, or if two operations have the same name.
+// AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered. It also panics without
+// an operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
 	entities.MustName(name)
 	if len(operations) == 0 {

@@ -40,8 +40,8 @@ type ActivityError struct {
 	// empty if it was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
-	// NonRetryable is true if the activity marked the error with NonRetryable, or if a retry cannot succeed, for
-	// example because the activity repeatedly ended its process (poison).
+	// NonRetryable is true if the activity marked the error with NonRetryable, or if a retry cannot succeed. For
+	// example, a retry cannot succeed if the activity repeatedly ended its process (poison).
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure

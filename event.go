@@ -48,9 +48,9 @@ func (e *RaiseEventError) Is(target error) bool {
 // The event is delivered exactly once, and in order with other events and updates that this execution sends to the
 // instance. If the execution started that instance earlier, the instance exists when the event arrives.
 //
-// The future settles when the event is in the history of the receiving instance, even if that instance is blocked or
-// does not wait for the event. The future fails with a *RaiseEventError if the instance does not exist or has ended. In
-// these cases the future fails and nothing is sent:
+// The future settles when the event is in the history of the receiving instance. That instance can be blocked and does
+// not have to wait for the event. The future fails with a *RaiseEventError if the instance does not exist or has ended.
+// In these cases the future fails and nothing is sent:
 //
 //   - instanceID is not valid for WithInstanceID.
 //   - name is longer than 256 bytes or has control characters.
@@ -76,11 +76,10 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
 // events arrived and the futures were created. An event whose ID this execution has already received is dropped.
 //
-// An event is consumed when an Await of its future returns, when its future wins a WhenAny or Select, or when a WhenAll
-// with its future returns. If the future is cancelled before, for example because it loses a Select, the event returns
-// to the head of its queue. A future that is never awaited also receives an event, so cancel such a future. Events that
-// are not consumed are passed to the next execution when the orchestration continues as new, and are dropped when it
-// ends.
+// An event is consumed when its future wins a WhenAny or Select, or when an Await or WhenAll with its future returns.
+// If the future is cancelled before, for example because it loses a Select, the event returns to the head of its queue.
+// A future that is never awaited also receives an event, so cancel such a future. Events that are not consumed are
+// passed to the next execution when the orchestration continues as new, and are dropped when it ends.
 //
 // The data is decoded from JSON into a T. If the decoding fails, Await returns an error and the event is consumed.
 // WaitForExternalEvent panics if name is empty or not valid UTF-8.

@@ -37,8 +37,8 @@ func (f *Future[T]) InstanceID() string { return f.task.InstanceID() }
 // future settles immediately with a *CancelledError. If the call used [WaitForCancellation], the future settles when
 // the work has ended. A message of more than 4 KiB is truncated and marked as such.
 //
-// Cancel has no effect on a future that has settled, with one exception: an external event that was not consumed
-// returns to the head of its queue.
+// Cancel does not change a future that has settled. If its external event was not consumed, the event returns to the
+// head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
 // Await waits until the future has settled, and returns its value or error. It can be called again. If the scope of ctx

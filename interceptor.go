@@ -11,8 +11,8 @@ import (
 // interceptors with lambdahandler.WithInterceptors, client.WithInterceptors or the options of package dispatch. The
 // first interceptor is the outermost one.
 //
-// A field with a next parameter must call next once, on the same goroutine, with ctx or a context derived from it, and
-// return after next has returned. The work runs exactly once even if the interceptor breaks these rules:
+// A field with a next parameter must call next once, on the same goroutine, with ctx or a context derived from it. It
+// must return after next has returned. The work runs exactly once even if the interceptor breaks these rules:
 //
 //   - If the interceptor does not call next, the work runs after the interceptor.
 //   - A second call of next returns the result of the first one.
@@ -27,18 +27,17 @@ import (
 // called from many goroutines concurrently.
 type Interceptor struct {
 	// Turn is called around each try of a turn, from before the orchestration's code runs until its decisions are
-	// committed and sent. It is not called for replays. A turn is tried again, with the same ExecutionID and Sequence,
-	// after a crash, after a conflict with another process, or with fewer messages if they exceed one commit. At most
-	// one try of a Sequence is reported as Committed. If the process dies after the commit, no interceptor receives the
-	// result of that try.
+	// committed and sent. It is not called for replays. A turn is tried again after a crash, after a conflict with
+	// another process, or with fewer messages if they exceed one commit. The ExecutionID and Sequence are the same in
+	// each try. At most one try of a Sequence is reported as Committed. If the process dies after the commit, no
+	// interceptor receives the result of that try.
 	Turn func(ctx context.Context, t TurnInfo, next func(context.Context) TurnResult)
 
-	// OnTasks is called once for each committed turn that scheduled or ended tasks: activities, timers,
-	// sub-orchestrations, external events, events and updates to other instances, and update handlers. It runs within
-	// Turn, with the context that Turn passed to next, after the decisions of the turn were sent or could not be sent.
-	// It is not called for replays or for tries that were not committed. If the process dies between the commit and
-	// this call, the turn is not reported. Each task is therefore reported at most once as scheduled and at most once
-	// as ended.
+	// OnTasks is called once for each committed turn that scheduled or ended tasks. See TaskInfo for the kinds of
+	// tasks. It runs within Turn, with the context that Turn passed to next, after the decisions of the turn were sent
+	// or could not be sent. It is not called for replays or for tries that were not committed. If the process dies
+	// between the commit and this call, the turn is not reported. Each task is therefore reported at most once as
+	// scheduled and at most once as ended.
 	//
 	// OnTasks delays only the rest of the invocation. It receives all tasks of a turn together, about 200 bytes for
 	// each task. With OnTasks, each instance in memory needs about 200 more bytes for each open task.

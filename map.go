@@ -31,7 +31,7 @@ func ToleratedFailures(n int) MapOption {
 type MapResult[T any] struct {
 	Value T
 	// Err is the error that the function returned. If the item had not started when the Map ended, Err is a
-	// *CancelledError with the reason ReasonSelectLoser, or the error of the Map's scope if it was cancelled.
+	// *CancelledError. Its reason is ReasonSelectLoser, or the reason of the Map's scope if that scope was cancelled.
 	Err error
 }
 

@@ -107,8 +107,8 @@ func WithRetention(d time.Duration) OrchestrationOption {
 }
 
 // FailOnNondeterminism fails an instance whose code deviates from its history, with a failure of type
-// history.TypeNondeterminism. Without the option the instance is blocked: its status shows the reason, its inputs are
-// parked, and it continues when a build is deployed whose code matches the history.
+// history.TypeNondeterminism. Without the option the instance is blocked. Its status shows the reason, and its inputs
+// are parked. It continues when a build is deployed whose code matches the history.
 //
 // During a rollout, a process that runs the previous build does not fail an instance whose last turn ran on the new
 // build. The instance is blocked until a process with the new build runs it.

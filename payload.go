@@ -12,7 +12,7 @@ import (
 )
 
 // MaxPayloadBytes is the maximum size of a payload, encoded as JSON: 200 KiB. If the hub has a payload store, the limit
-// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes, except for heartbeat details and for the inputs
+// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes. The exceptions are heartbeat details, and inputs
 // and results of queries.
 const MaxPayloadBytes = 200 << 10
 
@@ -20,10 +20,9 @@ const MaxPayloadBytes = 200 << 10
 // does not apply to custom statuses, heartbeat details, error details and queries.
 const MaxLargePayloadBytes = 32 << 20
 
-// Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. All
-// JSON values of your code pass through the codec: inputs, results, outputs, event data, inputs and results of updates,
-// values of side effects, custom statuses, heartbeat details and error details. The codec does not process the types
-// and messages of errors, names, IDs, tags, cancel messages, or the inputs and results of queries.
+// Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. The
+// codec processes all JSON values of your code. See PayloadKind for the list. The codec does not process the types and
+// messages of errors, names, IDs, tags, cancel messages, or the inputs and results of queries.
 //
 // Set a codec with lambdahandler.WithCodec, client.WithCodec, perduretest.WithCodec, or the options of package
 // dispatch. Every program of a hub that reads payloads needs the codec.

@@ -64,8 +64,8 @@ func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Re
 //
 // Each attempt of a sub-orchestration is a new instance: the second attempt of "refund-7" is "refund-7~2".
 //
-// WithRetry panics if the policy has a negative value other than NoJitter, a MaxInterval below InitialInterval, a
-// BackoffCoefficient below 1, a Jitter above 1, or an empty name in NonRetryableErrorTypes.
+// WithRetry panics if a value of the policy is negative (except NoJitter) or a name in NonRetryableErrorTypes is empty.
+// It also panics if MaxInterval is below InitialInterval, BackoffCoefficient is below 1, or Jitter is above 1.
 func WithRetry(p RetryPolicy) CallOption {
 	policy := retry.Policy(p)
 	if problem := policy.Problem(); problem != "" {

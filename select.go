@@ -40,8 +40,8 @@ func awaitAny(ctx *OrchestrationContext, fs []Awaitable) (ts []*replay.Task, win
 }
 
 // WhenAll waits until all futures have settled. Its error joins their errors in the order of the arguments. If the
-// scope of ctx is cancelled before, WhenAll returns ctx.Err, and external events that have arrived for futures of that
-// scope return to the heads of their queues.
+// scope of ctx is cancelled before, WhenAll returns ctx.Err. External events that have arrived for futures of that
+// scope then return to the heads of their queues.
 func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return cancelledError(c)

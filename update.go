@@ -35,10 +35,10 @@ func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
 }
 
-// Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
-// regardless of the names of the updates. An update waits until the handlers of all earlier updates have returned. When
-// the orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At
-// most 1,000 updates run or wait at a time; further updates are rejected.
+// Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived. The
+// names of the updates do not matter. An update waits until the handlers of all earlier updates have returned. When the
+// orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
+// 1,000 updates run or wait at a time; further updates are rejected.
 func Serialized() UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
 }
@@ -57,9 +57,9 @@ func Serialized() UpdateHandlerOption {
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
 //
-// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or
-// if a validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do
-// not remove a handler while histories of running instances contain its updates.
+// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8. It also returns an
+// error if handler is nil or a validator has another parameter type. It makes no decision, so you can add it to code of
+// running instances. Do not remove a handler while histories of running instances contain its updates.
 func SetUpdateHandler[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
 	opts ...UpdateHandlerOption,

@@ -31,8 +31,8 @@ type DeadLetterQuery struct {
 	// without IDs uses its start time instead of zero, so that it does not redrive a record twice.
 	SentBefore time.Time
 	// TimeLimit is the approximate maximum duration of the search for dead letters. 0 means no limit. When a redrive or
-	// drop reaches the limit, the dead letters that it received and did not process stay hidden for two minutes, so
-	// that the next call finds others. A negative value results in a *provider.FieldError.
+	// drop reaches the limit, the dead letters that it received and did not process stay hidden for two minutes. The
+	// next call therefore finds others. A negative value results in a *provider.FieldError.
 	TimeLimit time.Duration
 }
 
@@ -61,8 +61,8 @@ type DeadLetterResult struct {
 	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop these dead
 	// letters, because a redrive would send them again.
 	SentNotDeleted []string
-	// Complete is false if more dead letters may match, because the call reached the limit of 100,000 dead letters, its
-	// time limit or the end of ctx.
+	// Complete is false if more dead letters may match. The call has then reached the limit of 100,000 dead letters,
+	// its time limit or the end of ctx.
 	Complete bool
 }
 

@@ -34,9 +34,9 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 // waits for a worker. The orchestration receives a *perdure.CancelledError as the activity's result. The activity's ID
 // is the ID of the event that scheduled it (see History). The message is the reason, at most 1 KiB.
 //
-// It returns ErrNotFound if the instance does not exist, ErrActivityNotFound if the current execution has no such
-// activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound wraps
-// ErrNotFound. An activity that ends before the request arrives is not cancelled.
+// CancelActivity returns ErrNotFound if the instance does not exist. It returns ErrActivityNotFound, which wraps
+// ErrNotFound, if the current execution has no such activity. It returns ErrNotCancellable if the activity has ended or
+// is already cancelled. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
 	return wrap("cancel activity", cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message))
 }

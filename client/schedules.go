@@ -135,9 +135,9 @@ func (s *Schedules) Trigger(ctx context.Context, id string) (runID string, err e
 // that are queued. Runs that become due during the backfill start before the rest of the backfill and cancel none of
 // its runs. A paused schedule continues the backfill when it is resumed. Delete ends the backfill.
 //
-// Backfill returns a *provider.FieldError if from is after to, if to is in the future, if the range has more than
-// schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting. Otherwise it returns the
-// errors of Trigger. A schedule that runs in a release without backfills ignores the request.
+// Backfill returns a *provider.FieldError if from is after to or to is in the future. It also returns this error if the
+// range has more than schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting.
+// Otherwise it returns the errors of Trigger. A schedule that runs in a release without backfills ignores the request.
 func (s *Schedules) Backfill(ctx context.Context, id string, from, to time.Time) error {
 	is, err := s.Get(ctx, id)
 	if err == nil {

@@ -20,10 +20,10 @@ import (
 // The start and the event are two steps. The first turn may run before the event arrives. If the process dies between
 // the steps, the instance exists without the event. In this case, repeat the call.
 //
-// WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID), so that a repeated call starts
-// the instance and sends the event at most once. A repeated call returns ErrEnded if the instance has ended, even if
-// the instance received the event. It returns ErrPurged if the instance was purged. Without a key, a repeated call
-// sends another event.
+// WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID). A repeated call then starts the
+// instance and sends the event at most once. A repeated call returns ErrEnded if the instance has ended, even if the
+// instance received the event. It returns ErrPurged if the instance was purged. Without a key, a repeated call sends
+// another event.
 func (c *Client) StartOrRaiseEvent(
 	ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption,
 ) (started bool, err error) {

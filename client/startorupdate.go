@@ -13,9 +13,9 @@ import (
 // exist. WithInstanceID is required. StartOrUpdate takes the arguments of Start and Update and returns their errors.
 // The result started and the rules for existing instances are those of StartOrRaiseEvent.
 //
-// WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID), so that a repeated call starts
-// the instance and handles the update at most once, and returns the same result. A repeated call returns ErrEnded if
-// the instance has ended without accepting the update. It returns ErrPurged if the instance was purged. It returns
+// WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID). Repeated calls then start the
+// instance and handle the update at most once, and return the same result. A repeated call returns ErrEnded if the
+// instance has ended without accepting the update. It returns ErrPurged if the instance was purged. It returns
 // ErrNotFound if the instance is purged before the update arrives. If the process dies before the update is sent,
 // repeat the call.
 //

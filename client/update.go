@@ -79,8 +79,8 @@ func (e *UpdateError) Error() string {
 // As finds the details of the handler's error. Use perdure.ErrorDetails to read them.
 func (e *UpdateError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
-// Unwrap returns the engine error that caused the handler's failure, the error of the caller's context if the update is
-// pending, or a *perdure.PayloadError if the result cannot be decoded. Otherwise it returns nil.
+// Unwrap returns the error of the caller's context if the update is pending, and a *perdure.PayloadError if the result
+// cannot be decoded. Otherwise it returns the engine error that caused the handler's failure, or nil.
 func (e *UpdateError) Unwrap() error {
 	if e.cause != nil || e.Failure == nil {
 		return e.cause
@@ -116,9 +116,9 @@ type UpdateWaiter interface {
 // with UpdatePending that wraps the error of ctx. A call with the same update ID continues waiting. A paused or blocked
 // instance processes the update when it continues.
 //
-// Update returns a *UpdateError if there is no result, ErrNotFound if the instance does not exist or was purged, and
-// ErrEnded if it has ended or ends before it accepts the update. After a retryable error, repeat the call with the
-// same update ID.
+// Update returns a *UpdateError if the update has no result. It returns ErrNotFound if the instance does not exist or
+// was purged, and ErrEnded if it has ended or ends before it accepts the update. After a retryable error, repeat the
+// call with the same update ID.
 func (c *Client) Update(
 	ctx context.Context, instanceID, update string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {

@@ -178,8 +178,8 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	return b.function(sqsHandler(w), serve), nil
 }
 
-// NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it,
-// and renews locks of work items for workers in other languages, over HTTP or by direct invocation. Outside Lambda it
+// NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it.
+// It renews locks of work items for workers in other languages, over HTTP or by direct invocation. Outside Lambda it
 // polls the queue and runs the sweeper every two minutes, and the API renews the locks. Lambda and polling processes
 // may receive from the same timers queue. NewRenewer returns an error that names every invalid environment variable.
 func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// NewDeployed returns an Env for a deployed hub, for example from dynamo.Open, so that the same test body can run in a
+// NewDeployed returns an Env for a deployed hub, for example from dynamo.Open. The same test body can then run in a
 // deployed hub and in virtual time. A deployed hub uses real time. Advance sleeps, and functions of AfterFunc run
 // during Advance and waits. A wait fails with an *IdleError after five minutes, or after the duration of
 // WithHangTimeout.

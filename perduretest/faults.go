@@ -27,8 +27,8 @@ const (
 	Hang = Fault(faults.Hang)
 	// ForeignGoroutine means that an orchestration used its context or a future on another goroutine.
 	ForeignGoroutine = Fault(faults.ForeignGoroutine)
-	// GoroutineLeak means that an activity did not return within 10 seconds after its context had ended, or that code
-	// was still running after the end of the test.
+	// GoroutineLeak means that an activity did not return within 10 seconds after the end of its context, or that code
+	// was still running after the test.
 	GoroutineLeak = Fault(faults.GoroutineLeak)
 )
 

@@ -13,8 +13,8 @@ import (
 // maxAdvance is the maximum step by which Wait moves the clock while an activity is running.
 const maxAdvance = time.Hour
 
-// IdleError means that an instance has not ended and no work in the Env can end it. No message is due or delayed, no
-// bulk job or deletion is running, and no activity is running except activities that have sent no heartbeat for hours.
+// IdleError means that an instance has not ended and no work in the Env can end it. No message is due or delayed, and
+// no bulk job or deletion is running. No activity is running, except activities that have sent no heartbeat for hours.
 // The instance waits for an action of the test, or it is in an endless loop (see LoopDiagnosis).
 type IdleError struct {
 	// InstanceID is the ID of the instance, and Status is its status.

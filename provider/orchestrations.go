@@ -94,7 +94,7 @@ type Rejections interface {
 	RejectCancel(ctx context.Context, m *InboxMessage) error
 	// RejectEvents rejects events and updates that another instance sent (MessageEventSent, MessageUpdateSent) to an
 	// instance that has ended or does not exist. It ensures that no copy of the messages ever reaches an instance with
-	// that ID, and then reports to the sender that they were not delivered (R24). All messages must have the same
+	// that ID. It then reports to the sender that they were not delivered (R24). All messages must have the same
 	// instance ID. over is the execution that has ended, or empty if no instance exists. RejectEvents returns
 	// ErrConflict if another execution or instance now exists. For events that were rejected earlier, it only sends the
 	// report.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Reconciler is an optional interface of a Provider that repairs a hub whose queues or schedules lost messages, for
+// Reconciler is an optional interface of a Provider. It repairs a hub whose queues or schedules lost messages, for
 // example after its table was restored or its queues were replaced.
 type Reconciler interface {
 	// ReconcileInstance sends all outstanding work and outputs of an instance again. These are unsettled work items and

@@ -11,9 +11,9 @@ type WorkItems interface {
 	// records to DeadLetter. LockedWorkItem.Cancel of each item reads the cancellation of the activity with strong
 	// consistency. Its first call reads the cancel record for all items of the execution.
 	DecodeWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
-	// AckWorkItems sends the outcomes, as one message per execution, and then deletes the records of the work items
-	// from their queue, except those with KeepRecord set (R14). It returns the records whose outcome was not accepted.
-	// These records stay in the queue and are redelivered.
+	// AckWorkItems sends the outcomes, as one message per execution. It then deletes the records of the work items from
+	// their queue, except records with KeepRecord (R14). It returns the records whose outcome was not accepted. These
+	// records stay in the queue and are redelivered.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
 	// PutWorkItems sends work items to their queues. They become visible after the rest of their delay
 	// (WorkItem.NotBefore), or after the maximum delay of the queue. To resend a work item, call PutWorkItems before
@@ -50,8 +50,8 @@ type LockedWorkItem struct {
 	Record Record
 	// Cancel reads the cancellation of the activity. It is nil if the item was not returned by DecodeWorkItems.
 	Cancel *CancelRead
-	// CancelsFrom is the first segment of the cancel record that the holder has not read (ReadCancels), or 0 if the
-	// holder has not read the cancel record.
+	// CancelsFrom is the first segment of the cancel record that the holder has not read (see ReadCancels). It is 0 if
+	// the holder has not read the cancel record.
 	CancelsFrom int64
 }
 

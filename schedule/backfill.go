@@ -26,7 +26,8 @@ type BackfillWindow struct {
 }
 
 // ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window. A window is invalid if its
-// ends are reversed or out of range, if it ends after now, or if it contains more than MaxBackfillRuns scheduled times.
+// ends are reversed or out of range, or if it ends after now. It is also invalid if it contains more than
+// MaxBackfillRuns scheduled times.
 func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):

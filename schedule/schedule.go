@@ -34,8 +34,8 @@ type Schedule struct {
 	//	@daily               @hourly, @daily, @weekly, @monthly, @yearly, @annually
 	//
 	// A range of days of the week may wrap around, as in FRI-MON. Any other reversed range is an error. In both cron
-	// syntaxes, the day may be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
-	// 15th), and the day of the week can be 5L (its last occurrence in the month) or 5#3 (its third occurrence).
+	// syntaxes, the day can be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
+	// 15th). The day of the week can be 5L (its last occurrence in the month) or 5#3 (its third occurrence).
 	//
 	// When clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
 	// once for each local time. A skipped time is due later by the length of the shift. A time that occurs twice is due

@@ -22,7 +22,7 @@ import (
 // message, so all copies of a work item have the same token. A token never expires. It proves that the hub has sent
 // such a work item. It does not prove that the caller holds a message. The receipt handle proves this, and the queue
 // checks it. If a caller combines a token with the receipt handle of another message of the same queue, the lock of
-// that message is extended, and the cancellation of the token's activity is returned.
+// that message is extended. The call then returns the cancellation of the token's activity.
 //
 // A Signer is safe for concurrent use.
 type Signer struct {

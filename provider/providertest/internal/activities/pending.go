@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// Pending tests asynchronous completion (R26): a token that cannot be forged, a stored time that only one
-// message at a time advances, and heartbeats that count or are reported as rejected.
+// Pending tests asynchronous completion (R26). A token cannot be forged, only one message at a time advances the stored
+// time, and each heartbeat is stored or rejected.
 func Pending() kit.Group {
 	return kit.Group{Name: "pending", Cases: []kit.Case{
 		{Name: "ATokenOpensWhatItWasSignedFor", Run: completionTokens},
@@ -37,7 +37,7 @@ func Pending() kit.Group {
 // holding is an execution with an activity #3 that waits for asynchronous completion.
 type holding struct{ *kit.Execution }
 
-// held returns an execution that has scheduled such an activity with a retry policy.
+// held returns an execution that has scheduled activity #3 with a retry policy.
 func held(f *kit.Fixture, id string) holding {
 	f.T.Helper()
 	return holding{trying(f, id, 1)}
@@ -53,7 +53,7 @@ func (e holding) waiting() provider.PendingAttempt {
 	}
 }
 
-// keep stores the first attempt of activity #3 as pending, in place of was, for a message with the ID by.
+// keep stores the first attempt of activity #3 as pending, if the stored value is was. by is the ID of the message.
 func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
 	return e.F.Provider.PutPendingAttempts(e.F.Ctx(), e.Instance.InstanceID, e.Head, provider.PendingAttemptUpdate{
 		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: lookAt, NextCheckID: by,
@@ -149,7 +149,7 @@ func keptOn(f *kit.Fixture) {
 	first := e.retryOf()
 	next := f.StoredNow().Add(10 * time.Millisecond)
 	f.Must(e.keep(first, "m-3", next))
-	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // the read is stale
+	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // first is stale
 	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
 		f.T.Errorf("%+v", r)
 	}
@@ -209,7 +209,7 @@ func pendingNoMore(f *kit.Fixture) {
 	}
 	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 2, "r.2", 0)), provider.RetryExhausted)
 
-	other := held(f, "b") // its first attempt has failed in its worker
+	other := held(f, "b") // the first attempt has failed in its worker
 	retry(other.Execution, attempted(other.Execution, 3, 1, "r.1", time.Millisecond))
 	wantAttempts(f, "3.2")
 	was := other.retryOf()
@@ -240,7 +240,7 @@ func limitReportedAgain(f *kit.Fixture) {
 	same := due("t-1")
 	_, err = f.Provider.RetryActivities(f.Ctx(), &same)
 	f.Must(err)
-	for _, w := range f.Work(kit.Queue) { // it may be known to have arrived
+	for _, w := range f.Work(kit.Queue) { // the dispatch may omit items that have arrived
 		f.WantEqual("attempt", w.Attempt, 2)
 	}
 }
@@ -306,7 +306,7 @@ func beatBesideEnd(f *kit.Fixture) {
 	other := held(f, "b")
 	f.WantEqual("without any", other.endAttempt(time.Time{}), true)
 	f.WantEqual("and after", other.beat(1, first, ""), false)
-	failed := held(f, "c") // its first attempt, which has not been ended
+	failed := held(f, "c") // the first attempt has not ended
 	f.WantEqual("of the second attempt", failed.beat(2, first, ""), true)
 	f.WantEqual("of the first, behind it", failed.beat(1, first.Add(time.Hour), ""), false)
 }

@@ -76,7 +76,7 @@ func newestFirst(f *kit.Fixture) {
 	f.WantEqual("the newest", listed(page.Instances[0]), listed(f.Instance("i7")))
 }
 
-// listed returns the part of an instance that a list must contain. An index need not contain the StartID.
+// listed returns the part of an instance that a list must contain. An index does not have to contain the StartID.
 func listed(in provider.Instance) provider.Instance {
 	in.StartID = ""
 	return in
@@ -194,7 +194,7 @@ func foreignCursor(f *kit.Fixture) {
 		_, err := f.Provider.ListInstances(f.Ctx(), other)
 		wantFieldError(f, name, "cursor", err)
 	}
-	q.Cursor, q.Limit = page.NextCursor, 2 // another size is the same list
+	q.Cursor, q.Limit = page.NextCursor, 2 // the page size can change within a list
 	rest, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	if len(rest.Instances) != 2 {
@@ -306,7 +306,8 @@ func attentionCounted(f *kit.Fixture) {
 	f.WantEqual("later", attention(), provider.AttentionCounts{Blocked: 2})
 }
 
-// interruptionsNoted: external requests to end or pause an instance are recorded for the holder of its messages (R20).
+// interruptionsNoted checks that external requests to end or pause an instance are recorded for the holder of its
+// messages (R20).
 func interruptionsNoted(f *kit.Fixture) {
 	none := []provider.Message{
 		{Kind: provider.MessageWake},

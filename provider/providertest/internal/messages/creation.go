@@ -212,7 +212,7 @@ func onlyStartCreates(f *kit.Fixture) {
 	}
 	_, err := f.Provider.ReadInstance(f.Ctx(), "ghost")
 	f.WantErrorIs(err, provider.ErrNotFound)
-	f.Start("ghost") // and it can still be started
+	f.Start("ghost") // the instance can still be started
 }
 
 func ids() []string {
@@ -324,7 +324,7 @@ func checkFirstStart(f *kit.Fixture) {
 		f.T.Errorf("started instance: %s", kit.Text(next))
 	}
 	_, err = look("start of a")
-	f.WantErrorIs(err, provider.ErrPurged) // whichever incarnation has the ID now
+	f.WantErrorIs(err, provider.ErrPurged) // regardless of the current incarnation
 	refused("of the next life", provider.StatusPending)
 }
 

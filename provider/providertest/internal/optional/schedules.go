@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Schedules are listed, so that they can be found among all instances.
+// Schedules tests the list of schedules.
 func Schedules() kit.Group {
 	return kit.Group{Name: "schedules", Optional: provider.CapabilitySchedules, Cases: []kit.Case{
 		{Name: "WhatIsNotedIsListed", Run: schedulesNoted},

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// LargePayloads tests that a hub can have a payload store for payloads that are too large for histories and
-// messages. Its objects are deleted with the execution that refers to them (R28).
+// LargePayloads tests the payload store for payloads that are too large for histories and messages. Its objects are
+// deleted with the execution that refers to them (R28).
 func LargePayloads() kit.Group {
 	return kit.Group{Name: "large payloads", Cases: []kit.Case{
 		{Name: "WhatIsStoredIsReadAndListed", Run: storeReads, Needs: []kit.Capability{kit.LargePayloads}},
@@ -154,7 +154,7 @@ func startsNamed(f *kit.Fixture) {
 		in, err := f.Provider.StartOrchestration(f.Ctx(), s)
 		f.Must(err)
 		f.WantEqual("execution", in.ExecutionID, first)
-		s.ExecutionID = provider.NewExecutionID(f.StoredNow(), "a", s.StartID+" again") // the first start counts
+		s.ExecutionID = provider.NewExecutionID(f.StoredNow(), "a", s.StartID+" again") // the first start applies
 	}
 	f.Messages()
 	begins := provider.NewExecutionID(f.StoredNow(), "b", "from elsewhere")
@@ -208,7 +208,7 @@ func referredPayloadsStay(f *kit.Fixture) {
 		if n == 0 {
 			t.Events = t.Events[1:]
 		}
-		if n < 2 { // the event is finally consumed
+		if n < 2 { // a later execution consumes the event
 			t.Next.Start.CarriedEvents = []history.CarriedEvent{{Name: "n", EventID: "c", Data: stored(key)}}
 		}
 		_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
