@@ -37,8 +37,8 @@ func OnQueue(name string) ActivityOption {
 	return activityOption(func(a *registry.Activity) { a.Queue = name })
 }
 
-// WithCancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
-// worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
+// WithCancelPollInterval sets the interval at which the worker checks whether a running activity was cancelled. The
+// default is the worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
 // WithCancelPollInterval panics.
 //
 // A check is one DynamoDB read for all activities of an execution that run in the same process. At 250 ms and us-east-1

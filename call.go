@@ -129,7 +129,7 @@ func callActivity[Out any](
 	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
 }
 
-// withOptions is a separate function, so that a call without options stays on the stack.
+// withOptions is a separate function, so that a call without options is allocated on the stack.
 func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)

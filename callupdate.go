@@ -124,8 +124,8 @@ func WithStart(orchestration string, input any) CallUpdateOption {
 //
 // The update is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later.
 // You do not have to await the future. Cancelling the future only stops the wait for the result. To limit the wait, use
-// Select with a timer. About 100 updates a second can be sent to one instance. An orchestration that calls itself waits
-// for its own handler, which runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
+// Select with a timer. About 100 updates a second can be sent to one instance. If an orchestration sends an update to
+// its own instance, its handler runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
 func CallUpdate[Out any](
 	ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {

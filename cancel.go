@@ -54,8 +54,8 @@ const (
 	// abandoned. If the code returned a result, the history contains the result.
 	OutcomeReturned CancelOutcome = history.OutcomeReturned
 	// OutcomeAbandoned means that the activity was abandoned: its code did not return within the worker's grace period
-	// or its own timeout (start-to-close or heartbeat). The code may still run. The value stays even if a later attempt
-	// returns.
+	// or its own timeout (start-to-close or heartbeat). The code may still run. The value does not change if a later
+	// attempt returns.
 	OutcomeAbandoned CancelOutcome = history.OutcomeAbandoned
 	// OutcomeNeverStarted means that no code of the activity or sub-orchestration has run or will run.
 	OutcomeNeverStarted CancelOutcome = history.OutcomeNeverStarted
@@ -79,8 +79,8 @@ type CancelledError struct {
 	Message string
 	// CancelOutcome describes how the work ended, if the call used [WaitForCancellation]. Otherwise it is empty.
 	CancelOutcome CancelOutcome
-	// scope is the error of the ended scope that cancelled the work. It is nil if this error is itself the error of a
-	// scope, or if no scope cancelled the work.
+	// scope is the error of the ended scope that cancelled the work. It is nil if this error is the error of a scope,
+	// or if no scope cancelled the work.
 	scope error
 }
 

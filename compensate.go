@@ -24,9 +24,9 @@ import (
 //		…
 //	}
 //
-// undo must tolerate that there is nothing to undo, and that it runs twice. Several undo functions run in reverse
-// order. Each one gets a context that is not cancelled when ctx or the instance is cancelled. An error of undo is
-// joined to the function's error and does not stop the other undo functions.
+// undo must tolerate a second run, and a run without completed work. Several undo functions run in reverse order. Each
+// one gets a context that is not cancelled when ctx or the instance is cancelled. An error of undo is joined to the
+// function's error and does not stop the other undo functions.
 //
 // undo does not run if the function succeeds or continues as new. If the instance was cancelled, it does not continue
 // as new and undo runs. undo also does not run if the instance is terminated, purged or removed from memory.
@@ -71,8 +71,8 @@ func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) er
 }
 
 // IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps only that error. It is false for nil. Use
-// it in your deferred functions to skip compensation when the orchestration continues as new. Check
-// [OrchestrationContext.Err] too, because a cancelled instance does not continue as new. [Compensate] does both.
+// it in your deferred functions to skip compensation when the orchestration continues as new. Also check
+// [OrchestrationContext.Err], because a cancelled instance does not continue as new. [Compensate] makes both checks.
 func IsContinueAsNew(err error) bool {
 	if err == nil {
 		return false

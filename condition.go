@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// PollPolicy sets how often and how long WaitForCondition checks a condition. The zero value checks every 5 seconds,
-// without a limit.
+// PollPolicy sets the intervals and the limits of the checks of WaitForCondition. The zero value checks every 5
+// seconds, without a limit.
 type PollPolicy struct {
 	// Name is the name of the timers between the checks, as in WithTimerName. If it is empty, the timers have no name.
 	Name string
@@ -22,13 +22,14 @@ type PollPolicy struct {
 	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds.
 	// Intervals are rounded up to whole milliseconds.
 	InitialInterval time.Duration
-	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
+	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, so the intervals are
+	// constant.
 	BackoffCoefficient float64
 	// MaxInterval caps the intervals. The default is one hour, or InitialInterval if it is longer.
 	MaxInterval time.Duration
 	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
-	// no jitter. The random choice depends only on the execution and the number of the check. In perduretest there is
-	// no jitter unless the test enables it.
+	// no jitter. The random choice depends only on the execution and the number of the check. Package perduretest
+	// disables jitter unless the test enables it.
 	Jitter float64
 }
 

@@ -21,7 +21,7 @@ import (
 // External events that were not consumed are passed to the next execution. All other outstanding work is cancelled. The
 // next execution runs the highest registered version, unless the instance was started with a version.
 //
-// The call itself has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
+// The call has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
 // instance does not continue as new:
 //
 //   - The instance was cancelled: it ends as if the orchestration had returned ctx.Err.

@@ -16,8 +16,8 @@ const MaxErrorDetailsBytes = history.MaxFailureDetailsBytes
 // WithErrorDetails attaches details to an error. An activity or orchestration that returns the error, or an error that
 // wraps it, passes the details as JSON to its caller. If the caller fails with that error, the details are part of the
 // cause of its own error. Read the details with ErrorDetails. The message, the type and the retries of the error do not
-// change. If an error has several details, ErrorDetails returns the outermost ones. WithErrorDetails returns nil if err
-// is nil, and err itself if details is nil.
+// change. If an error has several details, ErrorDetails returns the outermost ones. WithErrorDetails returns err
+// unchanged if err or details is nil.
 //
 // The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
 // are larger than MaxErrorDetailsBytes are dropped; ErrorDetails then returns a *DetailsError. Errors of queries are
@@ -37,7 +37,7 @@ type DetailsError struct {
 	// Problem describes the reason. The details were too large, could not be encoded, cannot be decoded by this
 	// program, or do not match the type.
 	Problem string
-	// Err is the decoding error, or nil if there was none.
+	// Err is the decoding error, or nil.
 	Err error
 }
 

@@ -36,8 +36,8 @@ type ActivityError struct {
 	// and fmt, and "panic" for a panic. If the error wraps others, Type is the outermost type with a name.
 	Type    string
 	Message string
-	// CancelReason is why the activity was cancelled, and CancelOutcome how it ended (see CancelledError). Both are
-	// empty if it was not cancelled.
+	// CancelReason is the reason of a cancelled activity, and CancelOutcome is its outcome (see CancelledError). Both
+	// are empty if the activity was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
 	// NonRetryable is true if the activity marked the error with NonRetryable, or if a retry cannot succeed. For
@@ -87,8 +87,8 @@ type SubOrchestrationError struct {
 	// Type is "ActivityError" and Cause is the failure of the activity.
 	Type    string
 	Message string
-	// CancelReason is why the orchestration was cancelled, and CancelOutcome how it ended (see CancelledError). Both
-	// are empty if it was not cancelled.
+	// CancelReason is the reason of a cancelled orchestration, and CancelOutcome is its outcome (see CancelledError).
+	// Both are empty if the orchestration was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
 	// NonRetryable is true if the error was marked with NonRetryable.

@@ -72,7 +72,7 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 	return &Future[struct{}]{task: ctx.replay.RaiseEvent(instanceID, name, doc)}
 }
 
-// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
+// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered, so an event can
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
 // events arrived and the futures were created. An event whose ID this execution has already received is dropped.
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // NonRetryable marks an error of an activity or orchestration so that no retry policy retries it. An error that wraps a
-// marked error, or joins it with others, is marked too. An error type can mark itself with a method NonRetryable() bool
+// marked error, or joins it with others, is also marked. An error type is marked if it has a method NonRetryable() bool
 // that returns true. NonRetryable returns nil if err is nil.
 func NonRetryable(err error) error {
 	if err == nil {
@@ -68,7 +68,7 @@ func calledFailure(err error) *history.Failure {
 	}
 }
 
-// engineErrorIn returns the first engine error in a chain of causes, or nil if there is none.
+// engineErrorIn returns the first engine error in a chain of causes, or nil if the chain contains no engine error.
 func engineErrorIn(f *history.Failure) error {
 	for ; f != nil; f = f.Cause {
 		if err := engineError(f); err != nil {

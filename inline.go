@@ -25,7 +25,7 @@ func (inline) applyToActivityCall(c *replay.ActivityCall) { c.Inline = true }
 // the worker.
 //
 // The time limit is 2 seconds, or a third of the orchestrator function's timeout if that is less. Change it with
-// InlineTimeout of the CDK construct (PERDURE_INLINE_TIMEOUT). Deploy a worker too, because the activity starts again
+// InlineTimeout of the CDK construct (PERDURE_INLINE_TIMEOUT). Also deploy a worker, because the activity starts again
 // on its work queue in these cases:
 //
 //   - The activity exceeds the limit, and its context ends with ReasonInvocationDeadline, or it cannot start in time.

@@ -16,7 +16,7 @@ func MaxConcurrency(n int) MapOption {
 }
 
 // MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are
-// no longer possible. Values below 1 count as 1. Values above the number of items count as the number of items.
+// not possible anymore. Values below 1 count as 1. Values above the number of items count as the number of items.
 func MinSuccessful(n int) MapOption {
 	return mapOption(func(p *tally.Policy) { p.MinSuccessful = max(n, 1) })
 }

@@ -91,10 +91,10 @@ type orchestrationOption func(o *replay.Orchestration)
 
 func (set orchestrationOption) applyToOrchestration(o *replay.Orchestration) { set(o) }
 
-// WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
-// Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. RetainForever keeps
-// the instance until it is purged. An instance uses the option of the build that ends it. WithRetention panics if d is
-// less than one hour and not RetainForever.
+// WithRetention sets the time for which an ended instance of the orchestration is kept. After that time the instance is
+// purged as by Client.Purge. The option overrides the hub's retention, which keeps instances forever by default.
+// RetainForever keeps the instance until it is purged. An instance uses the option of the build that ends it.
+// WithRetention panics if d is less than one hour and not RetainForever.
 //
 // If an instance continues as new, its past executions are deleted after the same time, but not before 30 days. Days
 // end at midnight UTC. An instance is deleted on the first whole day after its retention: up to one day late, and never

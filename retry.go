@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// RetryPolicy sets how a failed activity or sub-orchestration is retried. A zero field has a default.
+// RetryPolicy sets the retries of a failed activity or sub-orchestration. A zero field has a default.
 //
 // The zero RetryPolicy retries forever, after about 1 s, 2 s, 4 s and so on up to 1 hour. Limit it with MaxAttempts,
 // WithScheduleToCloseTimeout (activities only) or a cancellation.
@@ -35,7 +35,7 @@ type RetryPolicy struct {
 	// same time. Each wait is chosen uniformly between (1 - Jitter) of the interval and the whole interval. The default
 	// is 0.2. NoJitter disables jitter.
 	//
-	// The random choice depends only on the execution, the call and the attempt. In perduretest there is no jitter
+	// The random choice depends only on the execution, the call and the attempt. Package perduretest disables jitter
 	// unless the test enables it.
 	Jitter float64
 	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type). An error matches if

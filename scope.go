@@ -15,8 +15,8 @@ type CancelFunc func()
 //
 // When a scope ends:
 //
-//   - Outstanding work that was scheduled through its contexts is cancelled, with the reason ReasonScopeEnded.
-//     Nested scopes end too.
+//   - Outstanding work that was scheduled through its contexts is cancelled, with the reason ReasonScopeEnded. Nested
+//     scopes also end.
 //   - Every current or later wait through its contexts returns the same *CancelledError, even if the future has
 //     settled.
 //   - Later calls through its contexts schedule nothing. Their futures have failed with that error.

@@ -9,8 +9,8 @@ import (
 var errNoFutures = errors.New("perdure: no futures to wait for")
 
 // WhenAny waits until one of the futures has settled, and returns the index of the first argument that has settled. The
-// other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error if there
-// are no futures, or ctx.Err if the scope of ctx is cancelled.
+// other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error without
+// futures, or -1 and ctx.Err if the scope of ctx is cancelled.
 func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	_, winner, err := awaitAny(ctx, fs)
 	return winner, err
@@ -86,7 +86,7 @@ func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 
 // FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser,
 // like Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
-// arguments. FirstSuccess returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
+// arguments. FirstSuccess returns an error without futures, and ctx.Err if the scope of ctx is cancelled.
 //
 // To wait for the first future that settles, with a value or an error, use Select or WhenAny.
 func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {

@@ -30,7 +30,8 @@ func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { s
 // validate reads the variables of the orchestration and must not change them, because it does not run in a replay. The
 // update is rejected if validate schedules work, waits or makes another decision, or panics. validate may depend on
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
-// blocks the instance. Its parameter type must be that of the handler, otherwise SetUpdateHandler returns an error.
+// blocks the instance. Its parameter type must be the input type of the handler, otherwise SetUpdateHandler returns an
+// error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
 }

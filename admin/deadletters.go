@@ -13,8 +13,7 @@ import (
 // DeadLetter is a record in a dead-letter queue.
 type DeadLetter = provider.DeadLetter
 
-// ErrDeadLettersUnsupported means that the client's Backend does not give access to dead letters. See
-// provider.DeadLetters.
+// ErrDeadLettersUnsupported means that the client's Backend does not support dead letters. See provider.DeadLetters.
 var ErrDeadLettersUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityDeadLetters}
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.

@@ -28,7 +28,7 @@ func OnStall(f func(Stall)) PurgeQueuesOption {
 }
 
 // PurgeQueues deletes all messages and timers from the hub's queues and schedules. Use it after you restore the table
-// to an earlier time, because the messages belong to a history that no longer exists.
+// to an earlier time, because the messages belong to a history that does not exist anymore.
 //
 // The hub must be paused and have no dead letters. Otherwise PurgeQueues returns provider.ErrBusy and deletes nothing.
 // Stop all senders first, because the call may delete messages that they send. PurgeQueues returns after about seven

@@ -23,7 +23,7 @@ type position struct {
 }
 
 const (
-	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. If there are more,
+	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. With more instances,
 	// the position points to an earlier page instead.
 	maxPositionInstances = 20
 	// positionPrefix distinguishes an encoded position from the cursor of a list. The cursor of a list has no dot.
@@ -53,7 +53,7 @@ func parsePosition(cursor string) (p position, err error) {
 }
 
 // position returns the point at which another call continues. It contains the unfinished instances of earlier pages,
-// the earliest first. If there are too many, it points to the first page with an instance that it does not contain.
+// the earliest first. With too many instances, it points to the first page with an instance that it does not contain.
 func (r *reconciler) position() position {
 	p := position{Page: r.pageCursor, PagesDone: r.pagesDone}
 	if !r.pagesDone && r.pageCursor == "" {

@@ -63,7 +63,7 @@ type failedInstance struct {
 	err        error
 }
 
-// errTooManyFailed means that a service rejects all calls, not only those of a few instances.
+// errTooManyFailed means that a service rejects all calls, and not only the calls for a few instances.
 var errTooManyFailed = fmt.Errorf("more than %d instances failed; continue when the failing service has recovered",
 	maxDeferred-reconcilePageSize)
 

@@ -202,7 +202,7 @@ var (
 	noPage  = none("the API has no route")
 )
 
-// hubOperations are the operations on the hub itself.
+// hubOperations are the operations on the hub and its API.
 var hubOperations = []Operation{
 	{
 		ID: "getOpenAPI", Summary: "Get the OpenAPI document",

@@ -15,7 +15,7 @@ import (
 )
 
 // Cancellation describes the cancellation of an instance or of one of its tasks: the target, the requester and the
-// outcome. Its JSON is that of the HTTP API.
+// outcome. Its JSON is the same as in the HTTP API.
 type Cancellation struct {
 	Target CancelTarget `json:"target"`
 	// ID is the ID of the event that scheduled the target. For the instance, it is the ID of the cancel request.

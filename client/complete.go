@@ -34,7 +34,7 @@ func (c *Client) FailActivity(ctx context.Context, token string, err error) erro
 
 // HeartbeatActivity reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat
 // timeout. Use it after the activity's function has returned, because perdure.Heartbeat then has no effect. Details are
-// stored for the next attempt (perdure.HeartbeatDetails); nil keeps the stored details.
+// stored for the next attempt (perdure.HeartbeatDetails); nil does not change the stored details.
 //
 // The result reports whether the activity is cancelled. If so, stop the work and complete or fail the attempt. An error
 // means that the heartbeat has no effect. HeartbeatActivity returns the errors of CompleteActivity.

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is that of the HTTP
-// API.
+// Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is the same as in the
+// HTTP API.
 type Execution struct {
 	ExecutionID string `json:"executionId"`
 	// Number is the number of the execution in its instance, from 1.

@@ -23,8 +23,8 @@ const (
 // UseExisting keeps the existing instance, even if it belongs to another orchestration.
 //
 // Replace terminates an instance that has not ended with the message ReplacedMessage, waits for its end, purges it, and
-// starts the new instance. The children of the old instance stay, as with Purge. Invalid input is rejected before the
-// old instance is changed. Replace requires the permissions of Terminate and Purge.
+// starts the new instance. The children of the old instance are not purged, as with Purge. Invalid input is rejected
+// before the old instance is changed. Replace requires the permissions of Terminate and Purge.
 //
 // Replace is not a transaction. Other callers can see the old instance as Terminated and Deleting, and for a moment no
 // instance. At that moment they may start another instance with the ID. If the process dies or ctx ends, the new

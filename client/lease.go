@@ -46,10 +46,10 @@ type LeaseRenewal struct {
 
 // RenewWorkItems extends the locks of 1 to MaxLeases messages and returns a result for each, in the same order. Use it
 // in processes that run activities without a worker of this module, usually in another language. The visibility counts
-// from now and is 1 second to 12 hours, in whole seconds. The messages may come from several queues.
+// from now and is 1 second to 12 hours, in whole seconds. The messages may be from several queues.
 //
-// A failure of one lease does not affect the others. RenewWorkItems itself returns an error only if it extended no
-// lock. For invalid input, the error is a *provider.FieldError that names the index of the lease.
+// A failure of one lease does not affect the others. RenewWorkItems returns an error only if it extended no lock. For
+// invalid input, the error is a *provider.FieldError that names the index of the lease.
 //
 // The receipt handle identifies the lock, and the token identifies the activity whose cancellation is reported.
 // RenewWorkItems only checks that both belong to the same queue, not that they belong to the same message.

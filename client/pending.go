@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/inputcheck"
 )
 
-// Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is that of the HTTP
-// API.
+// Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is the same as in the
+// HTTP API.
 type Pending struct {
 	// ReadAt is the time of the read, from the client's clock.
 	ReadAt time.Time `json:"readAt"`
@@ -58,8 +58,8 @@ type PendingItem struct {
 	// Attempt is the number of the current attempt of an activity or sub-orchestration. The attempt can be running,
 	// queued or not yet due. Attempt is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
-	// MaxAttempts is the limit of attempts in the retry policy. It is 0 if there is no limit or no retry policy, and
-	// omitted from the JSON.
+	// MaxAttempts is the limit of attempts in the retry policy. It is 0 without a limit or a retry policy. The JSON
+	// does not contain it.
 	MaxAttempts int `json:"-"`
 	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
 	// NextAttemptAt is the time at which the current attempt is or was due.

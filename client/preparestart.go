@@ -25,8 +25,8 @@ var ErrPrepareStartUnsupported error = provider.UnsupportedError{Capability: pro
 //	…
 //	err = start.Wake(ctx)
 //
-// PrepareStart itself does not start the instance. Call Wake after the transaction to start the instance immediately.
-// If the process dies before that, the sweeper starts the instance within minutes. If the transaction fails, StartError
+// PrepareStart does not start the instance. Call Wake after the transaction to start the instance immediately. If the
+// process dies before that, the sweeper starts the instance within minutes. If the transaction fails, StartError
 // reports whether the start was the reason. If a start with the same idempotency key was made before, PrepareStart or
 // StartError returns ErrAlreadyStarted.
 //

@@ -40,8 +40,8 @@ func IfCreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.Cre
 func WithChildren() PurgeOption { return func(o *purgeOptions) { o.Children = true } }
 
 // Purge deletes an instance that has ended, with the histories of all its executions. Its ID can then be used again,
-// but not by a repeated call of the start that created the instance. Children are separate instances and stay, unless
-// WithChildren is given.
+// but not by a repeated call of the start that created the instance. Children are separate instances and are not
+// purged, unless WithChildren is given.
 //
 // Purge returns ErrNotFound if the instance does not exist, and ErrNotEnded if it has not ended and Force is not
 // given. If the call fails or ctx ends, the instance remains with StatusDeleting until Purge is called again or the hub

@@ -69,7 +69,7 @@ func WithQuerier(a provider.Querier) Option { return func(o *options) { o.querie
 // The handler sees the state after all turns that were committed before the call, and possibly after later turns. The
 // instance can be running, paused, blocked or ended. It does not change the instance and can be repeated.
 //
-// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and
+// Query returns a *QueryError if the query has no result, ErrNotFound if the instance does not exist, and
 // ErrQueriesUnsupported if the hub has no function to invoke. After QueryTimeout, or if the deadline of ctx expires
 // first, the QueryError has the code QueryTimedOut.
 //

@@ -41,7 +41,7 @@ func (e *OrchestrationError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap()
 }
 
-// Result returns the output of a completed orchestration as a T. The Status must come from Status or Wait.
+// Result returns the output of a completed orchestration as a T. The Status must be from Client.Status or Client.Wait.
 //
 // If the orchestration failed or was cancelled or terminated, Result returns an *OrchestrationError. For a cancelled
 // orchestration, errors.As finds the *perdure.CancelledError. Result returns a *perdure.PayloadError if the client

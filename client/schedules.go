@@ -21,7 +21,7 @@ type Schedules struct{ client *Client }
 // Schedules returns the type that manages the hub's schedules.
 func (c *Client) Schedules() *Schedules { return &Schedules{client: c} }
 
-// ScheduleStatus is the state of a schedule. Its JSON is that of the HTTP API.
+// ScheduleStatus is the state of a schedule. Its JSON is the same as in the HTTP API.
 type ScheduleStatus struct {
 	schedule.Status
 
@@ -36,7 +36,7 @@ type ScheduleStatus struct {
 }
 
 // Put creates a schedule or replaces the settings of the schedule with the same ID. The current run continues, and
-// later times follow the new settings. A pause stays in effect. Repeating the call has no effect.
+// later times follow the new settings. Put does not end a pause. Repeating the call has no effect.
 //
 // If the schedule is about to end, because it was deleted or has no more times, Put waits until the change is applied.
 // After 20 seconds, Put returns an error. In this case, call Put again.

@@ -11,7 +11,7 @@ import (
 
 // StartOrUpdate sends an update to an instance and waits for the result. It first starts the instance if it does not
 // exist. WithInstanceID is required. StartOrUpdate takes the arguments of Start and Update and returns their errors.
-// The result started and the rules for existing instances are those of StartOrRaiseEvent.
+// The result started and the rules for existing instances are the same as in StartOrRaiseEvent.
 //
 // WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID). Repeated calls then start the
 // instance and handle the update at most once, and return the same result. A repeated call returns ErrEnded if the

@@ -40,7 +40,7 @@ const (
 	StatusDeleting = provider.StatusDeleting
 )
 
-// Status is the state of an instance. Its JSON is that of the HTTP API.
+// Status is the state of an instance. Its JSON is the same as in the HTTP API.
 type Status struct {
 	InstanceID  string `json:"instanceId"`
 	ExecutionID string `json:"executionId"`

@@ -48,7 +48,7 @@ const (
 	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. EncodedResult
 	// describes the result.
 	UpdateResultEncoded UpdateCode = "sealed"
-	// UpdatePending means that there was no response in time. Status is the status of the instance.
+	// UpdatePending means that no response arrived in time. Status is the status of the instance.
 	UpdatePending UpdateCode = "pending"
 )
 

@@ -35,7 +35,7 @@ func EventsToEnd(s *State, reason string, end Event) []Event {
 	return append(cancels, end)
 }
 
-// UnansweredCallers returns the callers of updates that none of the events ends. The state must have TrackOpen.
+// UnansweredCallers returns the callers of updates that the events do not end. The state must have TrackOpen.
 func UnansweredCallers(s *State, ends []Event) (callers []Parent) {
 	over := map[string]bool{}
 	for i := range ends {

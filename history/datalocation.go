@@ -16,7 +16,7 @@ type DataLocation struct {
 	// Segment and EventID identify the event.
 	Segment, EventID int64
 	// Field is LocationInputs or LocationCarriedEvents if the data is at Index in that list of the event. Field is
-	// empty if the data is in the event itself.
+	// empty if the data is in Event.Data.
 	Field string
 	Index int
 	// Encoded is true if the data is an encoded payload and not a document.

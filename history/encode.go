@@ -36,7 +36,7 @@ func Decode(b []byte) ([]Event, error) {
 	return events, nil
 }
 
-// DecodeLast decodes only the last event of the events that Encode wrote. found is false if there are no events.
+// DecodeLast decodes only the last event of the events that Encode wrote. found is false if b contains no events.
 func DecodeLast(b []byte) (last Event, found bool, err error) {
 	b = bytes.TrimSpace(b)
 	at, found := lastElement(b)

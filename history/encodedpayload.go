@@ -131,7 +131,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// referable returns the data that a reference can replace. It is the document, or the payload itself if the payload is
+// referable returns the data that a reference can replace. It is the document, or the whole payload if the payload is
 // encoded and inline.
 func (p Payload) referable() (doc json.RawMessage, encoded, ok bool) {
 	if doc, ok = p.Document(); ok {
@@ -161,8 +161,8 @@ func (p DataLocation) ReferTo(data Payload) Payload {
 	return p.Refer(doc)
 }
 
-// DocumentIn returns the data at the location in the form that a reference refers to. It is a document, or the payload
-// itself if Encoded is true. events are the events of its segment or of its whole execution. ok is false if the events
+// DocumentIn returns the data at the location in the form that a reference refers to. It is a document, or the whole
+// payload if Encoded is true. events are the events of its segment or of its whole execution. ok is false if the events
 // do not contain the data.
 func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	data, found := p.Find(events)

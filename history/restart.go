@@ -78,8 +78,8 @@ func (t *Restart) History(past []Event) []Event {
 	return taken
 }
 
-// setIdentity sets the identity of the new execution in its first event. The instance and execution IDs in this event,
-// which the code sees, stay those of the original execution.
+// setIdentity sets the identity of the new execution in its first event. The code still sees the instance and execution
+// IDs of the original execution, which stay in this event.
 func (t *Restart) setIdentity(started *Event) {
 	if started.ExecutionID == "" {
 		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID

@@ -43,7 +43,7 @@ func NewState(keep Tracking, events ...Event) *State {
 	return s
 }
 
-// Apply applies the next events. The result does not depend on how the history is split into calls.
+// Apply applies the next events. The result is the same for one call and for several calls with parts of the history.
 func (s *State) Apply(events ...Event) {
 	for i := range events {
 		e := &events[i]

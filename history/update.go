@@ -19,7 +19,7 @@ const (
 )
 
 // The failure types of an update that an orchestration sent to another instance, in UpdateAnswered. The failure of the
-// update itself is the Cause.
+// update is the Cause.
 const (
 	// TypeUpdateFailed means that the handler returned an error.
 	TypeUpdateFailed = "update_failed"

@@ -1,5 +1,5 @@
-// Package lambdahandler runs the functions of a hub on AWS Lambda, or in processes that poll. The main function of each
-// of the four functions is one line:
+// Package lambdahandler runs the functions of a hub on AWS Lambda, or in processes that poll. Each of the four
+// functions has a main function of one line:
 //
 //	func main() { lambdahandler.StartOrchestrator(orders.Registry()) } // inbox: turns
 //	func main() { lambdahandler.StartWorker(orders.Registry()) }       // work queue: activities

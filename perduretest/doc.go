@@ -20,7 +20,7 @@
 //   - Env.CompareGolden compares a history with a file.
 //   - Env.CrashAt, Env.Outage and Env.Deploy simulate crashes, outages and deployments.
 //   - Env.Expect accepts a fault that the test causes on purpose.
-//   - WithNetwork runs activities that use the network, and TableClient gives access to your own DynamoDB tables.
+//   - WithNetwork runs activities that use the network, and TableClient returns a client for your own DynamoDB tables.
 //   - NewDeployed runs the same test body in a deployed hub.
 //
 // See docs/guides/testing.md.

@@ -42,7 +42,7 @@ func WithLogger(l *slog.Logger) Option {
 // cold instances, and for large histories, because a replay in each of n turns takes time proportional to n².
 func WithCache() Option { return option(func(o *options) { o.CacheBytes = 0 }) }
 
-// WithJitter keeps the jitter of retry policies. By default, each wait is exactly the interval of its policy.
+// WithJitter enables the jitter of retry policies. By default, each wait is exactly the interval of its policy.
 func WithJitter() Option { return option(func(o *options) { o.Jitter = true }) }
 
 // WithInterceptors adds interceptors that run around turns, activities and calls of Env.Client, as in a deployed hub.

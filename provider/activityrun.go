@@ -3,8 +3,8 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs, or is about to run, the code of its activity. Runs are stored only for
-// activities with NeedsRunClaim, which are those with WaitForCancellation or AtMostOnce. Only one delivery of such an
-// activity may run at a time.
+// activities with NeedsRunClaim (WaitForCancellation or AtMostOnce). Only one delivery of such an activity may run at a
+// time.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64

@@ -34,8 +34,7 @@ func (n Note) Equal(other Note) bool {
 	return n.Text == other.Text && n.By == other.By && n.At.Equal(other.At)
 }
 
-// AddNote returns a copy of notes with n added, and without the oldest note if there are more than MaxNotes. It does
-// not modify notes.
+// AddNote returns a copy of notes with n added, and without the oldest note above MaxNotes. It does not modify notes.
 func AddNote(notes []Note, n Note) []Note {
 	all := append(append([]Note(nil), notes...), n)
 	return all[max(0, len(all)-MaxNotes):]

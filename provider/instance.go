@@ -43,9 +43,8 @@ type Instances interface {
 	// ReadActivityRecords yields the activity records of an execution by activity ID, with strong consistency. Most
 	// activities have no record. An unknown execution has no records.
 	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
-	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency. The records are
-	// those of activities that have failed and were retried, including activities that have ended since then. Only the
-	// history shows which activities are open.
+	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency. An activity that
+	// was retried has a record even after it has ended. Only the history shows which activities are open.
 	ReadRetries(ctx context.Context, executionID string) iter.Seq2[ActivityRetry, error]
 	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if the result does not
 	// exist yet, or was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID

@@ -41,7 +41,7 @@ const (
 	JobRunning JobState = "Running"
 	// JobCompleted is the state of a job that has processed all matched instances.
 	JobCompleted JobState = "Completed"
-	// JobCancelled is the state of a job that was cancelled. Processed instances stay processed.
+	// JobCancelled is the state of a job that was cancelled. Changes to processed instances remain.
 	JobCancelled JobState = "Cancelled"
 )
 
@@ -88,7 +88,7 @@ type Job struct {
 	Errors  []string `json:"errors,omitempty"`
 
 	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances.
-	// MatchingDone is true if there are no more instances to match.
+	// MatchingDone is true if all matching instances were found.
 	Batch        []Target `json:"batch,omitempty"`
 	Next         string   `json:"next,omitempty"`
 	MatchingDone bool     `json:"atEnd,omitempty"`

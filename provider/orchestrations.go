@@ -28,7 +28,7 @@ type Orchestrations interface {
 	// reference.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 	// AckOrchestrationItem commits a turn and sends its outputs. The commit is atomic. ErrConflict means that another
-	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an
+	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit wraps
 	// ErrDispatchIncomplete. In this case, let the messages be redelivered and call RedispatchOrchestration. refused
 	// are the outputs that can never be sent. The next turn records them as failed (R9). Terminal statuses and Blocked
 	// are always written. If the write of another status fails, the call succeeds, and a refresh is requested
@@ -67,8 +67,8 @@ type Orchestrations interface {
 	// It does not cancel timers and children, because they are not known. The call is idempotent. It returns
 	// ErrConflict if a turn was committed in the meantime.
 	TerminateCorrupt(ctx context.Context, m *InboxMessage) error
-	// BlockInstance sets an instance's status to blocked in a build because its history cannot be read. If why is nil,
-	// it sets the status back to running. It does nothing if the execution is not the instance's current one, or the
+	// BlockInstance sets an instance's status to blocked by a build because its history cannot be read. If why is nil,
+	// it sets the status to running again. It does nothing if the execution is not the instance's current one, or the
 	// instance has ended.
 	BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error
 	// ReadInterruption reads, with strong consistency, the last time at which EnqueueForOrchestrator sent a message

@@ -122,7 +122,7 @@ func (t *attempt) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 }
 
 // checkOpen returns a TokenError if the activity has ended, and reports whether the activity is cancelled. The read is
-// strongly consistent. The check only gives the caller an early error, because the turn decides again.
+// strongly consistent. The check only returns an early error to the caller, because the turn makes the final decision.
 func (t *attempt) checkOpen(ctx context.Context) (cancelled bool, err error) {
 	execution := t.known.Execution(t.ExecutionID)
 	if err := execution.Read(ctx, t.hub, t.Segment); err != nil {

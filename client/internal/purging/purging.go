@@ -79,8 +79,8 @@ type tree struct {
 	slots chan struct{} // one slot for each goroutine that purges a child
 }
 
-// purge purges the children of an instance and then the instance. If a child fails, the instance stays, so that a
-// repeated call finds the child.
+// purge purges the children of an instance and then the instance. If the purge of a child fails, the instance is not
+// purged, so that a repeated call finds the child.
 func (t *tree) purge(ctx context.Context, in *provider.Instance) error {
 	if in.Status != provider.StatusDeleting {
 		if err := t.purgeChildren(ctx, in); err != nil {
@@ -128,8 +128,8 @@ func (t *tree) purgeChildrenOf(ctx context.Context, parent history.ExecutionRef)
 	return t.purgePage(ctx, parent, ids)
 }
 
-// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child itself, so that
-// purges of different levels cannot wait for each other. After an error it starts no further purge.
+// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child on its own
+// goroutine, so that purges of different levels cannot wait for each other. After an error it starts no further purge.
 func (t *tree) purgePage(ctx context.Context, parent history.ExecutionRef, ids []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -44,8 +44,8 @@ func storeInput(ctx context.Context, h *hub.Hub, s *provider.Start) (err error) 
 }
 
 // deleteUnusedInput deletes the payloads that a start stored if the start created no execution. If the start may have
-// created an execution, the payloads stay, and the sweep of the payload store deletes unused ones. This is the case if
-// the response was lost and the instance is already in a later execution.
+// created an execution, the payloads are kept, and the sweep of the payload store deletes unused payloads. This is the
+// case if the response was lost and the instance is already in a later execution.
 func deleteUnusedInput(ctx context.Context, h *hub.Hub, s *provider.Start, started *provider.Instance, err error) {
 	another := err == nil && started.ExecutionNumber == 1 && started.ExecutionID != s.ExecutionID ||
 		errors.Is(err, provider.ErrAlreadyExists)

@@ -206,7 +206,7 @@ func ackWithoutCompletion(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-// attemptsOfCancelled checks that deliveries and crashes of a cancelled activity count like those of other activities.
+// attemptsOfCancelled checks that deliveries and crashes are counted for a cancelled activity as for other activities.
 func attemptsOfCancelled(f *kit.Fixture) {
 	items := cancelledWork(f)
 	for delivery := 1; delivery <= 3; delivery++ {

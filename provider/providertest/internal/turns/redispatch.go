@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Redispatch tests that a redispatch reads the outputs of a committed turn from its segment and sends those that are
-// not settled (R4, R9).
+// Redispatch tests that a redispatch reads the outputs of a committed turn from its segment and sends the outputs that
+// are not settled (R4, R9).
 func Redispatch() kit.Group {
 	return kit.Group{Name: "redispatch", Cases: []kit.Case{
 		{Name: "OnlyWhatIsUnsettledIsSentAgain", Run: onlyUnsettled},
