@@ -110,7 +110,7 @@ func runActivity[In, Out any](
 }
 
 // ActivityRef refers to an activity by its name and types, without its implementation. Programs that only call the
-// activity use it. Create an ActivityRef with DefineActivity; the methods of a zero ActivityRef panic.
+// activity use it. Create an ActivityRef with DefineActivity. The methods of a zero ActivityRef panic.
 type ActivityRef[In, Out any] struct {
 	name, queue string
 	cancelPoll  time.Duration

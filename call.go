@@ -55,7 +55,7 @@ func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond),
 // independent.
 //
 // The key is at most 256 bytes of UTF-8, otherwise WithFairnessKey panics. An empty key is the same as no key. The
-// history stores the key; SQS receives only a digest.
+// history stores the key, but SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
 	names.MustKey("WithFairnessKey", key, 0)
 	return activityCallOption(func(c *replay.ActivityCall) { c.FairnessKey = key })
@@ -77,7 +77,7 @@ func WithFairnessKey(key string) ActivityCallOption {
 //   - An activity that returns ErrPending fails with type ExclusivePendingError.
 //   - The activity never runs inline, and a fairness key has no effect on it.
 //
-// The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
+// The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key, but SQS receives only a
 // digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
 	names.MustKey("Exclusive", key, 1)
@@ -101,9 +101,9 @@ func CallActivity[In, Out any](
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.Name, Queue: a.Queue, Inline: a.Inline}, in, opts)
 }
 
-// CallActivityByName schedules the activity of that name like CallActivity. The activity need not be registered in this
-// program. An activity that is registered here runs on its registered queue. Other activities run on DefaultQueue.
-// CallActivityByName panics if name is empty or not valid UTF-8.
+// CallActivityByName schedules the activity of that name like CallActivity. The activity does not have to be registered
+// in this program. An activity that is registered here runs on its registered queue. Other activities run on
+// DefaultQueue. CallActivityByName panics if name is empty or not valid UTF-8.
 func CallActivityByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption,
 ) *Future[Out] {

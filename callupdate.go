@@ -26,15 +26,14 @@ var (
 // ErrInstanceEnded, ErrInstancePurged, ErrUpdateRejected or ErrUpdateAborted in it. If it finds none of them, the
 // handler failed (see Cause) or the update could not be sent.
 type CallUpdateError struct {
-	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
+	// Update is the name of the update, and UpdateID is its ID. InstanceID is the ID of the receiving instance.
 	Update, UpdateID, InstanceID string
 	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected,
 	// TypeUpdateAborted, TypeUpdateResultExpired or TypeUpdateFailed. If the update could not be sent, Type is the type
 	// of the send error.
 	Type    string
 	Message string
-	// RejectReason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput,
-	// RejectedNotReadOnly or RejectedLimit. Otherwise it is empty.
+	// RejectReason is the reason of a rejection, one of the history.Rejected constants. Otherwise it is empty.
 	RejectReason string
 	// Cause is the failure of the handler, or of the validator that rejected the update. Otherwise it is nil.
 	Cause *history.Failure

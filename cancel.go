@@ -53,18 +53,18 @@ const (
 	// OutcomeReturned means that the code of the activity returned, before or after the cancel, and no attempt was
 	// abandoned. If the code returned a result, the history contains the result.
 	OutcomeReturned CancelOutcome = history.OutcomeReturned
-	// OutcomeAbandoned means that the activity was abandoned: its code did not return within the worker's grace period
-	// or its own timeout (start-to-close or heartbeat). The code may still run. The value does not change if a later
-	// attempt returns.
+	// OutcomeAbandoned means that the activity was abandoned, because its code did not return within the worker's grace
+	// period or within a timeout (start-to-close or heartbeat). The code may still run. The value does not change if a
+	// later attempt returns.
 	OutcomeAbandoned CancelOutcome = history.OutcomeAbandoned
 	// OutcomeNeverStarted means that no code of the activity or sub-orchestration has run or will run.
 	OutcomeNeverStarted CancelOutcome = history.OutcomeNeverStarted
 	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not
 	// started again. Its code may have run partly or completely.
 	OutcomeWorkerLost CancelOutcome = history.OutcomeWorkerLost
-	// OutcomeTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
+	// OutcomeTimedOut means that the schedule-to-close timeout of the activity expired before an end was reported.
 	OutcomeTimedOut CancelOutcome = history.OutcomeTimedOut
-	// OutcomeEnded means that the sub-orchestration has ended, including the work that its own code waited for.
+	// OutcomeEnded means that the sub-orchestration has ended, including the work that its code waited for.
 	OutcomeEnded CancelOutcome = history.OutcomeEnded
 	// OutcomeNotFound means that the sub-orchestration does not exist because another instance has its ID.
 	OutcomeNotFound CancelOutcome = history.OutcomeNotFound

@@ -16,8 +16,8 @@ type PollPolicy struct {
 	// MaxAttempts is the maximum number of checks, including the first one. 0 means no limit.
 	MaxAttempts int
 	// Timeout limits the time from the start of the first check to the start of the last one. The last check is made
-	// when the timeout has elapsed. The timeout does not end a check that is running; use the timeouts of the calls in
-	// it. 0 means no limit.
+	// when the timeout has elapsed. The timeout does not end a running check. Use the timeouts of the calls in the
+	// check. 0 means no limit.
 	Timeout time.Duration
 	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds.
 	// Intervals are rounded up to whole milliseconds.

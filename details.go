@@ -20,7 +20,7 @@ const MaxErrorDetailsBytes = history.MaxFailureDetailsBytes
 // unchanged if err or details is nil.
 //
 // The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
-// are larger than MaxErrorDetailsBytes are dropped; ErrorDetails then returns a *DetailsError. Errors of queries are
+// are larger than MaxErrorDetailsBytes are dropped. ErrorDetails then returns a *DetailsError. Errors of queries are
 // neither stored nor encoded by the codec.
 func WithErrorDetails(err error, details any) error {
 	if err == nil || details == nil {

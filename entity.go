@@ -76,7 +76,7 @@ func Operation[S, In, Out any](
 
 // AddEntity registers an entity: a state of type S for each key, and its operations. Operations of one key run one at a
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
-// S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
+// S. The state is JSON of at most MaxPayloadBytes. An operation that exceeds the limit fails.
 //
 // Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. It continues as
 // new after 1,000 operations or 4 MiB of inputs, outputs and states, without losing calls. Purging the instance deletes

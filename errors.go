@@ -28,7 +28,7 @@ func (e *NondeterminismError) Error() string { return (*replay.NondeterminismErr
 // ActivityError is the failure of an activity, as its orchestration receives it. errors.As finds a *TimeoutError,
 // *InterruptedError, *CancelledError or *PayloadTooLargeError in it if the activity failed with that error.
 type ActivityError struct {
-	// Activity is the name of the activity, and ActivityID the ID of the event that scheduled it.
+	// Activity is the name of the activity. ActivityID is the ID of the event that scheduled the activity.
 	Activity   string
 	ActivityID int64
 	// Type is the type name of the activity's error. It is the result of the error's ErrorType method, or else the name
@@ -81,7 +81,7 @@ func (e *ActivityError) failure() *history.Failure {
 // *TimeoutError, *InterruptedError, *CancelledError or *PayloadTooLargeError in it if the orchestration, or work that
 // it called, failed with that error.
 type SubOrchestrationError struct {
-	// Orchestration is the name of the orchestration, and InstanceID the ID of the instance that ran the last attempt.
+	// Orchestration is the name of the orchestration. InstanceID is the ID of the instance that ran the last attempt.
 	Orchestration, InstanceID string
 	// Type is the type name of the error, as in ActivityError. If the orchestration returned the error of an activity,
 	// Type is "ActivityError" and Cause is the failure of the activity.

@@ -20,7 +20,7 @@ var (
 // RaiseEventError means that an external event of RaiseEvent was not delivered and is not sent again. errors.Is finds
 // ErrInstanceNotFound or ErrInstanceEnded in it. If it finds neither, the event could not be sent.
 type RaiseEventError struct {
-	// Event is the name of the event, and InstanceID the instance that it was sent to.
+	// Event is the name of the event. InstanceID is the ID of the receiving instance.
 	Event, InstanceID string
 	// Type is the type name of the error, as in ActivityError.
 	Type    string

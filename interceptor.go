@@ -137,8 +137,8 @@ type TaskInfo struct {
 	Name string
 	// InstanceID is the instance of the other orchestration, or the receiver of an event or update.
 	InstanceID string
-	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn its Sequence. ScheduledInTurn is
-	// 0 if a restart from an event copied the task.
+	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn is the Sequence of that turn.
+	// ScheduledInTurn is 0 if a restart from an event copied the task.
 	ScheduledAt     time.Time
 	ScheduledInTurn int64
 	// TraceParent is the trace context of the turn that scheduled the task, in the form of TraceParentFrom. It is empty
@@ -173,8 +173,8 @@ const (
 	// reported.
 	TaskDetachedOrchestration TaskKind = "detached_orchestration"
 	TaskExternalEvent         TaskKind = "external_event"
-	// TaskSentEvent is an event that was sent to another instance, and TaskSentUpdate an update. They end with the
-	// response of that instance, even if the code has cancelled the future.
+	// TaskSentEvent is an event that was sent to another instance, and TaskSentUpdate is such an update. They end with
+	// the response of that instance, even if the code has cancelled the future.
 	TaskSentEvent  TaskKind = "sent_event"
 	TaskSentUpdate TaskKind = "sent_update"
 	// TaskUpdate is the handler of an update, from the acceptance of the update.

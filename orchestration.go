@@ -41,7 +41,7 @@ func WithVersion(version string) VersionOption {
 // AddOrchestration registers fn as the orchestration of that name. It panics if name is empty or not valid UTF-8, if
 // the name and version are already registered, or if fn is nil.
 //
-// fn must be deterministic; see the package overview. If fn returns an error or panics, the instance fails, with two
+// fn must be deterministic (see the package overview). If fn returns an error or panics, the instance fails, with two
 // exceptions:
 //
 //   - If fn returns the error of [ContinueAsNew], the instance continues as new.

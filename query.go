@@ -14,7 +14,7 @@ import (
 const MaxQueryResultBytes = 1 << 20
 
 // SetQueryHandler sets the handler of a query, which clients send with Client.Query. A later call for the same name
-// replaces the handler. Set handlers at the start of the orchestration, before it waits; until then the query is
+// replaces the handler. Set handlers at the start of the orchestration, before it waits. Until then the query is
 // unknown. After a continue-as-new, the next execution must set its own handlers.
 //
 // A query replays the orchestration in memory up to its last turn, calls handler, and discards the replayed state.

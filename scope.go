@@ -23,7 +23,7 @@ type CancelFunc func()
 //   - External events that were not consumed return to the heads of their queues.
 //
 // A scope ends with its parent scope, and with the same error. The scope of the orchestration's own context ends when
-// the instance is cancelled. A coroutine whose scope has ended continues; only its waits end.
+// the instance is cancelled. A coroutine whose scope has ended continues, and only its waits end.
 //
 // A wait through one scope for a future of another scope ends with either scope. If the waiting scope ends, the future
 // does not change. If the scope of the future ends, the future settles.

@@ -63,8 +63,8 @@ func CallSubOrchestration[In, Out any](
 	return callSubOrchestration[Out](ctx, name, in, opts)
 }
 
-// CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration need
-// not be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
+// CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration does
+// not have to be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
 func CallSubOrchestrationByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
 ) *Future[Out] {

@@ -24,7 +24,7 @@ type updateHandlerOption func(o *updateHandlerOptions)
 func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { set(o) }
 
 // WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
-// error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
+// error, the update is rejected with that error and has no effect. The history stores its ID and the error. With
 // several validators, the first error applies.
 //
 // validate reads the variables of the orchestration and must not change them, because it does not run in a replay. The
@@ -39,7 +39,7 @@ func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 // Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived. The
 // names of the updates do not matter. An update waits until the handlers of all earlier updates have returned. When the
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
-// 1,000 updates run or wait at a time; further updates are rejected.
+// 1,000 updates run or wait at a time. Further updates are rejected.
 func Serialized() UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
 }
@@ -51,9 +51,9 @@ func Serialized() UpdateHandlerOption {
 //
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
-// error of handler is only a response; a panic fails the orchestration. When the scope of ctx is cancelled, handler
+// error of handler is only a response, but a panic fails the orchestration. When the scope of ctx is cancelled, handler
 // continues and its waits end. handler cannot return ContinueAsNew. When the orchestration ends or continues as new,
-// running handlers are abandoned and their senders get an error; wait for them with AwaitUpdateHandlers.
+// running handlers are abandoned and their senders get an error. Use AwaitUpdateHandlers to wait for running handlers.
 //
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
@@ -136,7 +136,7 @@ func runUpdate[In, Out any](
 }
 
 // AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as
-// new. If ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite
+// new. If ctx is cancelled before, it returns the CancelledError of ctx. Use a context of WithoutCancel to wait despite
 // a cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
 func AwaitUpdateHandlers(ctx *OrchestrationContext) error {

@@ -41,7 +41,7 @@ func updateErrors(start codes) codes {
 	}
 }
 
-const ofApplication = "an application calls it with its own input"
+const ofApplication = "only applications use it, with their own input"
 
 // instanceOperations are the operations that start, read and delete instances.
 var instanceOperations = []Operation{
@@ -54,10 +54,10 @@ var instanceOperations = []Operation{
 	},
 	{
 		ID: "prepareStart", Summary: "Prepare a start as an item of your DynamoDB transaction",
-		NoRoute: "the transaction is one of the caller",
+		NoRoute: "the caller runs the transaction",
 		Changes: true, Repeat: RepeatNoEffect, Audit: noAudit,
-		Go: on("client.PrepareStart"), Command: none("the transaction is one of the caller"),
-		WebUI: none("the transaction is one of the caller"),
+		Go: on("client.PrepareStart"), Command: none("the caller runs the transaction"),
+		WebUI: none("the caller runs the transaction"),
 	},
 	{
 		ID: "listInstances", Summary: "List instances, newest first",
@@ -95,7 +95,7 @@ var instanceOperations = []Operation{
 		ID: "getResult", Summary: "Get the result",
 		Method: http.MethodGet, Path: instancePath + "/result", Grant: "GrantRead", Query: []string{"wait"},
 		Success: schemas{200: "Result", 202: "Result"}, Errors: missingInstance,
-		Go: on("client.Wait"), Command: on("wait"), WebUI: none("the status has the result"),
+		Go: on("client.Wait"), Command: on("wait"), WebUI: none("the status contains the result"),
 	},
 	{
 		ID: "listExecutions", Summary: "List the executions",
@@ -129,7 +129,7 @@ var instanceOperations = []Operation{
 	},
 }
 
-const ofEntity = "its instance has the page"
+const ofEntity = "the page of the instance shows the entity"
 
 // controlOperations are the operations that send a message to an instance, run a handler or add a note.
 var controlOperations = []Operation{

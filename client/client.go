@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Errors that the client returns; test for them with errors.Is. An error with the same name in package provider is the
-// same value.
+// The errors that the client returns. Use errors.Is to test for them. An error with the same name in package provider
+// is the same value.
 var (
 	// ErrNotFound means that the instance, execution, activity or schedule does not exist.
 	ErrNotFound = provider.ErrNotFound

@@ -119,8 +119,8 @@ type Message struct {
 	Result         history.Payload  `json:"result,omitempty"`
 	Error          *history.Failure `json:"error,omitempty"`
 
-	// Reason is the reason of a cancellation, and RequestedBy its requester, as in package history. RequestedBy is also
-	// set on external events, updates, and requests to terminate, pause or resume, if the requester is known.
+	// Reason is the reason of a cancellation, and RequestedBy is its requester, as in package history. RequestedBy is
+	// also set on external events, updates, and requests to terminate, pause or resume, if the requester is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`

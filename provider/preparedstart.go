@@ -16,8 +16,8 @@ type PreparedStart interface {
 	// InstanceID returns the ID of the instance that the transaction creates.
 	InstanceID() string
 	// Wake wakes the instance after the transaction was committed. If Wake is not called or fails, the sweeper wakes
-	// the instance some minutes after the start was prepared. A second call has no effect, and neither has a call if
-	// the instance does not exist.
+	// the instance some minutes after the start was prepared. A call has no effect if Wake was called before, or if the
+	// instance does not exist.
 	Wake(ctx context.Context) error
 	// StartError returns the error of the start if the start caused the failure err of the transaction. The error is
 	// ErrAlreadyStarted, ErrAlreadyExists, or ErrConflict if the ID was purged in the meantime and the start must be

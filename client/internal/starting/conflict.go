@@ -10,7 +10,7 @@ import (
 )
 
 // ReplacedMessage is the message with which Replace terminates an instance.
-const ReplacedMessage = "replaced by another start of its id"
+const ReplacedMessage = "replaced by another start with its ID"
 
 // Replaces reports whether a start replaces an existing instance with this status. Otherwise the start keeps the
 // instance. If the function is nil, a conflict is an error.
