@@ -12,7 +12,7 @@ import (
 type ActivityInfo struct {
 	InstanceID, ExecutionID string
 	// ActivityID is the ID of the event that scheduled the activity. ExecutionID and ActivityID together are an
-	// idempotency key: they are the same in every attempt and delivery.
+	// idempotency key. They are the same in every attempt and delivery.
 	ActivityID int64
 	Name       string
 	// Attempt is the number of the attempt under the retry policy, from 1. DeliveryCount is the number of deliveries of
@@ -22,8 +22,8 @@ type ActivityInfo struct {
 	// CompletionToken is the completion token of this attempt. If the activity's function returns ErrPending, the token
 	// holder completes or fails the attempt, or sends heartbeats for it. The token holder uses package client, the HTTP
 	// API or the CLI. See Client.CompleteActivity, Client.FailActivity and Client.HeartbeatActivity. The token is the
-	// same in every delivery of the attempt, differs between attempts, and becomes invalid when the attempt ends. It is
-	// a secret: do not log it. Interceptors do not receive it.
+	// same in every delivery of the attempt, differs between attempts, and becomes invalid when the attempt ends. The
+	// token is a secret. Do not log it. Interceptors do not receive it.
 	CompletionToken string
 }
 
@@ -38,8 +38,8 @@ func ActivityInfoFrom(ctx context.Context) ActivityInfo {
 // ErrPending has the same effect. The start-to-close, heartbeat and schedule-to-close timeouts and the retry policy
 // still apply. A retry runs the function again with another token. Without a timeout the attempt waits forever.
 //
-// The token is valid before the function has returned. Pass on the token in the last step of the function. If the
-// process then dies before the function returns, the function runs again with the same token. See
+// The token is valid before the function has returned. Send the token to its holder in the last step of the function.
+// If the process then dies before the function returns, the function runs again with the same token. See
 // docs/guides/asynchronous-completion.md.
 var ErrPending = errors.New("perdure: result pending; waiting for asynchronous completion")
 

@@ -27,9 +27,9 @@ type PollPolicy struct {
 	BackoffCoefficient float64
 	// MaxInterval caps the intervals. The default is one hour, or InitialInterval if it is longer.
 	MaxInterval time.Duration
-	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
-	// no jitter. The random choice depends only on the execution and the number of the check. Package perduretest
-	// disables jitter unless the test enables it.
+	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0, which means no
+	// jitter, like NoJitter. The random choice depends only on the execution and the number of the check. Package
+	// perduretest disables jitter unless the test enables it.
 	Jitter float64
 }
 
@@ -58,8 +58,8 @@ func (e *ConditionNotMetError) Is(target error) bool {
 
 // WaitForCondition calls check repeatedly until the function until returns true for the returned state, and returns
 // that state. The first check runs immediately with the initial state. Each later check runs after the interval of the
-// policy, with the state of the previous check. Both functions are orchestration code: check calls activities, usually
-// inline activities, and until decides only from the state.
+// policy, with the state of the previous check. Both functions are orchestration code. check calls activities, usually
+// inline activities. until decides only from the state.
 //
 //	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
@@ -69,10 +69,10 @@ func (e *ConditionNotMetError) Is(target error) bool {
 //
 // WaitForCondition returns early in these cases:
 //
-//   - check returns an error: WaitForCondition returns the error unchanged, and the previous state. Use a retry policy
-//     in check to retry its calls.
-//   - The policy allows no further check: it returns a *ConditionNotMetError, and the last state.
-//   - The scope of ctx is cancelled: it returns the error of the scope.
+//   - If check returns an error, WaitForCondition returns the error unchanged, and the previous state. Use a retry
+//     policy in check to retry its calls.
+//   - If the policy allows no further check, it returns a *ConditionNotMetError, and the last state.
+//   - If the scope of ctx is cancelled, it returns the error of the scope.
 //
 // WaitForCondition panics if the policy has a negative value other than NoJitter, a BackoffCoefficient below 1,
 // a MaxInterval below InitialInterval, or a Jitter above 1.

@@ -24,9 +24,9 @@ import (
 // The call has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
 // instance does not continue as new:
 //
-//   - The instance was cancelled: it ends as if the orchestration had returned ctx.Err.
-//   - The error is joined with another error, or with the error of a second call: the orchestration fails.
-//   - Another execution returns the error: it is an ordinary error there.
+//   - The instance was cancelled. It ends as if the orchestration had returned ctx.Err.
+//   - The error is joined with another error, or with the error of a second call. The orchestration fails.
+//   - Another execution returns the error. It is an ordinary error in that execution.
 //
 // If the input cannot be encoded or is larger than MaxPayloadBytes, ContinueAsNew returns that error instead.
 func ContinueAsNew[Out, In any](ctx *OrchestrationContext, in In) (Out, error) {

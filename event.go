@@ -44,7 +44,7 @@ func (e *RaiseEventError) Is(target error) bool {
 	}
 }
 
-// RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
+// RaiseEvent sends an external event to another instance or to this instance. The receiver uses WaitForExternalEvent.
 // The event is delivered exactly once, and in order with other events and updates that this execution sends to the
 // instance. If the execution started that instance earlier, the instance exists when the event arrives.
 //
@@ -76,7 +76,7 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
 // events arrived and the futures were created. An event whose ID this execution has already received is dropped.
 //
-// An event is consumed when its future wins a WhenAny or Select, or when an Await or WhenAll with its future returns.
+// An event is consumed when its future wins a WhenAny or Select, or when an Await or WhenAll with its future completes.
 // If the future is cancelled before, for example because it loses a Select, the event returns to the head of its queue.
 // A future that is never awaited also receives an event, so cancel such a future. Events that are not consumed are
 // passed to the next execution when the orchestration continues as new, and are dropped when it ends.

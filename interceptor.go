@@ -19,9 +19,9 @@ import (
 //   - A panic of the interceptor is logged.
 //
 // An interceptor cannot change a result, but a deadline or a cancellation of the context that it passes to next ends
-// the work early. It must not call runtime.Goexit, and must always return. Only the timeout of the invocation ends an
-// interceptor of a turn that hangs. Set a timeout for everything that it waits for, such as an exporter. An instance
-// whose turns repeatedly end the process becomes blocked with a diagnosis that names the interceptors.
+// the work early. It must not call runtime.Goexit, and must always return. If an interceptor of a turn hangs, only the
+// timeout of the invocation ends it. Set a timeout for all calls of the interceptor, for example of an exporter. An
+// instance whose turns repeatedly end the process becomes blocked with a diagnosis that names the interceptors.
 //
 // Interceptors run outside the orchestration's code and cannot affect it, so replays do not depend on them. They are
 // called from many goroutines concurrently.
@@ -34,20 +34,20 @@ type Interceptor struct {
 	Turn func(ctx context.Context, t TurnInfo, next func(context.Context) TurnResult)
 
 	// OnTasks is called once for each committed turn that scheduled or ended tasks. See TaskInfo for the kinds of
-	// tasks. It runs within Turn, with the context that Turn passed to next, after the decisions of the turn were sent
-	// or could not be sent. It is not called for replays or for tries that were not committed. If the process dies
+	// tasks. OnTasks runs within Turn, with the context that Turn passed to next, after the decisions of the turn were
+	// sent or could not be sent. It is not called for replays or for tries that were not committed. If the process dies
 	// between the commit and this call, the turn is not reported. Each task is therefore reported at most once as
 	// scheduled and at most once as ended.
 	//
 	// OnTasks delays only the rest of the invocation. It receives all tasks of a turn together, about 200 bytes for
-	// each task. With OnTasks, each instance in memory needs about 200 more bytes for each open task.
+	// each task. Each instance in memory then needs about 200 more bytes for each open task.
 	//
 	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
 	// instance is terminated.
 	OnTasks func(ctx context.Context, t TurnTasks)
 
-	// Activity is called around each run of an activity's code: once for each attempt, and again for each delivery that
-	// runs it again. It is not called for activities that were cancelled before they started, or that are not
+	// Activity is called around each run of an activity's code, once for each attempt and once for each redelivery that
+	// runs the code again. It is not called for activities that were cancelled before they started, or that are not
 	// registered in this build. next returns when the code returns, which can be after the attempt was abandoned. The
 	// timeouts of an attempt include its interceptors.
 	Activity func(ctx context.Context, a ActivityInfo, next func(context.Context) ActivityResult)

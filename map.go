@@ -27,7 +27,7 @@ func ToleratedFailures(n int) MapOption {
 	return mapOption(func(p *tally.Policy) { p.FatalFailures = max(n, 0) + 1 })
 }
 
-// MapResult is the result of one item of a Map: a value or an error.
+// MapResult is the result of one item of a Map, which is a value or an error.
 type MapResult[T any] struct {
 	Value T
 	// Err is the error that the function returned. If the item had not started when the Map ended, Err is a

@@ -1,7 +1,7 @@
 // Package history defines the events of an orchestration's history and their JSON format.
 //
-// The history of an execution is a sequence of events, numbered from 1 without gaps. Input events record results of the
-// outside world, such as a completed activity or a fired timer. Decision events record decisions of the code, such as a
+// The history of an execution is a sequence of events, numbered from 1 without gaps. Input events record external
+// results, such as a completed activity or a fired timer. Decision events record decisions of the code, such as a
 // scheduled activity. A replay of the input events with the same code must result in the same decisions.
 //
 // This example prints the activities in a file that `perdure export` wrote:

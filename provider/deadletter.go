@@ -28,8 +28,8 @@ type DeadLetter struct {
 	// Record is the record. Its ID is the ID of the dead letter. The ID does not change until the dead letter is
 	// redriven or dropped.
 	Record Record
-	// Reason is the error because of which a function moved the record. It is empty if the queue moved the record after
-	// too many deliveries and the sweeper has not processed it yet.
+	// Reason is the error of the function that moved the record. It is empty if the queue moved the record after too
+	// many deliveries and the sweeper has not processed it yet.
 	Reason string
 	// SentAt is the time at which the record was moved to the dead-letter queue. If a standard queue moved the record,
 	// it is the time at which the record was sent to that queue.

@@ -67,8 +67,8 @@ func fetchUnreadable(f *kit.Fixture) {
 	}
 }
 
-// manyCancellingTurns fills several blocks with turns, some of which cancel nothing. A read from a segment returns all
-// decisions of that segment and later ones, unchanged. It can also return earlier decisions, unchanged.
+// manyCancellingTurns fills several blocks with turns. Some of the turns cancel nothing. A read from a segment returns
+// all decisions of that segment and later ones, unchanged. It can also return earlier decisions, unchanged.
 func manyCancellingTurns(f *kit.Fixture) {
 	const turns = 3*provider.CancelBlockTurns + 20
 	e := f.Start("a")

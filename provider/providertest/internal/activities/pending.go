@@ -302,7 +302,7 @@ func beatBesideEnd(f *kit.Fixture) {
 	f.WantEqual("ended by one that is not there", e.endAttempt(time.Time{}), false)
 	e.beat(1, first.Add(time.Second), "")
 	f.WantEqual("ended beside a heartbeat", e.endAttempt(first), false)
-	f.WantEqual("it goes on", e.beat(1, first.Add(2*time.Second), ""), true)
+	f.WantEqual("second heartbeat counted", e.beat(1, first.Add(2*time.Second), ""), true)
 	other := held(f, "b")
 	f.WantEqual("without any", other.endAttempt(time.Time{}), true)
 	f.WantEqual("and after", other.beat(1, first, ""), false)

@@ -16,7 +16,7 @@ type Execution struct {
 	Next     int64 // id of the next event
 	base     int   // number of the message that the first segment consumed
 	Block    provider.CancelBlock
-	state    *history.State // nil until it is asked for
+	state    *history.State // nil until Before is called
 }
 
 // At returns the position of a message in an inbox of the test.
