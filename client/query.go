@@ -34,15 +34,16 @@ const (
 	QueryUnregistered = provider.QueryUnregistered
 	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
 	QueryBlocked = provider.QueryBlocked
-	// QueryBadInput means that the input does not match the handler's input type. Failure has the position.
+	// QueryBadInput means that the input does not match the handler's input type. Failure contains the position.
 	QueryBadInput = provider.QueryBadInput
-	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
+	// QueryFailed means that the handler returned an error or panicked. Failure contains the error.
 	QueryFailed = provider.QueryFailed
-	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message has the position.
+	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message contains the
+	// position.
 	QueryNotReadOnly = provider.QueryNotReadOnly
-	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	// QueryHandlerTimedOut means that the handler did not return in time. Message contains the position.
 	QueryHandlerTimedOut = provider.QueryHandlerTimedOut
-	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure has the size.
+	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure contains the size.
 	QueryResultTooLarge = provider.QueryResultTooLarge
 	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
 	QueryTimedOut = provider.QueryTimedOut

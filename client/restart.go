@@ -65,9 +65,9 @@ func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOp
 // valid events. FromEvent also results in a *provider.FieldError in these cases:
 //
 //   - WithDelay or another version is given.
-//   - A child that was running has an ID that the code chose, and an instance with this ID exists. The error is also an
-//     ErrAlreadyExists. Purge the child first.
-//   - The compressed history exceeds 3 MiB. The error is also a provider.ErrTooLarge.
+//   - A child that was running has an ID that the code chose, and an instance with this ID exists. The error also
+//     matches ErrAlreadyExists. Purge the child first.
+//   - The compressed history exceeds 3 MiB. The error also matches provider.ErrTooLarge.
 func FromEvent(id int64) StartOption { return func(o *startOptions) { o.FromEvent = &id } }
 
 // restartOptions returns the default options of a restart. The caller's options override them.

@@ -31,7 +31,7 @@ const (
 	StatusCancelled = provider.StatusCancelled
 	// StatusTerminated means that the instance was terminated without running its code.
 	StatusTerminated = provider.StatusTerminated
-	// StatusBlocked means that the code cannot continue in the current build. Status.Failure has the reason. The
+	// StatusBlocked means that the code cannot continue in the current build. Status.Failure contains the reason. The
 	// instance continues when a build is deployed whose code can process the history.
 	StatusBlocked = provider.StatusBlocked
 	// StatusPaused means that the instance is paused. Status.Paused has the requester. Inputs are stored until Resume.

@@ -25,20 +25,20 @@ type UpdateCode string
 // Codes of an UpdateError. With UpdateRejected, UpdateHandlerNotFound, UpdateBadInput, UpdateValidatorNotReadOnly and
 // UpdateLimitExceeded, the update has changed nothing.
 const (
-	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
+	// UpdateRejected means that the validator rejected the update or panicked. Failure contains the reason.
 	UpdateRejected UpdateCode = "rejected"
 	// UpdateHandlerNotFound means that the code has not set a handler of this name. Failure lists the names of the
 	// handlers that it has set.
 	UpdateHandlerNotFound UpdateCode = history.RejectedNoHandler
-	// UpdateBadInput means that the input does not match the handler's input type. Failure has the position.
+	// UpdateBadInput means that the input does not match the handler's input type. Failure contains the position.
 	UpdateBadInput UpdateCode = history.RejectedInput
-	// UpdateValidatorNotReadOnly means that the validator tried to schedule, wait or decide something. Failure has the
-	// position.
+	// UpdateValidatorNotReadOnly means that the validator tried to schedule, wait or decide something. Failure contains
+	// the position.
 	UpdateValidatorNotReadOnly UpdateCode = history.RejectedNotReadOnly
 	// UpdateLimitExceeded means that the execution was running the maximum number of handlers. Send another update
 	// later.
 	UpdateLimitExceeded UpdateCode = history.RejectedLimit
-	// UpdateFailed means that the handler returned an error. Failure has the error.
+	// UpdateFailed means that the handler returned an error. Failure contains the error.
 	UpdateFailed UpdateCode = "failed"
 	// UpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.

@@ -49,14 +49,14 @@ const (
 	// QueryBlocked means that the code cannot replay its history. The status of the instance can be different from
 	// Blocked. Failure is the diagnosis.
 	QueryBlocked QueryCode = "blocked"
-	// QueryBadInput means that the input does not match the type of the handler. Failure has the position.
+	// QueryBadInput means that the input does not match the type of the handler. Failure contains the position.
 	QueryBadInput QueryCode = "bad_input"
-	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
+	// QueryFailed means that the handler returned an error or panicked. Failure contains the error.
 	QueryFailed QueryCode = "failed"
-	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message has the
+	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message contains the
 	// position.
 	QueryNotReadOnly QueryCode = "misused"
-	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	// QueryHandlerTimedOut means that the handler did not return in time. Message contains the position.
 	QueryHandlerTimedOut QueryCode = "hung"
 	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
 	QueryResultTooLarge QueryCode = "answer_too_large"

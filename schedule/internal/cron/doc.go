@@ -3,8 +3,8 @@
 // It supports the five fields of crontab(5) and the six fields of cron(…) in EventBridge Scheduler. Both syntaxes have
 // the same building blocks:
 //
-//	*        every value
 //	5        one value; months and days of the week also have names, such as JAN or MON
+//	*        every value
 //	1-5      a range; only a range of days of the week may wrap around, such as FRI-MON
 //	*/10     every tenth value, from the first one
 //	5/10     every tenth value, from 5
