@@ -266,20 +266,20 @@ func (e holding) endAttempt(beatenAt time.Time) bool {
 func pendingBeats(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
-	f.WantEqual("first", e.beat(1, first, `{"page":1}`), true)
-	f.WantEqual("an older one", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
+	f.WantEqual("first heartbeat recorded", e.beat(1, first, `{"page":1}`), true)
+	f.WantEqual("older heartbeat recorded", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
 	second := first.Add(time.Second)
-	f.WantEqual("one without details", e.beat(1, second, ""), true)
+	f.WantEqual("heartbeat without details recorded", e.beat(1, second, ""), true)
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
 		ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1,
 	})
 
-	f.WantEqual("ended by the last", e.endAttempt(second), true)
-	f.WantEqual("ended again", e.endAttempt(first), true)
-	f.WantEqual("after the end", e.beat(1, second.Add(time.Second), ""), false)
-	f.WantEqual("of the next attempt, by a clock that is behind", e.beat(2, first.Add(-time.Hour), ""), true)
-	f.WantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
-	f.WantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
+	f.WantEqual("attempt ended with its last heartbeat", e.endAttempt(second), true)
+	f.WantEqual("attempt ended again", e.endAttempt(first), true)
+	f.WantEqual("heartbeat recorded after the end", e.beat(1, second.Add(time.Second), ""), false)
+	f.WantEqual("heartbeat of the next attempt recorded, slow clock", e.beat(2, first.Add(-time.Hour), ""), true)
+	f.WantEqual("heartbeat of the next attempt recorded", e.beat(2, second.Add(time.Second), ""), true)
+	f.WantEqual("heartbeat of the previous attempt recorded", e.beat(1, second.Add(time.Hour), ""), false)
 	seen, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
 		ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true,
 	})
@@ -299,16 +299,16 @@ func beatBesideEnd(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	e.beat(1, first, "")
-	f.WantEqual("ended by one that is not there", e.endAttempt(time.Time{}), false)
+	f.WantEqual("attempt with a heartbeat ended without one", e.endAttempt(time.Time{}), false)
 	e.beat(1, first.Add(time.Second), "")
-	f.WantEqual("ended beside a heartbeat", e.endAttempt(first), false)
-	f.WantEqual("second heartbeat counted", e.beat(1, first.Add(2*time.Second), ""), true)
+	f.WantEqual("attempt ended with an outdated heartbeat", e.endAttempt(first), false)
+	f.WantEqual("heartbeat recorded after the rejected end", e.beat(1, first.Add(2*time.Second), ""), true)
 	other := held(f, "b")
-	f.WantEqual("without any", other.endAttempt(time.Time{}), true)
-	f.WantEqual("and after", other.beat(1, first, ""), false)
+	f.WantEqual("attempt without heartbeats ended", other.endAttempt(time.Time{}), true)
+	f.WantEqual("heartbeat recorded after this end", other.beat(1, first, ""), false)
 	failed := held(f, "c") // the first attempt has not ended
-	f.WantEqual("of the second attempt", failed.beat(2, first, ""), true)
-	f.WantEqual("of the first, behind it", failed.beat(1, first.Add(time.Hour), ""), false)
+	f.WantEqual("heartbeat of the second attempt recorded", failed.beat(2, first, ""), true)
+	f.WantEqual("later heartbeat of the first attempt recorded", failed.beat(1, first.Add(time.Hour), ""), false)
 }
 
 func handoverKept(f *kit.Fixture) {

@@ -218,7 +218,7 @@ func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result str
 		if result != "" {
 			want.Result = history.Payload(result)
 		}
-		f.WantEqual("told", m.Message, want)
+		f.WantEqual("message to the parent", m.Message, want)
 	}
 	if told == 0 {
 		f.T.Errorf("no message to the parent of %q", start.InstanceID)

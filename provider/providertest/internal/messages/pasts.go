@@ -59,7 +59,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 		len(restarted.Inputs) != 1 || restarted.Inputs[0].SourceEventID != past[last].SourceEventID {
 		f.T.Errorf("history ends with %s", kit.Text(restarted))
 	}
-	f.WantEqual("from", restarted.Parent, &history.Parent{
+	f.WantEqual("origin of the restart", restarted.Parent, &history.Parent{
 		InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID,
 	})
 	if o := e.Read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {

@@ -65,7 +65,7 @@ func eventsInOrder(f *kit.Fixture) {
 		for n := range events {
 			want = append(want, fmt.Sprint("eventSent", n))
 		}
-		f.WantEqual("what "+id+" receives", got[id], want)
+		f.WantEqual("messages to "+id, got[id], want)
 	}
 }
 
@@ -109,7 +109,7 @@ func wantAnswers(f *kit.Fixture, want ...provider.Message) {
 		f.T.Fatalf("sent %s, want %s", kit.Text(ms), kit.Text(want))
 	}
 	for i := range want {
-		f.WantEqual("answer", ms[i].Message, want[i])
+		f.WantEqual("response", ms[i].Message, want[i])
 	}
 }
 

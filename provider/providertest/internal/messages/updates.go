@@ -61,7 +61,7 @@ func wantAnswer(e *kit.Execution, want provider.UpdateResult) {
 	e.F.T.Helper()
 	got, err := e.F.Provider.ReadUpdate(e.F.Ctx(), want.InstanceID, want.UpdateID)
 	e.F.Must(err)
-	e.F.WantEqual("the answer to "+want.UpdateID, got, want)
+	e.F.WantEqual("result of update "+want.UpdateID, got, want)
 }
 
 func wantNoAnswer(e *kit.Execution, updateID string) {
@@ -174,7 +174,7 @@ func manyAnswers(f *kit.Fixture) {
 	for n := range many {
 		a, err := f.Provider.ReadUpdate(f.Ctx(), "a", fmt.Sprint("u-", n))
 		f.Must(err)
-		f.WantEqual("event of the answer", a.EventID, int64(n+3))
+		f.WantEqual("event of the result", a.EventID, int64(n+3))
 	}
 }
 

@@ -74,7 +74,7 @@ func endDue(f *kit.Fixture) {
 		InstanceID: "a", Name: kit.Order, Input: history.Payload("1"), StartID: a.Instance.StartID,
 	})
 	f.WantErrorIs(err, provider.ErrAlreadyExists) // the start was made before and cannot be made again
-	f.WantEqual("due then", due(f), []string(nil))
+	f.WantEqual("due after the removal", due(f), []string(nil))
 	f.Advance(60 * aDay)
 	f.WantEqual("due after two months", due(f), []string{"b"})
 }
@@ -107,12 +107,12 @@ func pastDue(f *kit.Fixture) {
 		f.Must(err)
 		left = append(left, x.ExecutionID)
 	}
-	f.WantEqual("left", left, []string{ids[3], ids[2], ids[1]})
+	f.WantEqual("remaining executions", left, []string{ids[3], ids[2], ids[1]})
 	for _, erased := range []string{first, ids[0]} {
 		_, err := f.Provider.ReadTerminalEvent(f.Ctx(), erased)
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
-	f.WantEqual("due then", due(f), []string(nil))
+	f.WantEqual("due after the removal", due(f), []string(nil))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)

@@ -192,7 +192,7 @@ func recoveredIsSent(f *kit.Fixture) {
 		if len(ms) != 1 {
 			f.T.Fatalf("recovered %d times: %d messages, want 1", m.Redrive.Times, len(ms))
 		}
-		f.WantEqual("picked up", ms[0].Redrive, m.Redrive)
+		f.WantEqual("redrive state", ms[0].Redrive, m.Redrive)
 	}
 }
 

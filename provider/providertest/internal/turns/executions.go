@@ -78,7 +78,7 @@ func carriedOver(f *kit.Fixture) {
 	f.Must(err)
 	next := f.ExecutionAfter(t)
 	f.WantEqual("start", next.History(), []history.Event{t.Next.Start})
-	f.WantEqual("by the start", next.Read().Start(), &t.Next.Start)
+	f.WantEqual("start of the decoded history", next.Read().Start(), &t.Next.Start)
 }
 
 func firstTurnContinues(f *kit.Fixture) {
