@@ -144,7 +144,7 @@ func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		m.settled()
-		h.wantError(cli.CodeError, "if that pause is still running, repeat perdure resume", "resume")
+		h.wantError(cli.CodeError, "if the pause is still running, repeat perdure resume", "resume")
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Errorf("the mappings are %v", got)
 		}

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Headers of columns that many tables have.
+// Column headers that several tables share.
 const (
 	ColumnName          = "NAME"
 	ColumnOrchestration = "ORCHESTRATION"
@@ -18,7 +18,7 @@ const (
 type Table struct {
 	Header []string
 	rows   [][]string
-	// notes are lines below a row, by its index.
+	// notes contains the lines below a row, by the index of the row.
 	notes map[int][]string
 }
 
