@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// searchTime limits the search for dead letters, so that a call can send and delete what it has received before API
+// searchTime limits the search for dead letters, so that a call can send and delete the received records before API
 // Gateway ends the call after 30 s.
 const searchTime = 12 * time.Second
 
@@ -67,9 +67,9 @@ type DeadLetterQueues struct {
 	Queues []admin.DeadLetterCount `json:"queues"`
 }
 
-// DeadLetters are some dead letters of a queue, in no order. Complete is false if there are more than the response or
-// the time limit of the call allows. ReadAt is the hub's time of the read. Use it as sentBefore in a redrive or drop to
-// exclude later dead letters.
+// DeadLetters is a list of some dead letters of a queue, in no order. Complete is false if there are more than the
+// response or the time limit of the call allows. ReadAt is the time of the read by the hub's clock. Use ReadAt as
+// sentBefore in a redrive or drop to exclude later dead letters.
 type DeadLetters struct {
 	Items    []DeadLetter `json:"items"`
 	Complete bool         `json:"complete"`
