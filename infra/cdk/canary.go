@@ -27,7 +27,7 @@ type Canary struct {
 const (
 	// liveAlias is the alias that event source mappings invoke.
 	liveAlias = "live"
-	// newlyBlocked counts the instances that a build has blocked and no build before it. It is an attribute of the
+	// newlyBlocked marks an instance that a build has blocked and no earlier build. It is an attribute of the
 	// orchestrator's log events instance.blocked and turn.incompatible.
 	newlyBlocked = "newlyBlocked"
 	// blockedOnNewer marks an instance that a build blocked first because of a decision of newerBuild. It counts for

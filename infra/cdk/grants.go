@@ -64,7 +64,7 @@ func (g hubGrants) GrantSchedule(grantee awsiam.IGrantable) {
 }
 
 // GrantRedrive allows grantee to redrive and drop dead letters through the HTTP API, and to read. It panics unless
-// TaskHubProps.DeadLetters is set. A redrive processes a message again that could not be processed before.
+// TaskHubProps.DeadLetters is set. A redrive retries messages that could not be processed.
 func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 	if !g.hub.props.DeadLetters {
 		panic(fmt.Errorf("task hub %s: GrantRedrive: the API has no access to dead letters: set DeadLetters",
@@ -133,8 +133,8 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.workerPermissions(g.workQueue(queue))...))
 }
 
-// GrantOperate allows grantee to operate the hub with the command perdure: dead, pause, resume, reconcile, doctor,
-// query, and the commands that read, start, control and purge instances. It is full control of the hub.
+// GrantOperate allows grantee to operate the hub with the command perdure: dead-letters, pause, resume, reconcile,
+// doctor, query, and the commands that read, start, control and purge instances. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...),
 		policy.ARNs(g.hub.Inbox, g.hub.Timers)...)

@@ -104,7 +104,7 @@ type Directory struct {
 	*source.Package
 
 	fact Fact
-	// known has the entries of imported packages, which may arrive over several imports.
+	// known is the set of entries of imported packages. Several imports may export the same entry.
 	known map[entry]struct{}
 	// refs has the package variables to which calls are assigned.
 	refs map[*ast.CallExpr]string
@@ -247,8 +247,8 @@ func (d *Directory) function(e ast.Expr) string {
 	return f.Origin().FullName()
 }
 
-// Check reports calls whose types differ from the registration, in the first package that knows both. Where the program
-// starts the orchestrator, all registrations are known, and Check also reports calls without a registration.
+// Check reports calls whose types differ from the registration, in the first package that knows both. In the package
+// that starts the orchestrator, all registrations are known, so Check also reports calls without a registration.
 func (d *Directory) Check() {
 	starts, there := d.starts(), slices.Concat(d.fact.Registered, d.fact.Defined)
 	for _, c := range d.fact.Calls {
