@@ -1,6 +1,6 @@
 // Runs cfn-lint, checkov and cdk-nag on templates: node check.mjs TEMPLATE...
-// Each finding must have an entry in answers.json with the reason why it is accepted. Each entry must match a finding, so that an outdated entry
-// cannot hide a new finding.
+// Each finding must have an entry in answers.json with the reason why the finding is accepted. Each entry must match a
+// finding, so that an outdated entry cannot hide a new finding.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -34,7 +34,7 @@ var blockedSteps = map[string]string{
 		"Use perdure.Go at the code location in the message, and deploy.",
 	history.TypePayloadTooLarge: "The code continues as new with too many unconsumed inputs for one commit. " +
 		"Deploy code that consumes more of them first. Nothing is lost.",
-	history.TypePoison: "Its turn repeatedly ended the process: out of memory, os.Exit, " +
+	history.TypePoison: "A turn repeatedly ended the process: out of memory, os.Exit, " +
 		"or the 30 s timeout of the invocation. Find the cause in the log of the orchestrator, fix it and deploy. " +
 		"If you change only the memory size, raise any event to start the next turn.",
 	history.TypeCorrupt: "The history cannot be read. If a newer release wrote it, deploy that release. " +
