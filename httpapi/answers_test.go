@@ -307,7 +307,7 @@ func TestValidate_responseOutsideSchema_isReported(t *testing.T) {
 		`{"items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z"}]}`:                        ".instanceId is missing",
 		`{"instanceId":"i","items":[{"executionId":"x","number":0,"startedAt":"2026-07-01T03:00:00Z"}]}`:       ".items[0].number is 0",
 		`{"instanceId":"i","items":[{"executionId":"x","number":1.5,"startedAt":"2026-07-01T03:00:00Z"}]}`:     ".items[0].number is of type number",
-		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"today"}]}`:                      ".items[0].startedAt is no time",
+		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"today"}]}`:                      ".items[0].startedAt is not a time",
 		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z","a":1}]}`: ".items[0].a is not described",
 		`{"instanceId":"i","items":null}`:                 ".items is of type null",
 		`{"instanceId":"i","items":[],"nextCursor":true}`: ".nextCursor is of type boolean",

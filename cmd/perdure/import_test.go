@@ -50,7 +50,7 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 			0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0,
 		},
 		"changed": {
-			cli.CodeFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+			cli.CodeFailed, `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 			verification.OutcomeWouldBlock, 3,
 		},
 		"other version": {cli.CodeFailed, `version "1" is not registered`, verification.OutcomeWouldBlock, 0},

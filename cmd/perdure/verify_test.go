@@ -153,7 +153,7 @@ func TestVerify_matchingCode_succeeds(t *testing.T) {
 func TestVerify_incompatibleCode_isReported(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
-		"changed":       `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+		"changed":       `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 		"other version": `version "1" is not registered`,
 		"dies":          "no rates are there",
 	} {

@@ -108,7 +108,7 @@ func (h Hosts) Accept(host string) bool {
 func (h Hosts) Handler(next http.Handler, fix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Accept(r.Host) {
-			detail := "the host " + strconv.Quote(r.Host) + " is not served here: " + fix
+			detail := "this server does not accept the host " + strconv.Quote(r.Host) + ": " + fix
 			reject(w, http.StatusMisdirectedRequest, "forbidden_host", detail)
 			return
 		}

@@ -77,7 +77,7 @@ func (s *session) replays(o replay.Orchestration) {
 		}
 		x.Close()
 		// the split is between a turn and its decisions
-		if err != nil && !strings.Contains(err.Error(), "nothing more: it ends here") {
+		if err != nil && !strings.Contains(err.Error(), "no further event") {
 			s.tb.Fatalf("replayed in cuts behind #%d: %v", n+1, err)
 		}
 	}

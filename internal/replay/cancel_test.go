@@ -345,7 +345,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 				log[11].RequestedBy = history.RequestedByClient
 				return log
 			},
-			12, "nothing more before ActivityCancelRequested of #3-#4,#6-#6 (requested)",
+			12, "no further decision before ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 			"ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 		},
 		{
@@ -365,7 +365,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 		},
 		{
 			"history ends", func(log []history.Event) []history.Event { return log[:12] },
-			12, "nothing more: it ends here", "TimerCancelled of #5-#5,#9-#9 (requested)",
+			12, "no further event", "TimerCancelled of #5-#5,#9-#9 (requested)",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 	})
 	t.Run("without end", func(t *testing.T) {
 		t.Parallel()
-		wantDivergence(t, code, log[:14], 14, "nothing more: it ends here", "OrchestrationTerminated")
+		wantDivergence(t, code, log[:14], 14, "no further event", "OrchestrationTerminated")
 	})
 	t.Run("nothing outstanding", func(t *testing.T) {
 		t.Parallel()

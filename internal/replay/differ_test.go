@@ -74,7 +74,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `event #3: history has ActivityScheduled "a" with the input 1, the code asks for ActivityScheduled "a" with the input 7`
+	want := `event #3: history has ActivityScheduled "a" with the input 1, the code requests ActivityScheduled "a" with the input 7`
 	if d := x.Differences(); d.Count != 2 || d.First != want {
 		t.Errorf("%+v", d)
 	}

@@ -50,7 +50,7 @@ type mapping struct {
 func (c *Cloud) Map(queueURL string, m Mapping) {
 	q, err := c.Queues.find(&queueURL)
 	if err != nil || m.Invoke == nil {
-		panic(fmt.Sprintf("simaws: a mapping needs a queue and a function: %q", queueURL))
+		panic(fmt.Sprintf("simaws: a mapping requires a queue and a function: %q", queueURL))
 	}
 
 	if m.BatchSize == 0 {

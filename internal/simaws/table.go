@@ -87,7 +87,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 		schema: schema{TableConfig: config}, storage: storage{maphash.MakeSeed(), &[shardCount]shard{}}, cloud: c,
 	}
 	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
-		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a partition key that differs from its sort key", config.Name))
 	}
 
 	for i := range t.shards {
@@ -96,7 +96,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 
 	for _, ix := range config.Indexes {
 		if ix.Name == "" || ix.PartitionKey == "" || t.index(ix.Name) != nil {
-			panic(fmt.Sprintf("simaws: index %q needs a name of its own and a partition key", ix.Name))
+			panic(fmt.Sprintf("simaws: index %q requires a unique name and a partition key", ix.Name))
 		}
 
 		t.indexes = append(t.indexes, newIndex(t, ix))
@@ -110,7 +110,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 func (t *Table) Add(config TableConfig) {
 	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil ||
 		len(config.Indexes) > 0 {
-		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a unique name, and no indexes", config.Name))
 	}
 
 	other := newTable(t.cloud, config)

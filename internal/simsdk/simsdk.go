@@ -93,6 +93,6 @@ func (a answerer) ask(ctx context.Context, input any) (any, error) {
 	case *scheduler.DeleteScheduleInput:
 		return a.cloud.Schedules.DeleteSchedule(ctx, in)
 	default:
-		return nil, fmt.Errorf("simsdk: nothing answers %T", input)
+		return nil, fmt.Errorf("simsdk: no handler for %T", input)
 	}
 }

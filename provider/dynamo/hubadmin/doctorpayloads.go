@@ -42,7 +42,7 @@ func (x *examination) payloads(ctx context.Context) {
 			x.report(of,
 				fmt.Sprintf("a lifecycle rule deletes payloads of messages under %s before they are %d days old",
 					mailed, leastMessageDays),
-				"messages that wait, or are redriven from a dead-letter queue, lose their payloads",
+				"messages that wait or are redriven lose their payloads",
 				fmt.Sprintf("set the expiration of the rule to %d days", leastMessageDays))
 			forgets = true
 		default:
