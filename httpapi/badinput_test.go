@@ -243,7 +243,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 			// the parent of the instance "one" has an executionId too
 			if list := h.call(t, get, "/v1/instances", "").Body.String(); strings.Count(list, `"executionId":`) != 2+
 				1 || len(h.Sent()) > 0 {
-				t.Errorf("something came of it: %s, sent %v", list, h.Sent())
+				t.Errorf("the request had an effect: %s, sent %v", list, h.Sent())
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 			"u-1").want(http.StatusAccepted)
 		a.wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","status":"Running"}`)
 		if a.Header().Get("Retry-After") == "" {
-			t.Error("it does not say when to come back")
+			t.Error("the response has no Retry-After")
 		}
 	})
 }

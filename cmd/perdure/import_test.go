@@ -37,7 +37,7 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 		t.Errorf("exported %s", text)
 	}
 	if one := h.mustRun("export", "a", "--execution", "x1"); one != text {
-		t.Errorf("the one execution is exported as %s", one)
+		t.Errorf("the export of the execution is %s", one)
 	}
 
 	for code, want := range map[string]struct {

@@ -307,7 +307,7 @@ func TestVerify_timeoutOrNothingReadable_fails(t *testing.T) {
 	}
 	h.FailWith(&provider.Error{Op: "DynamoDB.Query", Err: context.DeadlineExceeded})
 	if exit, _ := h.verified("same"); exit != cli.CodeError {
-		t.Errorf("exit %d where nothing can be listed", exit)
+		t.Errorf("exit %d although the list fails", exit)
 	}
 }
 

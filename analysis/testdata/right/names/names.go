@@ -24,7 +24,7 @@ func deliver(ctx *perdure.OrchestrationContext, parcels []string) (any, error) {
 	if _, err := perdure.CallActivity(ctx, (*carrier)(nil).Ship, ctx.Now()).Await(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := perdure.CallActivityByName[map[string]int](ctx, "ship", "now").Await(ctx); err != nil { // the types have their own marshaling
+	if _, err := perdure.CallActivityByName[map[string]int](ctx, "ship", "now").Await(ctx); err != nil { // own marshaling
 		return nil, err
 	}
 	if _, err := perdure.CallActivityByName[int](ctx, "count", parcels).Await(ctx); err != nil {
