@@ -53,7 +53,7 @@ func TestWhyAndHistory_waitForCancellation_printOutcome(t *testing.T) {
 		end          history.Event
 		why, history string
 	}{
-		"its worker was gone": {
+		"worker lost": {
 			history.Event{
 				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeWorkerLost, SeenAt: &seen},

@@ -101,7 +101,7 @@ func TestHTTPAPIProps_invalidCombinations_panic(t *testing.T) {
 	defer jsiiLock.Unlock()
 	jwt := &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}}
 	for name, props := range map[string]cdk.TaskHubProps{
-		"limits of a function URL": {APIKind: cdk.APIKindFunctionURL, HTTPAPI: cdk.HTTPAPIProps{RateLimit: 1}},
+		"limits with a function URL": {APIKind: cdk.APIKindFunctionURL, HTTPAPI: cdk.HTTPAPIProps{RateLimit: 1}},
 		"no audience": {
 			HTTPAPI: cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com"}},
 		},
