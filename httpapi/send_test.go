@@ -86,7 +86,7 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		"event name too long": {
 			"one/events/" + strings.Repeat("e", 257), "1", http.StatusBadRequest, "invalid_request", "event",
 		},
-		"terminate nobody":            {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"terminate unknown id":        {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
 		"terminate an ended instance": {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
 		"terminate, wrong field": {
 			"one/terminate", `{"reason":"x"}`, http.StatusBadRequest, "invalid_request", "reason",

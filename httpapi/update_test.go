@@ -72,7 +72,7 @@ func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 	})
 }
 
-func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
+func TestUpdate_callerLeft_returnsNoPendingResponse(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	ctx, leave := context.WithCancel(t.Context())

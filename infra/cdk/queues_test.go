@@ -29,7 +29,7 @@ func TestQueues_retainMessagesForFourteenDaysEncrypted(t *testing.T) {
 
 // Functions send messages of up to 1 MiB, and SQS moves them to the dead-letter queues. Queues created before August
 // 2025 have a limit of 256 KiB until it is changed.
-func TestQueues_takeMessagesOf1MiB(t *testing.T) {
+func TestQueues_acceptMessagesOf1MiB(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for _, queue := range parsed.ofType(queueType) {

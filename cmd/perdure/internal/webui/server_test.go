@@ -31,12 +31,12 @@ func TestHandler_otherOriginsAndHosts_areRejected(t *testing.T) {
 		header             map[string]string
 		want               int
 	}{
-		"the page":  {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
-		"the front": {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
-		"a call": {
+		"web UI":    {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
+		"root path": {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
+		"API read": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/~YS9i?pending=false", nil, http.StatusOK,
 		},
-		"a change": {
+		"API change": {
 			http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel",
 			map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"},
 			http.StatusOK,
