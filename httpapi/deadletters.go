@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// searchTime limits the search for dead letters, so that a call can send and delete the received records before API
+// searchTime limits the search for dead letters. A call must also send and delete the received records before API
 // Gateway ends the call after 30 s.
 const searchTime = 12 * time.Second
 
@@ -62,7 +62,7 @@ func NewDeadLetterWithBody(d *admin.DeadLetter) DeadLetter {
 // short truncates a text from a dead letter, which can have any length.
 func short(text string) string { return history.TruncateMessage(text, provider.MaxInstanceIDBytes) }
 
-// DeadLetterQueues holds the approximate number of dead letters of each queue.
+// DeadLetterQueues is the approximate number of dead letters of each queue.
 type DeadLetterQueues struct {
 	Queues []admin.DeadLetterCount `json:"queues"`
 }

@@ -55,7 +55,7 @@ type handler struct {
 	mux    *http.ServeMux
 }
 
-// functions holds the function that serves an operation, by the operation's ID.
+// functions maps the ID of an operation to the function that serves the operation.
 type functions map[string]func(*call) error
 
 // register registers a route for each operation with a path. It panics if an operation has no function, or if a
@@ -120,7 +120,7 @@ type route struct {
 	serve     func(*call) error
 }
 
-// endpoint holds the routes of one path by method.
+// endpoint maps the methods of a path to routes.
 type endpoint map[string]route
 
 func (e endpoint) route(method string) (route, bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// noRoute returns the error for a path without a route. If the path fits a route except for slashes in an ID, which API
-// Gateway decodes in an HTTP API, the error explains how to send that ID.
+// noRoute returns the error for a path without a route. A path may fit a route except for slashes in an ID, because
+// HTTP APIs of API Gateway decode slashes. The error then has the form in which to send the ID.
 func noRoute(escapedPath string) error {
 	id, found := slashed(escapedPath)
 	if !found {

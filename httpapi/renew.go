@@ -41,7 +41,7 @@ func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return h
 }
 
-// Renewals holds the results of a renewal, in the order of the leases.
+// Renewals contains the results of a renewal, in the order of the leases.
 type Renewals struct {
 	Leases []Renewal `json:"leases"`
 }

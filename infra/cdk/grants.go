@@ -14,9 +14,9 @@ import (
 
 // Most grants permit calls of the HTTP API, which validates its requests. Programs that use package client call
 // DynamoDB and SQS directly and need a grant with the suffix Direct. A permission to write to the table, or to send to
-// the inbox or the timers queue, is full control of every instance of the hub: it can forge histories, outcomes and
-// results. Use a direct grant only for programs that you trust with the whole hub. To isolate teams, deploy one hub per
-// team.
+// the inbox or the timers queue, is full control of every instance of the hub. Such a program can forge histories,
+// outcomes and results. Use a direct grant only for programs that you trust with the whole hub. To isolate teams,
+// deploy one hub per team.
 
 // hubGrants has the grants of a hub as methods.
 type hubGrants struct{ hub *TaskHub }

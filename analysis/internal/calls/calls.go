@@ -164,7 +164,7 @@ func (ck *checker) cannotBeIdentified(e ast.Expr) string {
 	return ""
 }
 
-// isScope reports whether a variable may hold a scope that the function created.
+// isScope reports whether a variable may contain a scope that the function created.
 func (ck *checker) isScope(v *types.Var) bool {
 	return slices.ContainsFunc(ck.Assigned[v], func(e ast.Expr) bool {
 		c, ok := ast.Unparen(e).(*ast.CallExpr)

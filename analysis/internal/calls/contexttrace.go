@@ -16,7 +16,7 @@ type contextTrace struct {
 
 	// cancellable is a parameter whose context may be cancelled. It may be nil.
 	cancellable *types.Var
-	// seen are the variables, fields and functions that the trace has visited.
+	// seen is the set of variables, fields and functions that the trace has visited.
 	seen map[types.Object]bool
 }
 

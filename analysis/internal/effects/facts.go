@@ -54,7 +54,7 @@ const (
 // key identifies an effect within a function.
 func (e *effect) key() string { return e.Rule + " " + e.Does }
 
-// through returns the effect as seen by a caller.
+// through returns the effect for a caller, with the call as the first step.
 func (e *effect) through(verb, name string) effect {
 	e2 := *e
 	e2.Chain = append([]step{{Verb: verb, Name: name, At: e.At}}, e.Chain...)

@@ -10,7 +10,7 @@ type Rule struct {
 	Misses string
 	// Warning marks a rule that also reports correct code.
 	Warning bool
-	// Foreign applies the rule to the code of other modules too.
+	// Foreign also applies the rule to the code of other modules.
 	Foreign bool
 }
 

@@ -42,7 +42,7 @@ type Env struct {
 	JSON    bool
 }
 
-// Hub holds the clients of a hub.
+// Hub contains the clients of a hub.
 type Hub struct {
 	Client *client.Client
 	Admin  *admin.Client

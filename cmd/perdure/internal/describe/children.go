@@ -58,7 +58,7 @@ func ReadStatus(ctx context.Context, cl *client.Client, instanceID string) (stri
 	return string(s.Status), err
 }
 
-// pendingItems returns the pending tasks, or none if they are not known.
+// pendingItems returns the pending tasks, or nil if they are unknown.
 func pendingItems(p *httpapi.Pending) []client.PendingItem {
 	if p == nil || p.Pending == nil {
 		return nil

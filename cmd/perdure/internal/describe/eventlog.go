@@ -37,8 +37,8 @@ func (l *EventLog) Add(e *history.Event) {
 	l.state.Apply(*e)
 }
 
-// took returns the duration of a task for the event that ends the task, and "…" for the scheduling event of an activity
-// or timer that has not ended. It returns "" for other events.
+// took returns the duration of a task for the event that ends the task. It returns "…" for the scheduling event of an
+// activity or timer that has not ended, and "" for other events.
 func (l *EventLog) took(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil {
 		return term.Duration(e.Time.Sub(from.Time))

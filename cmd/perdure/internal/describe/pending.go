@@ -80,7 +80,7 @@ func nextText(x *client.PendingItem, now time.Time) string {
 	}
 }
 
-// taskStatus returns the status of a pending task in a few words, if it is known, and notes that explain it.
+// taskStatus returns a short status of a pending task, or "" if the status is unknown, and notes with details.
 func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []string) {
 	add := func(words, note string) {
 		if status == "" {

@@ -60,7 +60,7 @@ func RequireID(cmd *cobra.Command, flag, hint string) {
 	}
 }
 
-// ParseStarted parses --started-after and --started-before. Times that are not set stay unchanged.
+// ParseStarted parses --started-after and --started-before. An empty flag does not change its time.
 func ParseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
 	return cmp.Or(ParseTime("--started-after", after, intoAfter), ParseTime("--started-before", before, intoBefore))
 }

@@ -156,7 +156,7 @@ func (w *watcher) show(events []history.Event) error {
 	return nil
 }
 
-// line formats a table row before the other rows are known. Its columns are wide enough for most rows.
+// line formats a table row without the widths of the other rows. Its columns are wide enough for most rows.
 func line(cells []string) string {
 	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 	return strings.TrimRight(s, " ") + "\n"

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// filter holds the flags that select the instances of a job.
+// filter contains the flags that select the instances of a job.
 type filter struct {
 	name, version, parent, olderThan, startedAfter, startedBefore string
 	statuses, tags                                                []string
@@ -40,8 +40,8 @@ With a filter instead of an ID, the hub %s all matching instances that started b
 the background, and perdure jobs shows its progress.`, verb)
 }
 
-// Add makes a command accept a filter instead of an instance ID. complete sets the fields of the request that depend on
-// other flags of the command.
+// Add makes a command accept a filter instead of an instance ID. The function complete sets the fields of the request
+// that depend on other flags of the command.
 func Add(env *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(r *admin.JobRequest)) {
 	f := &filter{now: env.Now}
 	flags := cmd.Flags()

@@ -55,7 +55,7 @@ func (t *Table) String() string {
 	var b strings.Builder
 	for i, row := range all {
 		b.WriteString(strings.TrimRight(layOut(row, widths, right), " ") + "\n")
-		for _, line := range t.notes[i-1] { // all begins with the header
+		for _, line := range t.notes[i-1] { // the first line of all is the header
 			b.WriteString(NoteIndent + line + "\n")
 		}
 	}

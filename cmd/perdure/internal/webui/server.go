@@ -77,8 +77,8 @@ func newHandler(api http.Handler, port int) http.Handler {
 	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the URL that perdure ui printed")
 }
 
-// apiHeaders are set in every response of the API, so that a browser that navigates to a response runs nothing in the
-// origin of the web UI.
+// apiHeaders are the headers of every response of the API. They prevent a browser that navigates to a response from
+// running code in the origin of the web UI.
 var apiHeaders = map[string]string{
 	"Cache-Control":                "no-store",
 	"Content-Security-Policy":      "default-src 'none'; sandbox",
