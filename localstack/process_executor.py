@@ -196,7 +196,7 @@ class ProcessExecutor(RuntimeExecutor):
                                                f"than {INIT_SECONDS} s")
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        """Runs one invocation. If the process dies or exceeds the time limit, its environment ends too."""
+        """Runs one invocation. If the process dies or exceeds the time limit, its environment also ends."""
         if self.runtime.exited.done():  # the process died while it was idle
             self.runtime.end()
             self.launch()

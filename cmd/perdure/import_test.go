@@ -55,7 +55,7 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 		},
 		"other version": {cli.CodeFailed, `version "1" is not registered`, verification.OutcomeWouldBlock, 0},
 		"other input": {
-			0, "with different inputs\n  1 inputs differ from those recorded", verification.OutcomeOtherInputs, 0,
+			0, "with different inputs\n  1 inputs differ from the recorded inputs", verification.OutcomeOtherInputs, 0,
 		},
 		"dies": {cli.CodeFailed, "no rates are there", verification.OutcomeWouldBlock, 0},
 	} {

@@ -202,7 +202,7 @@ func TestVerify_differentInputs_areReportedWithoutFailure(t *testing.T) {
 	fulfilling(h, "a")
 	exit, v := h.verified("other input")
 	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 ||
-		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
+		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from the recorded inputs") {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }

@@ -73,7 +73,7 @@ func Own(f *history.Failure) *Details {
 	}
 	doc, plain := f.Details.Document()
 	if !plain {
-		return &Details{Omitted: "stored where this program cannot read them"}
+		return &Details{Omitted: "in a store that this program cannot read"}
 	}
 	return &Details{Doc: doc}
 }

@@ -51,7 +51,7 @@ func (x *examination) payloads(ctx context.Context) {
 	}
 	if !forgets {
 		x.report(of, "no lifecycle rule expires objects under "+mailed,
-			"a copy of each large payload that a message carried is kept forever, and costs storage",
+			"copies of large payloads of messages are never deleted, and cost storage",
 			fmt.Sprintf("add a lifecycle rule to bucket %s that expires the prefix %s after %d days", bucket, mailed,
 				leastMessageDays))
 	}

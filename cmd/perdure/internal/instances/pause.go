@@ -60,7 +60,7 @@ Without an ID, the command pauses the hub. It disables the event source mappings
 the sweeper. Within 15 minutes, functions finish the messages that they have received. Messages and schedules
 wait for at most 14 days. Timers fire late, and retention and bulk jobs wait. Polling processes and their
 sweepers continue. If the command fails, repeat it.`
-	cmd.Example = `  perdure pause order-7 --message "the carrier asks to wait"
+	cmd.Example = `  perdure pause order-7 --message "waiting for the carrier"
   perdure pause --hub staging`
 	cmd.Flags().BoolVar(&yes, "yes", false, "no confirmation prompt for a hub")
 	return cmd

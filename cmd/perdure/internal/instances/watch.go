@@ -29,7 +29,7 @@ func Watch(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 The command prints events until the instance ends. It starts with the current execution and follows
-continue-as-new. With --json, each event is one line. The exit codes are those of perdure wait.`
+continue-as-new. With --json, each event is one line. The command exits like perdure wait.`
 	cmd.Example = `  perdure watch order-7
   perdure watch order-7 --timeout 10m --interval 5s
   perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`

@@ -299,12 +299,12 @@ func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLett
 		return nil
 	}
 	if done.Skipped > 0 {
-		fmt.Fprintf(c.Stderr, "%d kept, because their content is in the history or was sent again; "+
+		fmt.Fprintf(c.Stderr, "%d skipped, because they are in the history or were sent again; "+
 			"use --force to redrive them, or perdure dead-letters drop to delete them\n", done.Skipped)
 	}
 	if done.TooRecent > 0 {
 		fmt.Fprintf(c.Stderr, "%d skipped, because they arrived after the command started; "+
-			"they include redriven ones that failed again\n", done.TooRecent)
+			"they include redriven dead letters that failed again\n", done.TooRecent)
 	}
 	return c.Print(term.Number(done.Done) + "\n")
 }

@@ -258,5 +258,5 @@ func (v *Verification) Result() Result {
 
 // otherInputsText returns the number of inputs that differ, and the first one.
 func otherInputsText(v *replaycheck.Verdict) string {
-	return fmt.Sprintf("%d inputs differ from those recorded: %s", v.OtherInputs, v.FirstInput)
+	return fmt.Sprintf("%d inputs differ from the recorded inputs: %s", v.OtherInputs, v.FirstInput)
 }
