@@ -54,7 +54,7 @@ const (
 	// next such start requests the report again.
 	BuildReportRequestFailed = "build.report_request_failed"
 
-	// SigningKeyReadFailed means that The function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
+	// SigningKeyReadFailed means that the function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
 	// Turns that send work items fail and are repeated.
 	// Action: if it lasts, check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"

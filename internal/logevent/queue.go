@@ -2,7 +2,7 @@ package logevent
 
 // Queues and dispatch.
 const (
-	// ReceiveFailed means that A polling process retries with pauses of at most 30 s.
+	// ReceiveFailed means that a polling process retries with pauses of at most 30 s.
 	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
@@ -43,12 +43,12 @@ const (
 	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
-	// DeadLetterRecovered means that The sweeper resent a record that SQS had moved to the dead-letter queue after too
+	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue after too
 	// many deliveries. `became` is the result.
 	// Action: follow the runbook for dead letters.
 	DeadLetterRecovered = "dead_letter.recovered"
 
-	// DeadLetterUnreadable means that The sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
+	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
 	// Action: follow the runbook for dead letters.
 	DeadLetterUnreadable = "dead_letter.unreadable"
 

@@ -35,7 +35,7 @@ func (t *Table) Backup() Backup {
 	return b
 }
 
-// isBeside reports whether a partition is of another table.
+// isBeside reports whether a partition belongs to another table.
 func (t *Table) isBeside(partition string) bool {
 	for _, other := range t.beside {
 		if strings.HasPrefix(partition, other.space) {

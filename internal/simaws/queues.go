@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SQS's limits, from "Amazon SQS message quotas" and the API reference.
+// Limits of SQS, from "Amazon SQS message quotas" and the API reference.
 const (
 	maxBatch        = 10
 	maxMessageSize  = 1 << 20
@@ -95,7 +95,7 @@ func (q *Queues) deadLetterQueue(name string, config QueueConfig) *queue {
 
 func isFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
 
-// find returns the queue of a URL.
+// find returns the queue with a URL.
 func (q *Queues) find(url *string) (*queue, error) {
 	if url == nil {
 		return nil, missingParameter("QueueUrl")
