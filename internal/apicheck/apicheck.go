@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Document is the part of the OpenAPI document that responses are compared with.
+// Document is the part of the OpenAPI document that describes responses.
 type Document struct {
 	Paths      map[string]map[string]Operation `json:"paths"`
 	Components struct {
@@ -270,7 +270,7 @@ func (d *Document) object(s *Schema, v map[string]any, at string) (wrong []strin
 	return wrong
 }
 
-// scalar checks everything that does not look inside.
+// scalar checks the keywords that do not apply to the members of objects and arrays.
 //
 //nolint:gocognit,cyclop // keyword by keyword, as the schema is read
 func (s *Schema) scalar(v any, at string) (wrong []string) {

@@ -32,7 +32,7 @@ func Encode(v any) *Details {
 	}
 }
 
-// cut bounds a text.
+// cut truncates a text.
 func cut(s string) string {
 	const most = 1 << 10
 	if len(s) <= most {

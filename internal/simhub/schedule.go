@@ -244,7 +244,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// calm drains the notifications, because the scheduler now checks everything.
+// calm drains the notifications, because the scheduler checks everything now.
 func (s *Scheduler) calm() {
 	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
 		select {

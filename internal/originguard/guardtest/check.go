@@ -28,7 +28,7 @@ const (
 	responseLimit = 10 * time.Second
 )
 
-// probe is the header that tells the requests of a check apart.
+// probe is the header that identifies the requests of a check.
 const probe = "Probe"
 
 // API serves the real HTTP API of a hub in memory and records the requests that reach it.
