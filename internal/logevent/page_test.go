@@ -144,7 +144,7 @@ func entries(sections []eventSection, used map[string][]call) string {
 
 // serviceFailed is the cause that the page gives once for all events with names in "_failed".
 var serviceFailed = regexp.MustCompile(
-	`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|refused or was) unavailable\. ?`,
+	`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|failed or was) unavailable\. ?`,
 )
 
 // unimplied returns the meaning of an event without the cause that its name implies.
