@@ -143,7 +143,7 @@ func TestChain_workPanics_panicPropagates(t *testing.T) {
 	}
 }
 
-// If the work ends its goroutine, like t.FailNow does, the interceptors end too.
+// If the work ends its goroutine, like t.FailNow, the interceptors also end.
 func TestChain_workEndsItsGoroutine_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	done, returned := 0, false
@@ -221,7 +221,7 @@ func TestChain_interceptorDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 				named := strings.Count(log.String(),
 					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestChain_interceptorDoesNotReturn")
 				if named != 1 && c.named || !c.named && log.Len() > 0 {
-					t.Errorf("the log says %q", log.String())
+					t.Errorf("the log is %q", log.String())
 				}
 			})
 		})

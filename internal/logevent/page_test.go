@@ -142,7 +142,7 @@ func entries(sections []eventSection, used map[string][]call) string {
 	return b.String() + "\n"
 }
 
-// serviceFailed is the cause that the page gives once for all events with names in "_failed".
+// serviceFailed is the cause that the page describes once for all events whose names end in "_failed".
 var serviceFailed = regexp.MustCompile(
 	`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|failed or was) unavailable\. ?`,
 )

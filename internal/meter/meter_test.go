@@ -72,7 +72,7 @@ func TestMeter_tableCalls_useReportedCapacity(t *testing.T) {
 		t.Errorf("the get: %+v", got)
 	}
 	if got := c[meter.Kind{Call: "DynamoDB.Query", Instance: "order-1"}]; got.Usage[pricing.ReadUnits] != 1 {
-		t.Errorf("the query of an execution whose instance was seen: %+v", got)
+		t.Errorf("the query of an execution of a known instance: %+v", got)
 	}
 	if used := cloud.Capacity(); c.Usage()[pricing.WriteUnits] != used.Write ||
 		c.Usage()[pricing.ReadUnits] != used.Read {

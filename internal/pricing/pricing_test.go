@@ -37,6 +37,6 @@ func TestUsageDollars_addsPricesOfKnownItems(t *testing.T) {
 		t.Errorf("%v dollars, want %v", got, want)
 	}
 	if got := (pricing.Usage{"no.such": 7}).Dollars(pricing.Current()); got != 0 || pricing.Current().Known("no.such") {
-		t.Errorf("what is not in the list costs %v", got)
+		t.Errorf("an item that is not in the list costs %v", got)
 	}
 }
