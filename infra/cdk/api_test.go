@@ -86,7 +86,8 @@ func TestInvokePermissions_haveSourceARN(t *testing.T) {
 	}
 }
 
-// GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API; patterns are left out.
+// GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API, but origins with a * may
+// not.
 func TestGrantAPI_withWebUI_allowsItsRoute(t *testing.T) {
 	t.Parallel()
 	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}

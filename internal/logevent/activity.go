@@ -175,7 +175,7 @@ const (
 
 	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
 	// `perdure why` and `perdure status` may show less: how or when the activity observed its cancellation, or whether
-	// a worker has it. With `invocation_ended`, the attempt does not count as one without progress.
+	// a worker has it. With `invocation_ended`, the attempt does not count as an attempt without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
 	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts.

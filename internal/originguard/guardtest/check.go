@@ -91,7 +91,7 @@ func Check(t *testing.T, address string, api *API) {
 	}
 }
 
-// friendly returns requests that a listener must pass on.
+// friendly returns requests that a listener must accept.
 func friendly(host string) []request {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
