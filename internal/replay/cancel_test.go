@@ -174,7 +174,7 @@ func TestCancel_reloadBetweenTurns_replaysSameDecisions(t *testing.T) {
 		}
 		x := reload(t, code, log[:n])
 		if err := x.Replay(log[n:]); err != nil || !x.Ended() {
-			t.Errorf("parted before #%d: ended %v, %v", log[n].ID, x.Ended(), err)
+			t.Errorf("replay split before event #%d: ended %v, error %v", log[n].ID, x.Ended(), err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 			wantDivergence(t, code(tt.then), log, 9, expected, tt.got)
 		})
 	}
-	t.Run("cancelled where it was not", func(t *testing.T) {
+	t.Run("cancel is not in the history", func(t *testing.T) {
 		t.Parallel()
 		before := record(t, code(func(*replay.Context, []*replay.Task) {}), message(done(3)))
 		wantDivergence(t, was, before, 9, `ExternalEventSubscribed "go"`, expected)
@@ -496,7 +496,7 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 		wantDivergence(t, none, spoilt, 5, "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)",
 			"OrchestrationTerminated")
 	})
-	t.Run("before this was recorded", func(t *testing.T) {
+	t.Run("history without cancel events", func(t *testing.T) {
 		t.Parallel()
 		old := append(slices.Clone(log[:10]), history.Event{ID: 11, Kind: history.OrchestrationTerminated})
 		if x := reload(t, code, old); !x.Ended() {

@@ -62,7 +62,7 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 	}
 	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil ||
 		x.Differences() != (replay.Differences{}) {
-		t.Errorf("space is no difference: %v, %+v", err, x.Differences())
+		t.Errorf("inputs that differ only in white space: error %v, differences %+v", err, x.Differences())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 		t.Errorf("%v, %+v", err, x.Differences())
 	}
 	if x, err = replayedBy(t, "b", chain("1", "2", "3"), log); err != nil || x.Differences().Count != 1 {
-		t.Errorf("back to the old build: %v, %+v", err, x.Differences())
+		t.Errorf("replay by the old build: error %v, differences %+v", err, x.Differences())
 	}
 	_, err = replayedBy(t, "new", chain("7", "0", "9"), log)
 	as[*replay.NondeterminismError](t, err)

@@ -39,7 +39,7 @@ func TestReplay_sameCodeInParts_matches(t *testing.T) {
 		x := replay.New(body(race), options)
 		t.Cleanup(func() { x.Close() })
 		if err := errors.Join(x.Replay(log[:n]), x.Replay(log[n:])); err != nil || !x.Ended() {
-			t.Errorf("parted before #%d: ended %v, %v", log[n].ID, x.Ended(), err)
+			t.Errorf("replay split before event #%d: ended %v, error %v", log[n].ID, x.Ended(), err)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 		t.Errorf("\n got %+v\nwant %+v", *e, want)
 	}
 	if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
-		t.Error("the instance is not void")
+		t.Error("a turn succeeded after a nondeterminism error")
 	}
 }
 
@@ -216,6 +216,6 @@ func TestReplay_changedArguments_match(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fireAt.Sub(epoch); got != time.Hour {
-		t.Errorf("the timer is due after %v: not what history holds", got)
+		t.Errorf("the timer is due after %v, want the recorded time", got)
 	}
 }
