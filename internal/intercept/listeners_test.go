@@ -33,7 +33,7 @@ func TestListeners_oneOfThemPanics_othersAreCalledInOrder(t *testing.T) {
 	}, hears("b"))
 	l.Notify(t.Context(), "it")
 	if !slices.Equal(told, []string{"a it", "b it"}) {
-		t.Errorf("told %q", told)
+		t.Errorf("notified %q", told)
 	}
 	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") ||
 		!strings.Contains(log.String(), `around="a test"`) {

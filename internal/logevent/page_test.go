@@ -93,7 +93,7 @@ func TestLogEvents_areNamedDocumentedAndUsed(t *testing.T) {
 				t.Errorf("the comment of %s does not start with \"%[1]s means that\"", e.constant)
 			}
 			if len(used[e.constant]) == 0 {
-				t.Errorf("nothing logs %s", e.constant)
+				t.Errorf("no call logs %s", e.constant)
 			}
 		}
 	}
