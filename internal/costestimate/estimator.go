@@ -105,7 +105,7 @@ func (r *Estimator) Add(e *history.Event) {
 	default:
 	}
 	if doc, err := history.Encode([]history.Event{*e}); err == nil {
-		r.segment.doc = append(r.segment.doc, doc[1:]...) // a comma or a bracket behind it
+		r.segment.doc = append(r.segment.doc, doc[1:]...) // with a comma or a bracket
 	}
 	r.segment.arrives, r.segment.ends = e.IsInlineOutcome(), e.Kind.Terminal()
 	r.segment.at = e.Time
@@ -143,7 +143,7 @@ func (r *Estimator) count(e *history.Event) {
 		r.send(e)
 	case history.ActivityCompleted, history.ActivityFailed:
 		if scheduled := r.inline[e.SourceEventID]; scheduled != nil && !e.Inline {
-			r.send(scheduled) // it ran in its queue after all
+			r.send(scheduled) // the activity ran in its queue
 		}
 		delete(r.inline, e.SourceEventID)
 		if again := float64(e.Attempt - 1); again > 0 && !e.Inline {
@@ -276,7 +276,7 @@ func (r *Estimator) show(s *segment) {
 	r.usage[pricing.WriteUnits] += statusWrites
 }
 
-// invocation adds the invocation of a turn. A turn that continues after inline activities has none of its own.
+// invocation adds the invocation of a turn. A turn that continues after inline activities has no separate invocation.
 func (r *Estimator) invocation(s *segment) {
 	if s.step {
 		r.usage[pricing.GBSeconds] += stepSeconds

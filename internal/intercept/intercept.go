@@ -1,4 +1,4 @@
-// Package intercept runs interceptors around work. Whatever the interceptors do, the work runs exactly once.
+// Package intercept runs interceptors around work. The work runs exactly once, even if an interceptor is wrong.
 package intercept
 
 import (

@@ -7,13 +7,13 @@ const (
 	ActivitySkipped = "activity.skipped"
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
-	// since the cancellation was decided, `ranFor` the time that the activity ran.
+	// since the cancellation was decided. `ranFor` is the time that the activity ran.
 	// Action: if `decidedFor` is more than some seconds, the cancel record could not be read or the process had too
 	// little CPU.
 	ActivityCancelled = "activity.cancelled"
 
 	// ActivityCancelledEnded means that the code of a cancelled activity returned in time. `end` is `finished` or
-	// `stopped`, `endedAfter` the time since the activity observed its cancellation.
+	// `stopped`. `endedAfter` is the time since the activity observed its cancellation.
 	ActivityCancelledEnded = "activity.cancelled_ended"
 
 	// ActivityAbandoned means that an activity was still running when its grace period ended, after it was cancelled,
@@ -22,7 +22,7 @@ const (
 	// Action: make the code observe `ctx`. `perdure why` shows the activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
-	// ActivityAbandonedReturned means that the code of an abandoned activity returned at last.
+	// ActivityAbandonedReturned means that the code of an abandoned activity returned later.
 	ActivityAbandonedReturned = "activity.abandoned_returned"
 
 	// ActivityCleanupPanicked means that the clean-up code of an activity panicked. The failure may have no effect on
@@ -66,7 +66,7 @@ const (
 	ActivityInterrupted = "activity.interrupted"
 
 	// ActivityUnregistered means that the worker of this queue does not have the activity. It is redelivered without
-	// limit, and `perdure status` shows that no worker knows it. The alarm Unregistered counts these lines.
+	// limit, and `perdure status` shows that no worker has it. The alarm Unregistered counts these lines.
 	// Action: deploy the worker, or use the right queue.
 	ActivityUnregistered = "activity.unregistered"
 
@@ -113,7 +113,7 @@ const (
 	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context of the activity ended with
 	// `lock_lost`, and its outcome is not sent. The code has the grace period of 10 s to return, or less with a short
 	// `PERDURE_LOCK_TIMEOUT`. The work item is redelivered and starts when DynamoDB accepts claims.
-	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
+	// Action: if the activity is not idempotent, check its effects. Find the cause of the outage.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
@@ -131,8 +131,8 @@ const (
 	// the attempt record could not be read.
 	ActivityRedeliveryCheckFailed = "activity.redelivery_check_failed"
 
-	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot find out
-	// whether the activity has ended.
+	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot
+	// determine whether the activity has ended.
 	// Action: see docs/operate/instances.md#blocked.
 	ActivityRedeliveryUnchecked = "activity.redelivery_unchecked"
 
@@ -175,11 +175,10 @@ const (
 
 	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
 	// `perdure why` and `perdure status` may show less: how or when the activity observed its cancellation, or whether
-	// a worker knows it. With `invocation_ended`, the attempt does not count as one without progress.
+	// a worker has it. With `invocation_ended`, the attempt does not count as an attempt without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
-	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts as
-	// a sign of life.
+	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts.
 	// Action: read the error and fix the value that the code passes to `Heartbeat`.
 	HeartbeatDetailsDropped = "heartbeat.details_dropped"
 
@@ -207,6 +206,6 @@ const (
 	CrashMarkerWriteFailed = "crash_marker.write_failed"
 
 	// CrashMarkerDeleteFailed means that DynamoDB failed when the marker should be deleted. The marker counts as one of
-	// eleven consecutive deaths that make a record poison.
+	// eleven consecutive crashes that make a record poison.
 	CrashMarkerDeleteFailed = "crash_marker.delete_failed"
 )

@@ -18,7 +18,7 @@ const (
 	RequestFailed = "request.failed"
 
 	// RequestPanicked means that the API has a bug. The caller received 500.
-	// Action: report it, with the line: it has the stack.
+	// Action: report it with the line, which has the stack.
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
@@ -49,6 +49,6 @@ const (
 
 	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was
 	// unavailable. The caller received the same error.
-	// Action: read the error: it names the field.
+	// Action: read the error, which names the field.
 	LeaseRequestFailed = "lease.request_failed"
 )

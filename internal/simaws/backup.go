@@ -35,7 +35,7 @@ func (t *Table) Backup() Backup {
 	return b
 }
 
-// isBeside reports whether a partition is of another table.
+// isBeside reports whether a partition belongs to another table.
 func (t *Table) isBeside(partition string) bool {
 	for _, other := range t.beside {
 		if strings.HasPrefix(partition, other.space) {
@@ -69,7 +69,7 @@ func (t *Table) Restore(b Backup) {
 		}
 
 		if err != nil {
-			panic(fmt.Sprintf("simaws: an item of a backup is refused: %v", err))
+			panic(fmt.Sprintf("simaws: restore an item of a backup: %v", err))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (s *Sweeper) Step() bool {
 	return true
 }
 
-// sweep runs the sweeper once. The next tick repeats what failed.
+// sweep runs the sweeper once. The next tick repeats failed work.
 func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	now := bubbleTime()
 	_, err := k.Sweep(ctx)

@@ -28,7 +28,7 @@ const (
 	responseLimit = 10 * time.Second
 )
 
-// probe is the header that tells the requests of a check apart.
+// probe is the header that identifies the requests of a check.
 const probe = "Probe"
 
 // API serves the real HTTP API of a hub in memory and records the requests that reach it.
@@ -91,7 +91,7 @@ func Check(t *testing.T, address string, api *API) {
 	}
 }
 
-// friendly returns requests that a listener must pass on.
+// friendly returns requests that a listener must accept.
 func friendly(host string) []request {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
