@@ -11,18 +11,18 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// scheduleTimeout limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
-// may be blocked.
+// scheduleTimeout limits the wait for a schedule's response to a pause or resume, and for an ending schedule to apply a
+// put. The schedule may be blocked.
 const scheduleTimeout = 20 * time.Second
 
 // Pause stops a schedule from starting runs at its scheduled times until Resume. The current run continues, Trigger
 // still starts runs, and queued runs and backfills are kept. Pausing a paused schedule replaces the message.
 //
 // Pause is an update of the schedule's instance and returns the errors of Update. It waits up to 20 seconds for the
-// response. Without one, for example because the schedule is blocked, it returns a *UpdateError with UpdatePending, and
-// the schedule pauses when it continues. If the schedule's instance is paused, Pause does not wait, and the schedule
-// pauses when its instance is resumed. For a schedule that runs in an older release, Pause pauses the instance, which
-// then starts no runs at all.
+// response. If no response arrives, for example because the schedule is blocked, Pause returns a *UpdateError with
+// UpdatePending, and the schedule pauses when it continues. If the schedule's instance is paused, Pause does not wait,
+// and the schedule pauses when its instance is resumed. For a schedule that runs in an older release, Pause pauses the
+// instance, which then does not start any runs.
 func (s *Schedules) Pause(ctx context.Context, id, message string) error {
 	status, err := s.Get(ctx, id)
 	switch {
@@ -38,21 +38,21 @@ func (s *Schedules) Pause(ctx context.Context, id, message string) error {
 	return wrap("pause schedule", err)
 }
 
-// Resume resumes a paused schedule. The schedule's CatchUp decides what happens to the times that it missed. Resume
-// also resumes the schedule's instance if it is paused. It returns the errors of Pause and Client.Resume, and
-// ErrNotPaused if neither the schedule nor its instance was paused.
+// Resume resumes a paused schedule. The schedule's CatchUp policy applies to the times that it missed. Resume also
+// resumes the schedule's instance if it is paused. It returns the errors of Pause and Client.Resume, and ErrNotPaused
+// if neither the schedule nor its instance was paused.
 func (s *Schedules) Resume(ctx context.Context, id, message string) error {
 	status, err := s.Get(ctx, id)
 	if err == nil && status.instanceIsPaused {
 		err = s.client.Resume(ctx, schedule.InstanceID(id), message)
 	}
-	if err == nil { // the resumed instance may have a parked pause of the schedule, which its status does not show
+	if err == nil { // the status does not show a pause of the schedule that the paused instance has parked
 		err = s.endPause(ctx, &status, message)
 	}
 	return wrap("resume schedule", err)
 }
 
-// endPause ends the schedule's own pause. In an older release, a pause of the instance is the only one.
+// endPause ends the schedule's own pause. In an older release, only the instance can be paused.
 func (s *Schedules) endPause(ctx context.Context, status *ScheduleStatus, message string) error {
 	id := status.Schedule.ID
 	wasPaused, err := s.update(ctx, id, schedule.UpdateResume, message)

@@ -299,11 +299,11 @@ func TestErrorDetails_ofAnotherLanguage_haveTheSameLimit(t *testing.T) {
 		},
 		"reference to a history": {
 			history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)},
-			history.Failure{DetailsOmitted: "stored where no program can read them"},
+			history.Failure{DetailsOmitted: "stored outside the failure"},
 		},
 		"reference to an object": {
 			history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)},
-			history.Failure{DetailsOmitted: "stored where no program can read them"},
+			history.Failure{DetailsOmitted: "stored outside the failure"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

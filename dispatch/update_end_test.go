@@ -781,7 +781,7 @@ func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "waits for itself"})
 		h.turn(0)
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, "called in an update handler, which it would wait for")
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, "called in an update handler; it would wait for itself")
 		h.update(in, "u2", change{Say: "panic"})
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePanic {
 			t.Errorf("ended with %s: %+v, want a panic", end.String(), end.Error)

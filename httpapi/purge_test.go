@@ -79,7 +79,7 @@ func TestPurge_withChildren_deletesChildren(t *testing.T) {
 		"invalid_request", "withChildren")
 	h.Append("one", history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	if h.call(t, http.MethodGet, "/v1/instances/child", "").Code != http.StatusOK {
-		t.Error("a refused purge has taken the child")
+		t.Error("a rejected purge deleted the child")
 	}
 	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").want(http.StatusNoContent)
 	h.call(t, http.MethodGet, "/v1/instances/child", "").wantProblem(http.StatusNotFound, "instance_not_found",

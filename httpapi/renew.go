@@ -21,7 +21,8 @@ import (
 // RenewPath is the path of the only call that NewRenewHandler serves.
 const RenewPath = "/v1/work-items/renew"
 
-// The codes of leases that were not extended, for programs. They only grow; unavailable and internal are among them.
+// Codes of leases that were not extended, for programs. Codes are never changed or removed. Other possible codes are
+// unavailable and internal.
 const (
 	codeInvalidToken = "invalid_token"
 	codeLockLost     = "lock_lost"
@@ -40,7 +41,7 @@ func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return h
 }
 
-// Renewals holds the results of a renewal, in the order of the leases.
+// Renewals contains the results of a renewal, in the order of the leases.
 type Renewals struct {
 	Leases []Renewal `json:"leases"`
 }
@@ -63,7 +64,7 @@ type RenewalCancel struct {
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// RenewalError is why a lock was not extended. The lock expires at its previous time.
+// RenewalError is the reason why a lock was not extended. The lock expires at its previous time.
 type RenewalError struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -71,8 +72,8 @@ type RenewalError struct {
 	Retryable bool `json:"retryable"`
 }
 
-// RenewLeases renews leases with the request body of the HTTP call. The error's text begins with the problem code that
-// the HTTP call would return. Failures of called services are logged to log.
+// RenewLeases renews leases, given the request body of the HTTP call. The text of the error begins with the problem
+// code that the HTTP call would return. RenewLeases logs failures of called services to log.
 func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {

@@ -76,7 +76,7 @@ func TestActivityTokens_eachTokenState_hasItsOwnResponse(t *testing.T) {
 			a := h.call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest)
 			if a.wantProblem(problem.status, problem.code, "token"); token != "" &&
 				strings.Contains(a.Body.String(), token) {
-				t.Errorf("%s: the answer has the token: %s", c.path, a.Body)
+				t.Errorf("%s: the response contains the token: %s", c.path, a.Body)
 			}
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Annotations is for operators: it adds notes to instances. It is optional (NoAnnotations), because no code depends on
-// notes.
+// Annotations adds notes to instances for operators. It is optional (NoAnnotations), because no code depends on notes.
 type Annotations interface {
-	// Annotate adds a note to an instance, which may have ended, and drops the oldest note above MaxNotes. ReadInstance
-	// returns the notes until the instance is deleted. It starts no turn and changes no history. It returns ErrNotFound
-	// if the instance does not exist or is being deleted.
+	// Annotate adds a note to an instance that is running or has ended, and drops the oldest note above MaxNotes.
+	// ReadInstance returns the notes until the instance is deleted. Annotate starts no turn and does not change the
+	// history. It returns ErrNotFound if the instance does not exist or is being deleted.
 	Annotate(ctx context.Context, instanceID string, n Note) error
 }
 
@@ -20,22 +19,22 @@ type Note struct {
 	Text string `json:"text"`
 	// By is the caller, usually an IAM identity. It is empty if unknown.
 	By string `json:"by,omitempty"`
-	// At is the time of the call, in nanoseconds.
+	// At is the time of the call, with a resolution of a nanosecond.
 	At time.Time `json:"at"`
 }
 
 // Limits of notes.
 const (
-	MaxNotes     = 20   // the newest notes of an instance
-	MaxNoteBytes = 1024 // of the text
+	MaxNotes     = 20   // number of notes of an instance
+	MaxNoteBytes = 1024 // length of the text
 )
 
-// Equal reports whether both are the note of one call: equal texts differ in At.
+// Equal reports whether both notes are from the same call. Notes of different calls with the same text differ in At.
 func (n Note) Equal(other Note) bool {
 	return n.Text == other.Text && n.By == other.By && n.At.Equal(other.At)
 }
 
-// AddNote returns notes with another note, without the oldest above MaxNotes. It does not modify notes.
+// AddNote returns a copy of notes with n added, and without the oldest note above MaxNotes. It does not modify notes.
 func AddNote(notes []Note, n Note) []Note {
 	all := append(append([]Note(nil), notes...), n)
 	return all[max(0, len(all)-MaxNotes):]

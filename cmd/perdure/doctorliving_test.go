@@ -50,7 +50,7 @@ func TestDoctor_manyEndedInstances_findsRunningOnes(t *testing.T) {
 		if page, err := hub.Provider.ListInstances(ctx,
 			provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 ||
 			page.NextCursor == "" {
-			h.t.Fatalf("the first page has %d instances, %v: the test shows nothing", len(page.Instances), err)
+			h.t.Fatalf("the first page has %d instances, %v: the test has no effect", len(page.Instances), err)
 		}
 		if err := hub.Provider.PutBuild(ctx,
 			provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
@@ -86,7 +86,7 @@ func TestDoctor_tableIsSlow_skipsCheckOfInstances(t *testing.T) {
 		if got := h.out.String(); code != operations.CodeUnverified || strings.Count(got, "could not be read") != 1 ||
 			!strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") ||
 			time.Since(began) > 3*time.Minute {
-			h.t.Errorf("after %v it exits with %d: %s", time.Since(began), code, got)
+			h.t.Errorf("after %v, doctor exits with %d: %s", time.Since(began), code, got)
 		}
 	})
 }

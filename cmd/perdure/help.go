@@ -62,7 +62,7 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 			help(cmd, args)
 			return
 		}
-		_, _ = fmt.Fprint(cmd.OutOrStdout(), rootHelp(root)) // as cobra does
+		_, _ = fmt.Fprint(cmd.OutOrStdout(), rootHelp(root)) // cobra also ignores write errors
 	})
 }
 

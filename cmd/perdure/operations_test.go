@@ -15,7 +15,7 @@ var noOperation = map[string]string{
 	"doctor": "checks the AWS resources of a hub",
 }
 
-func TestOperations_commands_areThoseOfTheTable(t *testing.T) {
+func TestOperations_commands_matchTable(t *testing.T) {
 	t.Parallel()
 	stated := map[string]bool{}
 	for _, o := range api.Operations() {

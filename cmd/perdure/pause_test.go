@@ -284,7 +284,7 @@ func TestResume_mappingsWereReplaced_isAnError(t *testing.T) {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
 		for range 2 { // a failed resume keeps the mappings in the table
-			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings",
+			h.wantError(cli.CodeError, "renewer, worker; the other mappings are enabled; use --all to enable all",
 				"resume")
 		}
 		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {

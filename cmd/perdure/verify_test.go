@@ -154,7 +154,7 @@ func TestVerify_matchingCode_succeeds(t *testing.T) {
 func TestVerify_incompatibleCode_isReported(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
-		"changed":       `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+		"changed":       `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 		"other version": `version "1" is not registered`,
 		"dies":          "no rates are there",
 	} {
@@ -203,7 +203,7 @@ func TestVerify_differentInputs_areReportedWithoutFailure(t *testing.T) {
 	fulfilling(h, "a")
 	exit, v := h.verified("other input")
 	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 ||
-		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
+		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from the recorded inputs") {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -308,7 +308,7 @@ func TestVerify_timeoutOrNothingReadable_fails(t *testing.T) {
 	}
 	h.FailWith(&provider.Error{Op: "DynamoDB.Query", Err: context.DeadlineExceeded})
 	if exit, _ := h.verified("same"); exit != cli.CodeError {
-		t.Errorf("exit %d where nothing can be listed", exit)
+		t.Errorf("exit %d although the list fails", exit)
 	}
 }
 

@@ -170,7 +170,7 @@ func TestVerify_codeDiffersAfterStoredPayload_isReported(t *testing.T) {
 	h, _ := scanning(t, false, 300<<10)
 	exit, v := h.verified("takes, and weighs")
 	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 ||
-		!strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
+		!strings.Contains(v.Findings[0].Problem, `the code requested ActivityScheduled "weigh"`) {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }

@@ -109,7 +109,7 @@ func TestVerify_carriedEvents_areReadFromPastExecution(t *testing.T) {
 		}
 		stored, referred := carried(t, h, "a")
 		if len(stored) != 1 || strings.Contains(stored[0], s.ExecutionID) || referred == 0 {
-			t.Fatalf("stored are %v, %d are referred to", stored, referred)
+			t.Fatalf("stored: %v, referenced: %d", stored, referred)
 		}
 		reads.keys, h.client = nil, client.New(hub.Provider) // a client that has stored no payloads
 		h.wantContinues()

@@ -102,7 +102,7 @@ func TestVersions_changes_countsRecordedVersions(t *testing.T) {
 	}
 }
 
-// An unreadable history may need old code, so the exit code is 1, with and without --json.
+// An unreadable history may need old code, so the exit code is 1, even with --json.
 func TestVersions_historyIsNotCounted_isAnError(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"--json=false", "--json"} {

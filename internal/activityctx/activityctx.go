@@ -17,8 +17,8 @@ type Info struct {
 	CompletionToken         string
 }
 
-// Heartbeats records the heartbeats of an activity and returns the heartbeat details of its last attempt. Its methods
-// are safe for concurrent use, and may be called after the activity has returned.
+// Heartbeats records the heartbeats of an activity and returns those of its last attempt. Its methods are safe for
+// concurrent use, even after the activity has returned.
 type Heartbeats interface {
 	// Record records a heartbeat with its encoded details, or without details. A non-nil err means that the details
 	// could not be encoded.
@@ -57,7 +57,7 @@ func For(ctx context.Context, a Activity) context.Context { return &activityCont
 // ForCode returns the context of the code of an activity.
 func ForCode(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, true} }
 
-// activityContext holds all values of an activity in one context, because each additional context would cost as much.
+// activityContext contains all values of an activity, because a separate context for each value would cost more.
 type activityContext struct {
 	context.Context //nolint:containedctx // the type is a context
 

@@ -1,5 +1,5 @@
-// Package clientcall identifies the caller of a client call and runs interceptors around the call. Packages client and
-// admin share it.
+// Package clientcall contains code that the packages client and admin share. It identifies the caller of a call, and
+// runs interceptors around the call.
 package clientcall
 
 import (
@@ -40,7 +40,7 @@ type Identifier interface {
 // Identify is a function that returns the name of the caller, or an empty string if it is unknown.
 type Identify func(ctx context.Context) string
 
-// IdentifyBy returns the Identify function of a backend's credentials. It returns nil if the backend is not an
+// IdentifyBy returns the Identify function of a backend's credentials, or nil if the backend does not implement
 // Identifier.
 func IdentifyBy[H any](backend H) Identify {
 	if i, ok := unwrap.As[Identifier](backend); ok {

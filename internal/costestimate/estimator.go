@@ -105,7 +105,7 @@ func (r *Estimator) Add(e *history.Event) {
 	default:
 	}
 	if doc, err := history.Encode([]history.Event{*e}); err == nil {
-		r.segment.doc = append(r.segment.doc, doc[1:]...) // after a comma or a bracket
+		r.segment.doc = append(r.segment.doc, doc[1:]...) // with a comma or a bracket
 	}
 	r.segment.arrives, r.segment.ends = e.IsInlineOutcome(), e.Kind.Terminal()
 	r.segment.at = e.Time
@@ -276,8 +276,7 @@ func (r *Estimator) show(s *segment) {
 	r.usage[pricing.WriteUnits] += statusWrites
 }
 
-// invocation adds the invocation of a turn. A turn that continues after inline activities is part of the previous
-// invocation.
+// invocation adds the invocation of a turn. A turn that continues after inline activities has no separate invocation.
 func (r *Estimator) invocation(s *segment) {
 	if s.step {
 		r.usage[pricing.GBSeconds] += stepSeconds

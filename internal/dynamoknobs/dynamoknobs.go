@@ -1,5 +1,5 @@
-// Package dynamoknobs holds settings of provider/dynamo that are not public options: the times of long timers and the
-// length of rollups. Tests shorten them, directly or through the environment of a function.
+// Package dynamoknobs contains settings of provider/dynamo that are not public options: the times of long timers and
+// the length of rollups. Tests shorten them, directly or through the environment of a function.
 package dynamoknobs
 
 import (

@@ -1,4 +1,4 @@
-// Package entities holds the state of an entity while its orchestration runs, and defines the names of entities.
+// Package entities stores the state of an entity while its orchestration runs, and builds the names of entities.
 package entities
 
 import (
@@ -31,7 +31,7 @@ const (
 	// query replays all of them.
 	maxOperations = 1000
 	maxBytes      = 4 << 20
-	// With more parked inputs, an entity does not continue as new, because one commit must contain all of them.
+	// With more parked inputs, an entity does not continue as new, because one commit would contain all of them.
 	maxParked = 500
 )
 

@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// Carried holds the parts of a failure for which errors of package perdure have no fields. It is comparable.
+// Carried contains the parts of a failure for which an error of package perdure has no fields. It is comparable.
 type Carried struct {
 	joined  *[]string // nil if there are none
 	details *errdetails.Details

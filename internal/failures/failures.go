@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/internal/errtree"
 )
 
-// Errors describes the errors of package perdure, which this package cannot import. Its functions examine only the
-// error itself, and not the errors that it wraps.
+// Errors describes the errors of package perdure, which this package cannot import. Its functions inspect an error
+// itself, and not the errors that it wraps.
 type Errors struct {
 	// Describe describes an error. It returns the zero Description for errors of other packages.
 	Describe func(err error) Description
-	// Called returns the failure of the called code for an error of kind Call or Update.
+	// Called returns the failure of the called code, for an error of kind Call or Update.
 	Called func(err error) *history.Failure
 }
 
@@ -24,7 +24,7 @@ type Description struct {
 	Kind Kind
 	// Message is the text of the error without the prefix that its Error method adds.
 	Message string
-	// Reason and CancelOutcome describe a cancellation.
+	// Reason and CancelOutcome are the reason and the outcome of a cancellation.
 	Reason, CancelOutcome string
 	NonRetryable          bool
 }
@@ -45,7 +45,7 @@ const (
 // maxCauses limits the chain of causes of a failure.
 const maxCauses = 8
 
-// Of returns the failure of an error. Its type is the type name of the outermost error in the tree that has one. Its
+// Of returns the failure of an error. The failure has the type of the outermost error in the tree with a type name. Its
 // cause is the error that this error wraps.
 func (known Errors) Of(err error) *history.Failure {
 	f := known.failure(err, maxCauses)
@@ -90,9 +90,9 @@ func limitCauses(f *history.Failure, depth int) *history.Failure {
 	return &c
 }
 
-// outermost returns the first error of a tree, outermost first, that has a type name, and the name. If there is none,
-// it returns history.TypeError and nil. It ignores cancellations that are joined with other errors. It also returns the
-// details of the error or of an error that wraps it. If no error has a name, it returns the first details in the tree.
+// outermost returns the outermost error of a tree that has a type name, and the name. If there is none, it returns
+// history.TypeError and nil. It ignores cancellations that are joined with other errors. The details belong to the
+// error or to an error that wraps it. If no error has a name, outermost returns the first details in the tree.
 func (known Errors) outermost(err error) (name string, details *errdetails.Details, named error) {
 	if name, ok := typeName(err); ok {
 		return name, known.details(err), err

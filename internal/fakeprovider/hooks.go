@@ -49,7 +49,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 		Hub: memhub.New(now, time.Minute), now: now, damaged: map[string]error{},
 		renewals: map[string]provider.Renewal{}, workItems: map[string]provider.WorkItem{},
 	}
-	_ = p.PutBuild(context.Background(), b) // the hub fails only on request of a test
+	_ = p.PutBuild(context.Background(), b) // the hub fails only after FailWith
 	return p
 }
 

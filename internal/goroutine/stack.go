@@ -1,8 +1,8 @@
 // Package goroutine prepares goroutines for deep calls.
 package goroutine
 
-// kept is the size of a frame that does not fit a stack of 8 KB and fits a stack of 16 KB. The runtime reuses stacks of
-// at most 16 KB.
+// kept is the size of a frame that exceeds a stack of 8 KB and fits a stack of 16 KB, the largest one that the runtime
+// reuses.
 const kept = 10 << 10
 
 // ReserveStack grows the stack of the calling goroutine to 16 KB. Call it first in a goroutine.
@@ -14,13 +14,13 @@ const kept = 10 << 10
 //
 //go:noinline
 func ReserveStack() {
-	if needed { // never true; the frame has the space for the array without zeroing it
+	if needed { // never true, but the frame has space for the array, which is not zeroed
 		var room [kept]byte
 		use(&room)
 	}
 }
 
-// needed is false. The compiler does not know that.
+// needed is always false. It is a variable, so that the compiler does not remove the branch.
 var needed bool
 
 //go:noinline

@@ -1,5 +1,4 @@
-// Package intercept runs interceptors around work. The work runs exactly once, even if an interceptor panics or does
-// not call it.
+// Package intercept runs interceptors around work. The work runs exactly once, even if an interceptor is wrong.
 package intercept
 
 import (

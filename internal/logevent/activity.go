@@ -7,8 +7,9 @@ const (
 	ActivitySkipped = "activity.skipped"
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
-	// since the cancellation was decided. `ranFor` is the time that the activity ran. Action: if `decidedFor` is more
-	// than some seconds, the cancel record could not be read or the process had too little CPU.
+	// since the cancellation was decided. `ranFor` is the time that the activity ran.
+	// Action: if `decidedFor` is more than some seconds, the cancel record could not be read or the process had too
+	// little CPU.
 	ActivityCancelled = "activity.cancelled"
 
 	// ActivityCancelledEnded means that the code of a cancelled activity returned in time. `end` is `finished` or
@@ -21,7 +22,7 @@ const (
 	// `perdure why` shows the activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
-	// ActivityAbandonedReturned means that the code of an abandoned activity returned.
+	// ActivityAbandonedReturned means that the code of an abandoned activity returned later.
 	ActivityAbandonedReturned = "activity.abandoned_returned"
 
 	// ActivityCleanupPanicked means that the cleanup code of an activity panicked. The failure may have no effect on
@@ -64,8 +65,8 @@ const (
 	ActivityInterrupted = "activity.interrupted"
 
 	// ActivityUnregistered means that the worker of this queue does not have the activity. It is redelivered without
-	// limit, and `perdure status` shows that no worker has it. The alarm Unregistered counts these lines. Action:
-	// deploy the worker, or use the right queue.
+	// limit, and `perdure status` shows that no worker has it. The alarm Unregistered counts these lines.
+	// Action: deploy the worker, or use the right queue.
 	ActivityUnregistered = "activity.unregistered"
 
 	// ActivityDuplicateReleased means that another delivery runs the same attempt, or has just stopped.
@@ -111,7 +112,7 @@ const (
 	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context of the activity ended with
 	// `lock_lost`, and its outcome is not sent. The code has the grace period of 10 s to return, or less with a short
 	// `PERDURE_LOCK_TIMEOUT`. The work item is redelivered and starts when DynamoDB accepts claims.
-	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
+	// Action: if the activity is not idempotent, check its effects. Find the cause of the outage.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
@@ -129,8 +130,8 @@ const (
 	// the attempt record could not be read.
 	ActivityRedeliveryCheckFailed = "activity.redelivery_check_failed"
 
-	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot find out
-	// whether the activity has ended.
+	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot
+	// determine whether the activity has ended.
 	// Action: see docs/operate/instances.md#blocked.
 	ActivityRedeliveryUnchecked = "activity.redelivery_unchecked"
 
@@ -172,8 +173,8 @@ const (
 	ActivityRecordReadFailed = "activity_record.read_failed"
 
 	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
-	// `perdure why` and `perdure status` may omit how or when the activity observed its cancellation, or whether a
-	// worker has it. With `invocation_ended`, the attempt does not count as stalled.
+	// `perdure why` and `perdure status` may show less: how or when the activity observed its cancellation, or whether
+	// a worker has it. With `invocation_ended`, the attempt does not count as an attempt without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
 	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts.
@@ -203,7 +204,7 @@ const (
 	// CrashMarkerWriteFailed means that DynamoDB throttles or is unavailable.
 	CrashMarkerWriteFailed = "crash_marker.write_failed"
 
-	// CrashMarkerDeleteFailed means that DynamoDB failed to delete the marker. The marker counts as one of eleven
-	// consecutive crashes that make a record poison.
+	// CrashMarkerDeleteFailed means that DynamoDB failed when the marker should be deleted. The marker counts as one of
+	// eleven consecutive crashes that make a record poison.
 	CrashMarkerDeleteFailed = "crash_marker.delete_failed"
 )

@@ -17,8 +17,8 @@ const (
 	// Action: read the error. A caller retries 503.
 	RequestFailed = "request.failed"
 
-	// RequestPanicked means that the API has a bug. The caller received 500. Action: report it, with the line, which
-	// has the stack.
+	// RequestPanicked means that the API has a bug. The caller received 500.
+	// Action: report it with the line, which has the stack.
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
@@ -48,6 +48,7 @@ const (
 	LeaseRenewalIncomplete = "lease.renewal_incomplete"
 
 	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was
-	// unavailable. The caller received the same error. Action: read the error, which names the field.
+	// unavailable. The caller received the same error.
+	// Action: read the error, which names the field.
 	LeaseRequestFailed = "lease.request_failed"
 )

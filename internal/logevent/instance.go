@@ -22,7 +22,7 @@ const (
 	// InstancePausedEnded means that a paused instance was terminated.
 	InstancePausedEnded = "instance.paused_ended"
 
-	// InstanceBlockFailed means that DynamoDB or SQS refused a write that would show the instance as blocked. Its
+	// InstanceBlockFailed means that DynamoDB or SQS rejected a write that would show the instance as blocked. Its
 	// messages are redelivered, and the write is retried.
 	InstanceBlockFailed = "instance.block_failed"
 
@@ -76,8 +76,8 @@ const (
 	// instead of `go`, and repeat the lost call. `perduretest` fails tests with such calls.
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
-	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance left
-	// memory. The instance is not affected.
+	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance was
+	// unloaded. The instance is not affected.
 	// Action: fix the code.
 	OrchestrationDeferPanicked = "orchestration.defer_panicked"
 
@@ -96,8 +96,8 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
-	// StartNotRecorded means that the instance ID already stores 256 refused starts. This start was refused too, but a
-	// frozen function may still create the instance.
+	// StartNotRecorded means that the instance ID already stores 256 rejected starts. This start was also rejected, but
+	// a frozen function may still create the instance.
 	// Action: if several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
@@ -120,7 +120,7 @@ const (
 	SubOrchestrationCancelRejected = "sub_orchestration.cancel_rejected"
 
 	// SubOrchestrationNeverStarted means that the parent cancelled a sub-orchestration that does not exist. A late
-	// start is refused.
+	// start is rejected.
 	SubOrchestrationNeverStarted = "sub_orchestration.never_started"
 
 	// MessageRejected means that the instance does not exist, or has ended (`over`). The sender receives a failure.

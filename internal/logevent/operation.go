@@ -18,7 +18,8 @@ const (
 	SweepPositionUnreadable = "sweep.position_unreadable"
 
 	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. Instances that were started since are
-	// read again. Action: find the process, whose retention uses the same clock.
+	// read again.
+	// Action: find the process, because its retention uses the same clock.
 	SweepPositionAhead = "sweep.position_ahead"
 
 	// BulkJobEnded means that a bulk job ended with the counts in the line.
@@ -31,11 +32,12 @@ const (
 	BulkJobUnreadable = "bulk_job.unreadable"
 
 	// WorkerMissing means that activities wait in a queue whose worker does not report. `ActivitiesWithoutWorker`
-	// counts the activities. `heardOf` and `build` are the time and the build of the last report. The alarm
-	// WorkerMissing uses this event. Action: follow the runbook of the alarm.
+	// counts them, `heardOf` is the time of the last report, and `build` is its build. It feeds the alarm
+	// WorkerMissing.
+	// Action: follow the runbook of the alarm.
 	WorkerMissing = "worker.missing"
 
-	// WorkerReportFailed means that DynamoDB refused or was unavailable. The queue may seem to have no worker for some
+	// WorkerReportFailed means that DynamoDB failed or was unavailable. The queue may seem to have no worker for some
 	// minutes.
 	WorkerReportFailed = "worker.report_failed"
 
@@ -44,16 +46,17 @@ const (
 	// Action: see `activity.abandoned`.
 	WorkerActivitiesAbandoned = "worker.activities_abandoned"
 
-	// BuildReportFailed means that DynamoDB refused or was unavailable. Until the next report, orchestrations that are
+	// BuildReportFailed means that DynamoDB failed or was unavailable. Until the next report, orchestrations that are
 	// new in the build cannot start, and blocked instances are not woken for it.
 	BuildReportFailed = "build.report_failed"
 
-	// BuildReportRequestFailed means that SQS refused or was unavailable when an unknown orchestration was started. The
+	// BuildReportRequestFailed means that SQS failed or was unavailable when an unknown orchestration was started. The
 	// next such start requests the report again.
 	BuildReportRequestFailed = "build.report_request_failed"
 
 	// SigningKeyReadFailed means that the function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
-	// Turns that send work items fail and are repeated. Action: if it lasts, check the role.
+	// Turns that send work items fail and are repeated.
+	// Action: if it lasts, check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"
 
 	// SigningKeyInvalid means that a `key#…` item has no 32 bytes of base64 in `secret`, or no number.
@@ -92,7 +95,8 @@ const (
 	SpanExportFailed = "span.export_failed"
 
 	// InterceptorPanicked means that an interceptor around turns, activities or client calls (`perdure.Interceptor`)
-	// panicked. The line has the stack. The work is not affected. Action: fix the interceptor.
+	// panicked. The line has the stack. No work is lost.
+	// Action: fix the interceptor.
 	InterceptorPanicked = "interceptor.panicked"
 
 	// InterceptorTimedOut means that the function `interceptor` of a `perdure.Interceptor` waits for something without

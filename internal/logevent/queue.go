@@ -2,8 +2,8 @@ package logevent
 
 // Queues and dispatch.
 const (
-	// ReceiveFailed means that a polling process retries with pauses of at most 30 s. Action: read the error:
-	// credentials, `sqs:ReceiveMessage`, the queue.
+	// ReceiveFailed means that a polling process retries with pauses of at most 30 s.
+	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
 	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has the
@@ -14,17 +14,17 @@ const (
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
 	RecordLockRenewalFailed = "record.lock_renewal_failed"
 
-	// RecordReleaseFailed means that SQS refused to make records visible. They are redelivered when their visibility
+	// RecordReleaseFailed means that SQS did not make records visible. They are redelivered when their visibility
 	// timeout ends.
 	// Action: if it lasts, check `sqs:ChangeMessageVisibility`.
 	RecordReleaseFailed = "record.release_failed"
 
-	// RecordDeleteFailed means that SQS refused or was unavailable. The records are redelivered and recognized as
+	// RecordDeleteFailed means that SQS failed or was unavailable. The records are redelivered and recognized as
 	// finished.
 	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordDeleteFailed = "record.delete_failed"
 
-	// RecordEarlyDeleteFailed means that SQS refused or was unavailable. The records are deleted at the end of the
+	// RecordEarlyDeleteFailed means that SQS failed or was unavailable. The records are deleted at the end of the
 	// batch, or redelivered and recognized as finished.
 	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordEarlyDeleteFailed = "record.early_delete_failed"
@@ -34,17 +34,18 @@ const (
 	// Action: after the deployment, follow the runbook for dead letters.
 	RecordKindUnknown = "record.kind_unknown"
 
-	// RecordUnreadable means that the record is damaged, or another program or a later release sent it. Action: follow
-	// the runbook for dead letters.
+	// RecordUnreadable means that the record is damaged, or was sent by another program or a later release.
+	// Action: follow the runbook for dead letters.
 	RecordUnreadable = "record.unreadable"
 
-	// RecordDeadLetterFailed means that SQS refused or was unavailable. The record returns to its queue, and the move
-	// is retried.
+	// RecordDeadLetterFailed means that SQS failed or was unavailable. The record returns to its queue, and the move is
+	// retried.
 	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
 	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue after too
-	// many deliveries. `became` is the result. Action: follow the runbook for dead letters.
+	// many deliveries. `became` is the result.
+	// Action: follow the runbook for dead letters.
 	DeadLetterRecovered = "dead_letter.recovered"
 
 	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
@@ -52,11 +53,11 @@ const (
 	DeadLetterUnreadable = "dead_letter.unreadable"
 
 	// DeadLetterDropped means that a client's message was in the dead-letter queue when its instance was purged.
-	// Another instance has the ID now and does not receive the message. Action: send the message to the new instance if
-	// necessary.
+	// Another instance has the ID now and does not receive the message.
+	// Action: if necessary, send the message to the new instance.
 	DeadLetterDropped = "dead_letter.dropped"
 
-	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS refused it.
+	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS rejected it.
 	WorkItemResendFailed = "work_item.resend_failed"
 
 	// WorkItemDuplicated means that a work item that was delivered often got a new record, and SQS did not delete the
@@ -74,7 +75,7 @@ const (
 	TimerLeaseFailed = "timer.lease_failed"
 
 	// TimerScheduleDeleteFailed means that at least `left` schedules of cancelled timers were not deleted: a turn had
-	// no time, or EventBridge Scheduler refused. They fire without effect and delete themselves.
+	// no time, or EventBridge Scheduler failed. They fire without effect and delete themselves.
 	// Action: if `deleted` is always 0, the role lacks `scheduler:DeleteSchedule`.
 	TimerScheduleDeleteFailed = "timer.schedule_delete_failed"
 

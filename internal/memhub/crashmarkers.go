@@ -23,7 +23,7 @@ func markKey(a *provider.Attempt) string {
 	return fmt.Sprintf("%s %d %s", a.ExecutionID, a.ActivityID, a.Record.ID)
 }
 
-// PutCrashMarker implements provider.CrashMarkers. A delivery before the last marked one does not count.
+// PutCrashMarker implements provider.CrashMarkers. It ignores a delivery that is older than the last marked delivery.
 func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	return callFor(ctx, st.base, func() (int, error) {
 		m := st.marks[markKey(&a)]
@@ -42,7 +42,7 @@ func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) 
 	})
 }
 
-// DeleteCrashMarker implements provider.CrashMarkers. The marker of a later delivery stays.
+// DeleteCrashMarker implements provider.CrashMarkers. It does not delete the marker of a later delivery.
 func (st *crashMarkers) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	return st.call(ctx, func() error {
 		m := st.marks[markKey(&a)]

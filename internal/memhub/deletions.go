@@ -65,7 +65,7 @@ func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 		events[0].TraceParent = x.segments[0].Events[0].TraceParent
 		x.add(provider.Segment{Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events}, nil)
 	}
-	st.sendLast(in, x, 2) // the turn before may have crashed before it sent its outputs
+	st.sendLast(in, x, 2) // the previous turn may have died before it sent its outputs
 	if previous := st.histories.byID[x.previous]; previous != nil && len(x.segments) <= 2 {
 		st.sendLast(in, previous, 1)
 	}

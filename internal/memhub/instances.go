@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// instances stores the instances, and the facts that outlive them, by instance ID.
+// instances stores the instances, and the data that outlives them, by instance ID.
 type instances struct {
 	*base
 
@@ -21,7 +21,7 @@ type instances struct {
 	byID      map[string]*identity
 }
 
-// identity contains all data of an instance ID. Most of it outlives the instance.
+// identity contains all data of an instance ID. Most of the data outlives the instance.
 type identity struct {
 	instance *instance // nil if the ID is free
 	// spent are the StartIDs of deleted instances. rejected are StartIDs that must never create an instance (R10).

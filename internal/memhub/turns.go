@@ -87,7 +87,7 @@ func compressedSize(doc string) int {
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(doc)) // a buffer accepts everything
+	_, _ = w.Write([]byte(doc)) // writes to a buffer never fail
 	_ = w.Close()
 	return b.Len()
 }
@@ -102,7 +102,7 @@ func (st *turns) writeStatus(x *execution, sequence int64, s *history.Summary) {
 	in.show(s, st.time())
 }
 
-// show copies the displayed state from a summary.
+// show copies the displayed state of a summary to the instance.
 func (in *instance) show(s *history.Summary, now time.Time) {
 	in.Status, in.Paused = s.Status(), s.Paused
 	if in.Status != provider.StatusPending {

@@ -76,8 +76,7 @@ func recordsOf(done []provider.CompletedWorkItem) (all []provider.Record) {
 	return all
 }
 
-// bundle returns messages with the outcomes of each execution. Each kind has one message, or more if the outcomes do
-// not fit into one.
+// bundle returns messages with the outcomes of each execution: one for each kind, or several if they do not fit.
 func bundle(done []provider.CompletedWorkItem) (ms []provider.Message) {
 	const most = maxBody / 2
 	last, size := map[string]int{}, map[string]int{}

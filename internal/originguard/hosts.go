@@ -103,12 +103,12 @@ func (h Hosts) Accept(host string) bool {
 	return h.all || isHost(host) && (h.names[host] || port != "" && h.names[name])
 }
 
-// Handler passes requests whose Host header h accepts to next, and rejects others with status 421. fix is the part of
-// the error message that explains how to allow the host.
+// Handler passes requests whose Host header h accepts to next, and rejects others with status 421. fix completes the
+// error message with instructions to allow the host.
 func (h Hosts) Handler(next http.Handler, fix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Accept(r.Host) {
-			detail := "the host " + strconv.Quote(r.Host) + " is not served here: " + fix
+			detail := "this server does not accept the host " + strconv.Quote(r.Host) + ": " + fix
 			reject(w, http.StatusMisdirectedRequest, "forbidden_host", detail)
 			return
 		}

@@ -52,5 +52,5 @@ func reject(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails if the client has disconnected
+	_, _ = w.Write(body) // the client may have disconnected
 }

@@ -89,8 +89,8 @@ func (e *Encoding) Encode(
 	return e.encodeTo(ctx, info, key, doc)
 }
 
-// EncodePayload is like Encode for a payload. It does not change a payload that is already encoded or refers to a
-// position in the history.
+// EncodePayload is like Encode for a payload. It does not change a payload that is already encoded or refers to an
+// event of the history.
 func (e *Encoding) EncodePayload(
 	ctx context.Context, info perdure.PayloadInfo, p history.Payload,
 ) (history.Payload, error) {

@@ -90,8 +90,8 @@ func (e *Encoding) EncodeReceived(ctx context.Context, received []MessagePayload
 	return c.wait()
 }
 
-// AdoptAll calls Adopt for all payloads concurrently, and replaces them in place. Payloads that no longer exist remain
-// unchanged.
+// AdoptAll calls Adopt for all payloads concurrently, and replaces them in place. It does not change payloads that no
+// longer exist.
 func (e *Encoding) AdoptAll(ctx context.Context, all []MessagePayload) error {
 	var c calls
 	for i := range all {
@@ -124,7 +124,7 @@ func (e *Encoding) CopyForMessages(ctx context.Context, x outputs.Origin, events
 
 func (e *Encoding) copyForMessage(ctx context.Context, x outputs.Origin, from, to string) error {
 	err := e.store.CopyPayload(ctx, from, to)
-	if errors.Is(err, provider.ErrNotFound) { // callers would attribute the error to the instance
+	if errors.Is(err, provider.ErrNotFound) { // callers would interpret it as a missing instance
 		err = perdure.ErrPayloadNotFound
 	}
 	if err != nil {

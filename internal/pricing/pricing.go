@@ -52,7 +52,7 @@ type List struct {
 //go:embed us-east-1.json
 var usEast1 []byte
 
-// current is read on first use, because most functions with a client never use it.
+// current parses the price list at the first use, because most programs with a client never use it.
 var current = sync.OnceValue(func() *List {
 	l := read(usEast1)
 	return &l
@@ -100,7 +100,7 @@ func (u Usage) Items() []Item { return slices.Sorted(maps.Keys(u)) }
 
 // Dollars returns the price of a usage by the list l.
 func (u Usage) Dollars(l *List) (sum float64) {
-	for _, i := range u.Items() { // in a fixed order, so that equal usages have equal sums
+	for _, i := range u.Items() { // in sorted order, so that equal usage has an equal sum
 		sum += l.Of(i, u[i])
 	}
 	return sum

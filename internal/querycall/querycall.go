@@ -63,7 +63,7 @@ func (r *Response) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	case e == nil && r.Answer == nil:
 		return nil, &provider.QueryError{
 			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported,
-			Message: "the orchestrator function is of a release that answers no queries",
+			Message: "the release of the orchestrator function does not support queries",
 		}
 	case e == nil:
 		return r.Answer, nil

@@ -41,7 +41,7 @@ func TestContinuation_parkedUpdateWithCaller_passesBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Continued == nil {
-		t.Fatalf("it has not continued as new: %v", kinds(out.Events))
+		t.Fatalf("the execution did not continue as new: %v", kinds(out.Events))
 	}
 	wantKinds(t, out.Continued.Inputs, "UpdateAwaited #0", "UpdateAccepted #0 \"add\"")
 }

@@ -181,14 +181,14 @@ func wantSettled(t *rapid.T, log []history.Event) {
 			for _, r := range rs {
 				for id := r.First; id <= r.Last; id++ {
 					if was, is := over[id]; !is || was != "" {
-						t.Fatalf("#%d is cancelled, was %q\n%q", id, was, kinds(log))
+						t.Fatalf("#%d is cancelled, but its state was %q\n%q", id, was, kinds(log))
 					}
 					over[id] = "cancelled"
 				}
 			}
 		case history.ActivityCompleted, history.TimerFired, history.SubOrchestrationFailed:
 			if ev.Kind == history.TimerFired && over[ev.SourceEventID] != "" {
-				t.Fatalf("#%d fires, was %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
+				t.Fatalf("#%d fires, but its state was %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
 			}
 			over[ev.SourceEventID] = "done"
 		}
@@ -198,7 +198,7 @@ func wantSettled(t *rapid.T, log []history.Event) {
 	}
 	for id, how := range over {
 		if how == "" {
-			t.Fatalf("#%d is left over\n%q", id, kinds(log))
+			t.Fatalf("#%d has no end\n%q", id, kinds(log))
 		}
 	}
 }

@@ -166,13 +166,13 @@ func (x *execution) finish() result {
 // idle describes what the code waits for.
 func (x *execution) idle() string {
 	if x.life.hasEnded() {
-		return "nothing more: it has ended"
+		return "nothing and has ended"
 	}
 	awaited := x.scheduler.Awaited()
 	if len(awaited) == 0 {
-		return "nothing more"
+		return "nothing"
 	}
-	return "nothing more: it waits for " + tasks.Describe(awaited)
+	return "nothing and waits for " + tasks.Describe(awaited)
 }
 
 // The approximate memory of an instance and a coroutine, measured with 10,000 suspended instances.

@@ -62,7 +62,7 @@ func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	}
 	if ids := out.Continued.EventIDs; len(ids) != 2 || ids[0] != history.PauseIDPrefix+"1" ||
 		ids[1] != history.PauseIDPrefix+"2" {
-		t.Errorf("handed on are %q", ids)
+		t.Errorf("event IDs of the next execution: %q", ids)
 	}
 }
 
@@ -94,10 +94,10 @@ func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 				Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"},
 				Inputs: []history.Event{fired(4)},
 			}, suspended("1"), resumed()), end[0], end[2]),
-		"resumed, and blocked": then(then(ran, suspended("1"), resumed()), end...),
-		"before it began": then(then([]history.Event{started}, suspended("1")),
+		"resumed, then blocked": then(then(ran, suspended("1"), resumed()), end...),
+		"before the start": then(then([]history.Event{started}, suspended("1")),
 			history.Event{Kind: history.OrchestrationTerminated}),
-		"before it began, later": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")),
+		"before the start, paused twice": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")),
 			history.Event{Kind: history.OrchestrationTerminated}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,17 +66,17 @@ func TestQuery_noResponse_isError(t *testing.T) {
 	events := record(t, counted())
 	_, err = queried(t, events).Query("gone", nil)
 	if e := as[*replay.UnknownQueryError](t, err); !slices.Equal(e.Known, []string{"asks for more", "done"}) {
-		t.Errorf("known are %q", e.Known)
+		t.Errorf("known queries %q", e.Known)
 	}
 	x := queried(t, events)
 	_, err = x.Query("asks for more", nil)
 	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(stack.Where(e.Stack), "query_test.go") {
-		t.Errorf("at %s", stack.Where(e.Stack))
+		t.Errorf("wrong line of code: %s", stack.Where(e.Stack))
 	}
 	if !x.Close() {
-		t.Error("its coroutines have not ended")
+		t.Error("coroutines have not ended after Close")
 	}
 	if _, err := x.Query("done", nil); err == nil {
-		t.Error("one that is closed has answered")
+		t.Error("a closed instance responded to a query")
 	}
 }

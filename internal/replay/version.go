@@ -36,7 +36,7 @@ func (u Unscoped) Version(change string, least, most int) int {
 // describeVersion describes the version of an execution.
 func describeVersion(change string, version int) string {
 	if version == DefaultVersion {
-		return fmt.Sprintf("no version of %q: the execution passed this place before the change", change)
+		return fmt.Sprintf("no version of %q: the execution passed this point before the change", change)
 	}
 	return fmt.Sprintf("version %d of %q", version, change)
 }

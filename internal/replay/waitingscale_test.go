@@ -81,10 +81,10 @@ func TestAwaitEnds_manyCallsWithoutCancel_waitsOnlyForCancelledCall(t *testing.T
 	x := instance(t, o)
 	turn(t, x)
 	if x.Ended() {
-		t.Error("what is cancelled is not waited for")
+		t.Error("the execution ended before the cancelled call")
 	}
 	if turn(t, x, done(10)); !x.Ended() {
-		t.Error("it waits for what is not cancelled")
+		t.Error("the execution waits for calls that are not cancelled")
 	}
 }
 

@@ -28,7 +28,7 @@ type Request struct {
 	// Bucket is set with Replay if the binary may request objects of the hub's bucket. Earlier releases of the command
 	// line cannot respond to such requests.
 	Bucket bool `json:"bucket,omitempty"`
-	// Document is the requested document. Problem is the reason for which it is not available.
+	// Document is the requested document. Problem is the reason why it is not available.
 	Document json.RawMessage `json:"document,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
 	// Bytes is the number of bytes that follow the line: an object, unencoded. 40 MiB as JSON would need several times
@@ -58,11 +58,11 @@ type Reply struct {
 
 // Verdict is the result of a replay.
 type Verdict struct {
-	// Problem is the reason for which the code would block the instance. It is empty if the instance would continue.
+	// Problem is the reason why the code would block the instance. It is empty if the instance would continue.
 	Problem string `json:"problem,omitempty"`
 	// EventID is the event at which history and code differ. It is 0 for other problems.
 	EventID int64 `json:"eventId,omitempty"`
-	// Unread is the reason for which the binary could not replay the execution. It is not an error of the code.
+	// Unread is the reason why the binary could not replay the execution. It does not report a problem of the code.
 	Unread string `json:"unread,omitempty"`
 	// Blocks is set with Unread if the binary lacks the codec of a payload. The instance would become blocked if the
 	// binary were deployed.
@@ -88,8 +88,8 @@ func NewBinaryConn(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: bufio.NewReader(in), out: out, prefix: "\n" + Protocol + " ", other: io.Discard}
 }
 
-// NewCommandConn returns the Conn of a command that requests replays from a binary. NewCommandConn writes lines of the
-// binary that are not messages to other.
+// NewCommandConn returns the Conn of a command that requests replays from a binary. It writes lines of the binary that
+// are not messages to other.
 func NewCommandConn(in io.Reader, out, other io.Writer) *Conn {
 	return &Conn{in: bufio.NewReader(in), out: out, expect: Protocol + " ", other: other}
 }
@@ -142,10 +142,10 @@ func (c *Conn) Receive(message any) error {
 			return nil
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			_, _ = c.other.Write(line) // the output of user code may be lost
+			_, _ = c.other.Write(line) // no reader waits for it
 		}
 		if err != nil {
-			return err //nolint:wrapcheck // io.EOF is the regular end
+			return err //nolint:wrapcheck // io.EOF marks the end of the messages
 		}
 	}
 }

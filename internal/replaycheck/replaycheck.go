@@ -26,8 +26,8 @@ type Execution struct {
 	Encoding *payloads.Encoding // decodes the payloads; nil if no payload is encoded
 }
 
-// Replay runs the code in r against the history of an execution. It returns an error if the decisions of the code
-// differ from the history, which would block the instance. It also returns the inputs that differ from the history.
+// Replay runs the code in r against the history of an execution. It returns an error if the code makes other decisions
+// than the history, which would block the instance. It also returns the inputs that differ from the history.
 func Replay(r *registry.Registry, x *Execution) (differences replay.Differences, err error) {
 	runs := history.NewState(0, x.Events...)
 	code, ok := r.Orchestration(runs.Name, runs.Version)

@@ -1,5 +1,5 @@
-// Package settlements caches the ended activities of an execution, so that checks of many activities of one execution
-// do not each read its history. Each check reads only the segments that were committed since the last one.
+// Package settlements caches the ended activities of executions, so that checks of many activities of one execution do
+// not each read its history. Each check reads only the segments that were committed since the previous check.
 package settlements
 
 import (

@@ -69,7 +69,7 @@ func (t *Table) Restore(b Backup) {
 		}
 
 		if err != nil {
-			panic(fmt.Sprintf("simaws: an item of a backup is refused: %v", err))
+			panic(fmt.Sprintf("simaws: restore an item of a backup: %v", err))
 		}
 	}
 }

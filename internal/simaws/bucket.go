@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// S3's limits of a request, from its API reference.
+// Limits of S3 requests, from the API reference.
 const (
 	mostKeys    = 1000
 	maxKeyBytes = 1024

@@ -117,13 +117,13 @@ func New(opts ...Option) *Cloud {
 	return c
 }
 
-// nanos returns the current time of the Cloud's clock in nanoseconds since 1970.
+// nanos returns the time of the Cloud's clock in nanoseconds since 1970.
 func (c *Cloud) nanos() int64 { return c.now().UnixNano() }
 
-// errSkipped is the error of a call whose interceptor is at fault.
+// errSkipped reports an interceptor that did not call next and returned no error.
 var errSkipped = errors.New("simaws: the interceptor neither called next nor failed")
 
-// do counts a call, runs it inside the interceptor and wraps its error like the SDK.
+// do counts a call, runs the call inside the interceptor, and wraps its error like the SDK.
 func do[Out any](ctx context.Context, c *Cloud, op operation, in any, run func() (*Out, error)) (*Out, error) {
 	number := c.count(op)
 	if err := ctx.Err(); err != nil {
@@ -153,8 +153,8 @@ func do[Out any](ctx context.Context, c *Cloud, op operation, in any, run func()
 	return out, nil
 }
 
-// through runs a call inside the interceptor. The interceptor cannot hide an error of the call, or that it has not run
-// the call.
+// through runs a call inside the interceptor. The interceptor cannot hide the error of the call, or skip the call
+// without an error.
 func (c *Cloud) through(ctx context.Context, op operation, number int64, in any, run func() error) error {
 	result := errSkipped
 	service, name, _ := strings.Cut(op.String(), ".")
@@ -172,7 +172,7 @@ func (c *Cloud) through(ctx context.Context, op operation, number int64, in any,
 	return result
 }
 
-// wrap wraps an error like a client of the SDK, so that callers must use errors.As.
+// wrap returns an error in the form in which an SDK client returns it, so that callers must use errors.As.
 func (o operation) wrap(err error) error {
 	service, name, _ := strings.Cut(o.String(), ".")
 

@@ -50,8 +50,8 @@ func (o operation) String() string {
 	}[o]
 }
 
-// usage is the sum of the calls of a Cloud. Read capacity is stored in halves of a unit, because of eventually
-// consistent reads.
+// usage is the total usage of the calls of a Cloud. Read capacity is counted in half units, for eventually consistent
+// reads.
 type usage struct {
 	calls     [operations]atomic.Int64
 	failures  atomic.Int64

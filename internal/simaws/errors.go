@@ -10,10 +10,11 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// invalidParameterValue is SQS's error code for an invalid request.
+// invalidParameterValue is the error code of SQS for an invalid request.
 const invalidParameterValue = "InvalidParameterValue"
 
-// item is a DynamoDB item. Calls copy the map of their inputs and outputs, and treat its values as immutable.
+// item is a DynamoDB item. The simulation copies the map on input and output, and assumes that the values are
+// immutable.
 type item = map[string]ddbtypes.AttributeValue
 
 // Codes of the reasons in a cancelled transaction.
@@ -65,7 +66,7 @@ func conflictReason() ddbtypes.CancellationReason {
 	}
 }
 
-// cancelled returns the error of a transaction with a reason for each of its items.
+// cancelled returns the error of a transaction, with a reason for each item.
 func cancelled(reasons []ddbtypes.CancellationReason) error {
 	codes := make([]string, len(reasons))
 	for i, r := range reasons {
@@ -79,31 +80,29 @@ func cancelled(reasons []ddbtypes.CancellationReason) error {
 	}
 }
 
-// invalid returns DynamoDB's error for a request that is invalid independent of the table's state.
+// invalid returns DynamoDB's error for a request that is invalid regardless of the state of the table.
 func invalid(format string, args ...any) error {
 	return &smithy.GenericAPIError{
 		Code: "ValidationException", Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient,
 	}
 }
 
-// conditionFailed returns the error of a write outside of a transaction. old is nil unless the caller requested the
-// item.
+// conditionFailed returns the error of a write outside a transaction. old is nil unless the caller requested the item.
 func conditionFailed(old item) error {
 	return &ddbtypes.ConditionalCheckFailedException{
 		Message: aws.String("The conditional request failed"), Item: old,
 	}
 }
 
-// unsupported returns the error of a request that AWS accepts and the simulation does not support. It is not an error
-// of AWS.
+// unsupported returns the error for a feature that the simulation lacks. It is not an error of AWS.
 func unsupported(what string) error {
 	return fmt.Errorf("simaws: %s is not simulated", what)
 }
 
-// sqsCode returns the code that SQS reports for an error for which the SDK has a type.
+// sqsCode returns the code of SQS for an error that has a type in the SDK.
 func sqsCode(name string) *string { return aws.String("AWS.SimpleQueueService." + name) }
 
-// invalidParameter returns SQS's error for a value out of bounds.
+// invalidParameter returns the error of SQS for a value that is out of range.
 func invalidParameter(value, parameter, reason string) error {
 	const shown = 100
 	if len(value) > shown {
@@ -116,7 +115,7 @@ func invalidParameter(value, parameter, reason string) error {
 	}
 }
 
-// missingParameter returns SQS's error for a missing required member.
+// missingParameter returns the error of SQS for a missing required parameter.
 func missingParameter(parameter string) error {
 	return &smithy.GenericAPIError{
 		Code: "MissingParameter", Fault: smithy.FaultClient,

@@ -10,7 +10,7 @@ type index struct {
 	Index
 
 	table      *Table
-	projected  []string // the attributes of its entries, each once; nil: all
+	projected  []string // the projected attributes without duplicates; nil means all
 	mu         sync.Mutex
 	partitions map[string]*rows
 }
@@ -41,7 +41,7 @@ func (t *Table) index(name string) *index {
 	return nil
 }
 
-// keyOf returns the key of an item in the index. ok is false if the index does not contain the item.
+// keyOf returns the index key of an item. ok is false if the index does not contain the item.
 func (ix *index) keyOf(it item) (k key, ok bool) {
 	partition := it[ix.PartitionKey]
 	if partition == nil {
@@ -64,7 +64,7 @@ func (ix *index) keyOf(it item) (k key, ok bool) {
 	return k, true
 }
 
-// check returns an error if the index keys of an item are present but invalid.
+// check rejects an item with an invalid index key.
 func (ix *index) check(it item) error {
 	for _, name := range []string{ix.PartitionKey, ix.SortKey} {
 		v := it[name]
@@ -91,7 +91,7 @@ func (ix *index) check(it item) error {
 // tie returns a text that makes the order of an index total.
 func (k key) tie() string { return k.partition + "\x00" + k.sort }
 
-// write applies a write to the table to the index.
+// write updates the index after a write to the table.
 func (ix *index) write(k key, old, next item, size int) {
 	before, was := ix.keyOf(old)
 	after, is := ix.keyOf(next)
@@ -129,8 +129,8 @@ func (ix *index) write(k key, old, next item, size int) {
 	}
 }
 
-// units returns the units of a write in this index. A changed key takes a deletion and an insertion, a change of other
-// projected attributes takes one write, and an unchanged entry takes nothing.
+// units returns the cost of a write in this index: a deletion and an insertion if the key changes, one write if only
+// projected attributes change, and nothing if the entry does not change.
 func (ix *index) units(old, next item) int64 {
 	before, was := ix.keyOf(old)
 	after, is := ix.keyOf(next)
@@ -158,7 +158,7 @@ func (ix *index) units(old, next item) int64 {
 	return units
 }
 
-// same reports whether two items have the same projection.
+// same reports whether the projection of an item is unchanged.
 func (ix *index) same(old, next item) bool {
 	if ix.Include == nil {
 		if len(old) != len(next) {
@@ -184,7 +184,7 @@ func (ix *index) same(old, next item) bool {
 	return true
 }
 
-// project returns a copy of the part of an item that the index contains.
+// project returns a copy of the projected attributes of an item.
 func (ix *index) project(it item) item {
 	if ix.Include == nil {
 		return clone(it)
@@ -201,7 +201,7 @@ func (ix *index) project(it item) item {
 	return out
 }
 
-// size returns the size of the part of an item that the index contains.
+// size returns the size of the projected attributes of an item.
 func (ix *index) size(it item) int {
 	if ix.Include == nil {
 		size, err := sizeOf(it)

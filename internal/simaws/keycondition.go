@@ -12,7 +12,7 @@ type span struct {
 	low, high string
 }
 
-// side returns -1 if a sort key is before the span, 0 if it is in the span, and 1 if it is behind the span.
+// side returns -1, 0 or 1 if a sort key is before, in or after the span.
 func (s span) side(sort string) int {
 	order := cmp.Compare(sort, s.low)
 
@@ -44,7 +44,7 @@ func (s span) side(sort string) int {
 	}
 }
 
-// spanOf returns the partition and the span that a key condition on the table or an index selects.
+// spanOf parses a key condition for the keys of the table or of an index.
 func (sc *schema) spanOf(c *condition, s *scope, partitionKey, sortKey string) (span, error) {
 	out, found := span{}, false
 
@@ -112,7 +112,7 @@ func (sc *schema) sortTerm(out *span, s *scope, name string, operator token, ope
 	return nil
 }
 
-// keyOperand returns the text of a value with which a key is compared.
+// keyOperand returns the text of a value in a comparison with a key.
 func (sc *schema) keyOperand(s *scope, name string, o operand) (string, error) {
 	if !o.isValue() {
 		return "", invalid("Invalid KeyConditionExpression: The key %s must be compared with a value", name)
@@ -144,7 +144,7 @@ func conjuncts(n node) []node {
 	}
 }
 
-// keyTerm splits a part of a key condition into its path, operator and operands.
+// keyTerm parses one part of a key condition.
 func keyTerm(n node) (path operand, operator token, operands []operand, err error) {
 	switch n := n.(type) {
 	case comparison:

@@ -2,14 +2,14 @@ package simaws
 
 import "sync"
 
-// past stores the items that the latest writes replaced, while there is a lag.
+// past stores the items that the latest writes replaced, for stale reads.
 type past struct {
 	mu    sync.Mutex
 	depth int
 	log   []change
 }
 
-// change is an item that a write replaced. old is nil if there was no item.
+// change is a write with the replaced item. old is nil if there was no item.
 type change struct {
 	key key
 	old item
@@ -52,12 +52,13 @@ func (p *past) trim() {
 	p.log = append([]change(nil), p.latest()...)
 }
 
-// latest returns the writes that a stale read does not include, oldest first.
+// latest returns the writes that a stale read does not observe, oldest first.
 func (p *past) latest() []change {
 	return p.log[max(0, len(p.log)-p.depth):]
 }
 
-// undone maps the keys of these writes to the items before the first of them. All shards must be locked.
+// undone maps the keys of the unobserved writes to the items before the first of these writes. All shards must be
+// locked.
 func (p *past) undone() map[key]item {
 	undone := map[key]item{}
 
@@ -70,7 +71,7 @@ func (p *past) undone() map[key]item {
 	return undone
 }
 
-// staleItem returns the item that a stale read finds. All shards must be locked.
+// staleItem returns the earlier state of an item. All shards must be locked.
 func (t *Table) staleItem(k key) item {
 	if old, known := t.past.undone()[k]; known {
 		return old
@@ -83,7 +84,7 @@ func (t *Table) staleItem(k key) item {
 	return nil
 }
 
-// staleRows returns the partition of the table that a stale read finds. All shards must be locked.
+// staleRows returns the earlier state of a partition of the table. All shards must be locked.
 func (t *Table) staleRows(partition string) *rows {
 	undone, out := t.past.undone(), &rows{}
 
@@ -106,7 +107,7 @@ func (t *Table) staleRows(partition string) *rows {
 	return out
 }
 
-// stale returns the partition of the index that a stale read finds. All shards of the table must be locked.
+// stale returns the earlier state of a partition of the index. All shards of the table must be locked.
 func (ix *index) stale(partition string) *rows {
 	undone, out := ix.table.past.undone(), &rows{}
 	ties := make(map[string]bool, len(undone))
@@ -134,7 +135,7 @@ func (ix *index) stale(partition string) *rows {
 	return out
 }
 
-// rowOf returns the row of an item that was stored, so that its size is valid.
+// rowOf returns the row of an item that was stored, so its size is valid.
 func rowOf(sort, tie string, it item) *row {
 	size, err := sizeOf(it)
 	if err != nil {

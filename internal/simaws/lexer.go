@@ -5,7 +5,7 @@ import "strings"
 // token is a token of an expression: an operator, a bracket, a name, or a placeholder with its "#" or ":".
 type token string
 
-// tokenize splits an expression into tokens. kind is the member of the request, for error messages.
+// tokenize splits an expression into tokens. kind is the request parameter of the expression, for error messages.
 func tokenize(kind, text string) ([]token, error) {
 	tokens := []token{}
 
@@ -55,7 +55,7 @@ func isLetter(c byte) bool {
 	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 }
 
-// parser parses the tokens of one expression and collects its placeholders.
+// parser reads the tokens of an expression and collects its placeholders.
 type parser struct {
 	kind   string
 	tokens []token
@@ -93,10 +93,10 @@ func (p *parser) next() token {
 	return t
 }
 
-// is reports whether the next token is a keyword, in upper or lower case.
+// is reports whether the next token is this keyword, in upper or lower case.
 func (p *parser) is(keyword string) bool { return strings.EqualFold(string(p.peek()), keyword) }
 
-// accept consumes the next token if it is this keyword, and reports whether it did.
+// accept consumes the next token if it equals the argument.
 func (p *parser) accept(keyword string) bool {
 	if !p.is(keyword) {
 		return false
@@ -125,7 +125,7 @@ func (p *parser) syntax() error {
 	return invalid("Invalid %s: Syntax error; token: %q", p.kind, p.peek())
 }
 
-// operand is a source of a value: an attribute by its name or alias, or a placeholder of a value.
+// operand is the source of a value: an attribute by its name or alias, or a placeholder of a value.
 type operand struct {
 	text string
 }

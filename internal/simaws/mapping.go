@@ -40,7 +40,7 @@ type mapping struct {
 	queue   *queue
 	apart   context.Context //nolint:containedctx // of calls that continue after the end of an invocation
 	running atomic.Int64
-	// idle is closed when an invocation has ended. It wakes the goroutines that wait for the end of an invocation.
+	// idle is closed when an invocation ends.
 	mu   sync.Mutex
 	idle chan struct{}
 }
@@ -50,7 +50,7 @@ type mapping struct {
 func (c *Cloud) Map(queueURL string, m Mapping) {
 	q, err := c.Queues.find(&queueURL)
 	if err != nil || m.Invoke == nil {
-		panic(fmt.Sprintf("simaws: a mapping needs a queue and a function: %q", queueURL))
+		panic(fmt.Sprintf("simaws: a mapping requires a queue and a function: %q", queueURL))
 	}
 
 	if m.BatchSize == 0 {
@@ -73,7 +73,7 @@ func (c *Cloud) Unmap() {
 	c.mappings = nil
 }
 
-// all returns the current mappings, in order of creation.
+// all returns the current mappings in order of creation.
 func (c *Cloud) all() []*mapping {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -100,7 +100,7 @@ func (c *Cloud) Step() bool {
 	return false
 }
 
-// step starts an invocation if there is a batch. buried is true if messages moved to the dead-letter queue.
+// step starts an invocation if there is a batch. buried reports that messages moved to a dead-letter queue.
 func (m *mapping) step() (started, buried bool) {
 	if !m.acquire() {
 		return false, false
@@ -167,7 +167,7 @@ func (m *mapping) full() bool {
 	return m.Concurrency > 0 && m.running.Load() >= int64(m.Concurrency)
 }
 
-// acquire counts another invocation. It returns false if the limit is reached.
+// acquire counts a new invocation, unless the mapping has reached its concurrency.
 func (m *mapping) acquire() bool {
 	if n := m.running.Add(1); m.Concurrency > 0 && n > int64(m.Concurrency) {
 		m.running.Add(-1)
@@ -178,7 +178,7 @@ func (m *mapping) acquire() bool {
 	return true
 }
 
-// release reverts acquire.
+// release ends an invocation that acquire counted.
 func (m *mapping) release() {
 	m.running.Add(-1)
 
@@ -191,8 +191,8 @@ func (m *mapping) release() {
 	}
 }
 
-// run passes a batch to the function and deletes the messages that did not fail. It then reverts the acquire of Step or
-// Serve.
+// run passes a batch to the function, deletes the processed messages, and releases the invocation that Step or Serve
+// acquired.
 func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 	done := false
 
@@ -222,12 +222,12 @@ func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 
 type mappedQueueKey struct{}
 
-// ofQueue returns the context of a call that the mapping itself makes.
+// ofQueue returns the context of a call of the mapping itself.
 func (m *mapping) ofQueue(ctx context.Context) context.Context {
 	return context.WithValue(ctx, mappedQueueKey{}, m.queue)
 }
 
-// mappedQueue returns the URL of the queue of the mapping that makes a call. It is empty for other calls.
+// mappedQueue returns the queue of the mapping that makes a call, or an empty string for other calls.
 func mappedQueue(ctx context.Context) string {
 	if q, ok := ctx.Value(mappedQueueKey{}).(*queue); ok {
 		return q.url
@@ -236,8 +236,8 @@ func mappedQueue(ctx context.Context) string {
 	return ""
 }
 
-// invoke passes messages to the function. succeeded is false if the invocation failed as a whole. complete is false if
-// any message failed.
+// invoke passes messages to the function. succeeded is false if the invocation failed. complete is false if a message
+// failed.
 func (m *mapping) invoke(ctx context.Context, deliveries []delivery) (succeeded, complete bool) {
 	s := selection{all: true}
 	messages := make([]sqstypes.Message, len(deliveries))
@@ -263,7 +263,7 @@ func (m *mapping) invoke(ctx context.Context, deliveries []delivery) (succeeded,
 	return ok, ok && len(finished) == len(messages)
 }
 
-// protected calls the function and returns an error if it panics, as for a crash.
+// protected calls the function and converts a panic to an error, like a crash of the function.
 func (m *mapping) protected(ctx context.Context, messages []sqstypes.Message) (ids []string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -312,7 +312,7 @@ func (m *mapping) delete(messages []sqstypes.Message) {
 			}
 		}
 
-		// Messages that could not be deleted are redelivered, so an error has no other effect.
+		// Messages that were not deleted are redelivered, so the loop can continue.
 		_, _ = do(m.apart, m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
 			return m.cloud.Queues.deleteBatch(in)
 		})

@@ -55,7 +55,7 @@ func parseDecimal(s string) (decimal, error) {
 	return d.normal(digits)
 }
 
-// normal removes zeros from both ends of the digits and checks the bounds.
+// normal removes the zeros at both ends of the digits and checks the range.
 func (d decimal) normal(digits string) (decimal, error) {
 	significant := strings.TrimLeft(digits, "0")
 	d.exponent -= len(digits) - len(significant)
@@ -98,7 +98,7 @@ func (d decimal) String() string {
 	}
 }
 
-// sortable returns a text whose order is the order of the numbers.
+// sortable formats the number so that the texts sort like the numbers.
 func (d decimal) sortable() string {
 	if d.digits == "" {
 		return "1"
@@ -119,8 +119,7 @@ func (d decimal) sortable() string {
 	return "0" + string(mirrored) + "~"
 }
 
-// smallInt is the fast path for nearly all numbers: a plain integer without leading zeros that is small enough for an
-// addition in int64.
+// smallInt is the fast path for most numbers: plain integers without leading zeros whose sum fits int64.
 func smallInt(s string) (int64, bool) {
 	const room = 18
 
@@ -134,7 +133,7 @@ func smallInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// canonical returns the form in which a number is stored.
+// canonical returns the stored form of a number.
 func canonical(s string) (string, error) {
 	if _, ok := smallInt(s); ok {
 		return s, nil
@@ -177,7 +176,7 @@ func compareNumbers(a, b string) int {
 	return strings.Compare(sortableNumber(a), sortableNumber(b))
 }
 
-// addNumbers returns a + b, or a - b if minus is true.
+// addNumbers returns a + b, or a - b.
 func addNumbers(a, b string, minus bool) (string, error) {
 	x, okX := smallInt(a)
 	y, okY := smallInt(b)

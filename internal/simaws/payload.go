@@ -8,8 +8,8 @@ const (
 	// maxPayload is the payload limit of a synchronous invocation, 6 MB. A mapping passes a batch in one invocation
 	// (https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html, BatchSize).
 	maxPayload = 6 << 20
-	// recordBytes is the size of a record of an event without the content of its message: names, timestamps, checksums
-	// and the ARN of its queue. A receipt of SQS is longer than a receipt of the simulation.
+	// recordBytes is the size of a record in an event without the content of its message: names, timestamps, checksums
+	// and the ARN of the queue. It allows for receipts of SQS, which are longer than receipts of the simulation.
 	recordBytes = 1500
 )
 
@@ -34,7 +34,7 @@ func payloads(batch []delivery) iter.Seq[[]delivery] {
 	}
 }
 
-// fits reports whether a batch is within the limit for every escaping of its bodies. It does not read the bodies.
+// fits reports whether a batch is within the limit even if all characters are escaped. It does not read the bodies.
 func fits(batch []delivery) bool {
 	size := 0
 	for i := range batch {
@@ -45,7 +45,7 @@ func fits(batch []delivery) bool {
 	return true
 }
 
-// recordSize returns the size of a message in the JSON of an event, in bytes.
+// recordSize returns the number of bytes of a message in the JSON of an event.
 func recordSize(d *delivery) int {
 	escaped := 0
 	for _, c := range []byte(d.body) {
@@ -57,7 +57,7 @@ func recordSize(d *delivery) int {
 	return recordBytes + d.bytes() + escaped
 }
 
-// bytes returns the size of the content of a message. Binary values of attributes are encoded in base64, which is at
+// bytes returns the size of the content of a message. Binary values of attributes count twice, because base64 is at
 // most twice as long.
 func (d *delivery) bytes() int {
 	size := len(d.receipt) + len(d.body)

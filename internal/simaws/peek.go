@@ -36,8 +36,8 @@ func (q *Queues) Len(queueURL string) int {
 	return len(found.messages)
 }
 
-// itemOverhead is the size in bytes that DynamoDB bills for an item in addition to its attributes, in the table and in
-// each index.
+// itemOverhead is the number of bytes that DynamoDB bills for an item in addition to its attributes, in the table and
+// in each index.
 const itemOverhead = 100
 
 // StoredBytes returns the billed storage of the table with its indexes, in bytes. Like [Table.Heads], it is not

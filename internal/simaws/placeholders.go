@@ -7,7 +7,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// placeholders holds the aliases and values that an expression uses, each once.
+// placeholders are the aliases and values of an expression, without duplicates.
 type placeholders struct {
 	kind   string
 	names  []string
@@ -26,14 +26,14 @@ func (p *placeholders) addValue(value string) {
 	}
 }
 
-// scope holds the item and the placeholders with which an expression is evaluated.
+// scope contains the item, the aliases and the values for the evaluation of an expression.
 type scope struct {
 	item   item
 	names  map[string]string
 	values item
 }
 
-// name returns the name of an operand's attribute.
+// name returns the attribute name of an operand.
 func (s *scope) name(o operand) string {
 	if o.text[0] == '#' {
 		return s.names[o.text]
@@ -42,7 +42,7 @@ func (s *scope) name(o operand) string {
 	return o.text
 }
 
-// get returns the value of an operand, or nil if there is no such attribute.
+// get returns the value of an operand, or nil if the attribute does not exist.
 func (s *scope) get(o operand) ddbtypes.AttributeValue {
 	if o.isValue() {
 		return s.values[o.text]
@@ -51,8 +51,8 @@ func (s *scope) get(o operand) ddbtypes.AttributeValue {
 	return s.item[s.name(o)]
 }
 
-// check returns an error for placeholders that are used but not defined, or that are defined but not used by either
-// expression. An expression may be nil.
+// check rejects placeholders that are used but not defined, or that are defined but used by neither expression. An
+// expression may be nil.
 func (s *scope) check(a, b *placeholders) error {
 	if a == nil {
 		a, b = b, nil
@@ -94,7 +94,7 @@ func (s *scope) check(a, b *placeholders) error {
 	return nil
 }
 
-// checkNone is like check without expressions.
+// checkNone is like check for a request without expressions.
 func (s *scope) checkNone() error {
 	if s.names != nil {
 		return invalid("ExpressionAttributeNames can only be specified when using expressions")
@@ -146,7 +146,7 @@ func countNew(names, known []string) int {
 	return n
 }
 
-// unused returns an error for the given placeholders that no expression uses.
+// unused returns the error for placeholders that no expression uses.
 func unused[V any](member string, given map[string]V, a, b *placeholders) error {
 	keys := []string{}
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// project parses a projection: whole attributes, by their names or by aliases, each once. It returns the placeholders
-// in used together with its own aliases.
+// project parses a projection: whole attributes by name or alias, without duplicates. It adds the aliases to the used
+// aliases.
 func (s *scope) project(expression *string, used placeholders) (names []string, all placeholders, err error) {
 	if expression == nil {
 		return nil, used, nil
@@ -48,7 +48,7 @@ func (s *scope) project(expression *string, used placeholders) (names []string, 
 	return names, used, nil
 }
 
-// selected returns an item with only its projected attributes. If names is nil, all attributes are projected.
+// selected returns an item with only the projected attributes. A nil projection selects all attributes.
 func selected(it item, names []string) item {
 	if names == nil {
 		return it

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// queue is an SQS queue. It holds the common parts of both kinds. Its shelf selects the next message.
+// queue is an SQS queue. It implements the behavior that standard and FIFO queues share. Its shelf determines the order
+// of delivery.
 type queue struct {
 	QueueConfig
 
@@ -23,19 +24,20 @@ type queue struct {
 	messages map[uint64]*message
 	shelf    shelf
 	seen     deduplicator
-	// changed is closed when a message may become available before the time for which receivers wait.
+	// changed is closed when a message may become visible earlier than a waiting receiver expects.
 	changed chan struct{}
 
 	disorder Disorder
 	rand     *rand.Rand
 }
 
-// shelf holds the messages of a queue in the order of their delivery.
+// shelf contains the messages of a queue in the order of their delivery.
 type shelf interface {
 	// put adds a message that is not on the shelf.
 	put(m *message, now int64)
-	// take passes the visible messages to the function take in order, until most were taken. The function returns true
-	// if it took a message and made it invisible. Other messages are removed from the shelf.
+	// take offers the visible messages to a function in order, until the function has taken most of them. The function
+	// reports whether it took the message, and then has hidden it. A message that it did not take is removed from the
+	// shelf.
 	take(now int64, most int, take func(m *message) bool)
 	// moved updates the order after a change of a message's visibleAt.
 	moved(m *message, now int64)
@@ -88,7 +90,7 @@ func (q *queue) notify() {
 	q.cloud.notify()
 }
 
-// put stores a message. For a repetition, it returns the IDs of the stored message. The queue must be locked.
+// put stores a message, or returns the message that it repeats. The queue must be locked.
 func (q *queue) put(c content, delay time.Duration) (messageID, sequence string) {
 	now := q.cloud.nanos()
 	n := q.arrivals + 1
@@ -132,16 +134,16 @@ func (q *queue) add(c content, now, visibleAt int64) *message {
 // batch is the result of a receive.
 type batch struct {
 	deliveries []delivery
-	// changed ends the wait of a receiver that found nothing. If hasDue is true, due is the latest time of the next
-	// receive.
+	// changed ends the wait of a receiver without messages. If hasDue is set, due is the latest time of the next
+	// attempt.
 	changed <-chan struct{}
 	due     int64
 	hasDue  bool
-	// buried is true if messages moved to the dead-letter queue.
+	// buried reports that messages moved to the dead-letter queue.
 	buried bool
 }
 
-// receive takes up to most visible messages, and moves messages that were received too often to the dead-letter queue.
+// receive returns up to most visible messages. It moves messages that were received too often to the dead-letter queue.
 func (q *queue) receive(most int, visibility time.Duration) batch {
 	now := q.cloud.nanos()
 
@@ -179,7 +181,7 @@ func (q *queue) receive(most int, visibility time.Duration) batch {
 	return out
 }
 
-// deliver makes a message invisible and returns its delivery. The queue must be locked. The caller updates the shelf.
+// deliver hides a message and returns its delivery. The queue must be locked. The caller updates the shelf afterwards.
 func (q *queue) deliver(m *message, now int64, visibility time.Duration) delivery {
 	m.receives++
 	m.visibleAt = now + int64(visibility)
@@ -204,8 +206,8 @@ func (q *queue) waiting() <-chan struct{} {
 	return q.changed
 }
 
-// bury adds a dead letter of another queue. It is a new message with the same MessageId and, in a standard queue, the
-// same send time.
+// bury adds a dead letter of another queue as a new message. The message keeps its MessageId and, in a standard queue,
+// its SentTimestamp.
 func (q *queue) bury(dead *message, source string) {
 	now := q.cloud.nanos()
 
@@ -241,7 +243,7 @@ func (q *queue) remove(receipt string) error {
 
 	switch {
 	case m == nil:
-		return nil // a repeated delete succeeds
+		return nil // a repeated deletion succeeds
 	case q.fifo && (m.receives != receives || !m.inFlight(now)):
 		return invalidParameter(receipt, "ReceiptHandle", "The receipt handle has expired.")
 	case m.receives != receives:
@@ -252,7 +254,7 @@ func (q *queue) remove(receipt string) error {
 	delete(q.messages, m.id)
 
 	if q.fifo {
-		q.notify() // the next message of its group may be visible now
+		q.notify() // the next message of the group may be visible now
 	}
 
 	return nil

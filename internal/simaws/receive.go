@@ -80,7 +80,7 @@ func wanted(in *sqs.ReceiveMessageInput) selection {
 	return s
 }
 
-// await receives messages, and waits for the first one.
+// await receives messages. If there are none, it waits for the first message.
 func (q *queue) await(
 	ctx context.Context, most int, visibility, wait time.Duration,
 ) ([]delivery, error) {
@@ -103,7 +103,7 @@ func (q *queue) await(
 	return b.deliveries, nil
 }
 
-// newAlarm returns a timer that wait sets and stops.
+// newAlarm returns a stopped timer for wait.
 func newAlarm() *time.Timer {
 	t := time.NewTimer(maxVisibility * time.Second)
 	t.Stop()
@@ -111,7 +111,7 @@ func newAlarm() *time.Timer {
 	return t
 }
 
-// wait returns when another receive may find messages.
+// wait returns when another receive may succeed.
 func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <-chan time.Time) (
 	timedOut bool, err error,
 ) {
@@ -324,7 +324,7 @@ func (q *Queues) PurgeQueue(
 	})
 }
 
-// purge deletes the messages that were sent until now. It skips messages that a schedule will send.
+// purge deletes the current messages. It does not delete messages that a schedule will send.
 func (q *queue) purge() {
 	now := q.cloud.nanos()
 

@@ -6,7 +6,7 @@ import (
 )
 
 // isReserved reports whether DynamoDB rejects a word as an attribute name in expressions, in upper or lower case. Such
-// names need an alias. Emulators accept many of them.
+// names require an alias. Emulators accept many of these words.
 func isReserved(name string) bool { return reservedWords()[strings.ToUpper(name)] }
 
 // reservedWords is the list of the DynamoDB developer guide, "Reserved words in DynamoDB".

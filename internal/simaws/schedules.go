@@ -15,7 +15,7 @@ import (
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
-// precision is the maximum delay of a schedule. A schedule for 1:00 fires before 1:01.
+// precision is the maximum delay of a schedule. A schedule for 1:00 fires between 1:00:00 and 1:00:59.
 const precision = time.Minute
 
 // defaultGroup is the schedule group that every account has.
@@ -173,7 +173,7 @@ func (s *Schedules) GetSchedule(
 	})
 }
 
-// mostListed is the maximum number of schedules on a page of a list.
+// mostListed is the maximum number of schedules in a page of a list.
 const mostListed = 100
 
 // ListSchedules lists the names of a group's schedules in sorted order.
@@ -234,8 +234,8 @@ func (s *Schedules) DeleteSchedule(
 	})
 }
 
-// arm puts the message of a schedule into its queue. If the queue does not exist, arm puts the message into the
-// dead-letter queue, if one exists.
+// arm puts the message of a schedule into its queue, where it is invisible until it is due. If the queue does not
+// exist, the message goes to the dead-letter queue, if there is one.
 func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedule {
 	d, own := s.disorder, s.chances(*in.Name)
 	sch := &schedule{input: *in, created: s.cloud.now()}
@@ -262,7 +262,7 @@ func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedu
 	return sch
 }
 
-// chances returns the random numbers of a schedule, which do not depend on the time and the order of creation.
+// chances returns the random numbers of a schedule. They do not depend on the time and order of its creation.
 func (s *Schedules) chances(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails
@@ -273,7 +273,7 @@ func (s *Schedules) chances(name string) *rand.Rand {
 // over reports whether a schedule has deleted itself.
 func (s *schedule) over(now int64) bool { return s.gone != 0 && s.gone <= now }
 
-// find returns a schedule, or an error if there is none. Schedules must be locked.
+// find returns an existing schedule. Schedules must be locked.
 func (s *Schedules) find(group, name *string) (in map[string]*schedule, found *schedule, err error) {
 	in, err = s.group(group)
 	if err != nil {
@@ -320,7 +320,7 @@ func (q *Queues) ARN(queueURL string) string {
 	return found.arn()
 }
 
-// ofARN returns the queue of an ARN, or nil if there is none.
+// ofARN returns the queue with an ARN, or nil if there is none.
 func (q *Queues) ofARN(arn string) *queue {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -333,7 +333,8 @@ func (q *Queues) ofARN(arn string) *queue {
 	return found
 }
 
-// appear adds a message that is sent at a future time without a limit, and returns its number.
+// appear puts a message into the queue that becomes visible at a time, without a limit of the delay. It returns the
+// number of the message.
 func (q *queue) appear(body string, at int64) uint64 {
 	now := q.cloud.nanos()
 
@@ -348,7 +349,7 @@ func (q *queue) appear(body string, at int64) uint64 {
 	return m.id
 }
 
-// withdraw removes a message that is not sent yet.
+// withdraw removes a message that is not visible yet.
 func (q *queue) withdraw(id uint64) {
 	now := q.cloud.nanos()
 

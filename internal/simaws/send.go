@@ -64,7 +64,7 @@ func (q *Queues) SendMessageBatch(
 
 		out := &sqs.SendMessageBatchOutput{Successful: make([]sqstypes.SendMessageBatchResultEntry, 0, len(entries))}
 
-		to.mu.Lock() // no receive runs in between, so that the delivery of a batch is deterministic
+		to.mu.Lock() // no receive can split the batch, so its delivery is deterministic
 		defer to.mu.Unlock()
 
 		for i := range entries {
@@ -107,7 +107,7 @@ func outgoingBatch(in []sqstypes.SendMessageBatchRequestEntry) ([]outgoing, erro
 	return entries, nil
 }
 
-// outgoing is a message to send, alone or in a batch.
+// outgoing is a message of a sender, single or in a batch.
 type outgoing struct {
 	body          *string
 	group         *string
@@ -117,8 +117,7 @@ type outgoing struct {
 	system        map[string]sqstypes.MessageSystemAttributeValue
 }
 
-// size returns the size that counts towards the limit of 1 MiB: the body, and the names, types and values of the
-// attributes.
+// size returns the size that counts towards 1 MiB: the body, and the names, types and values of the attributes.
 func (e *outgoing) size() int {
 	size := len(aws.ToString(e.body))
 	for name, v := range e.attributes {
@@ -136,7 +135,7 @@ func tooLong(limit int) error {
 	}
 }
 
-// check returns an error if the queue does not accept the message, except for its size.
+// check rejects messages that the queue does not accept. It does not check the size.
 func (e *outgoing) check(q *queue) error {
 	switch {
 	case aws.ToString(e.body) == "":
@@ -210,8 +209,8 @@ func isIdentifier(s string) bool {
 	return s != "" && len(s) <= maxIdentifier
 }
 
-// isAllowed reports whether SQS accepts a text as the body of a message. It rejects invalid UTF-8, because SQS would
-// change it.
+// isAllowed reports whether SQS accepts a text as the body of a message. It returns false for invalid UTF-8, which SQS
+// would change.
 func isAllowed(body string) bool {
 	if !utf8.ValidString(body) {
 		return false
@@ -226,7 +225,7 @@ func isAllowed(body string) bool {
 	return !strings.Contains(body, "\uFFFE") && !strings.Contains(body, "\uFFFF")
 }
 
-// checkBatch returns an error if a batch is invalid as a whole.
+// checkBatch rejects an invalid batch.
 func checkBatch[E any](entries []E, id func(E) *string) error {
 	if len(entries) == 0 {
 		return &sqstypes.EmptyBatchRequest{
@@ -275,7 +274,7 @@ func isEntryID(id string) bool {
 	return id != "" && len(id) <= maxBatchEntryID
 }
 
-// failed returns the entry of a batch that failed, with the short name of its error.
+// failed returns the result of a failed entry of a batch, with the name of its error.
 func failed(id *string, err error) sqstypes.BatchResultErrorEntry {
 	out := sqstypes.BatchResultErrorEntry{Id: id, SenderFault: true, Message: aws.String(err.Error())}
 
@@ -287,7 +286,7 @@ func failed(id *string, err error) sqstypes.BatchResultErrorEntry {
 	return out
 }
 
-// optional returns a pointer to a text, or nil if the text is empty.
+// optional returns a pointer to a text, or nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil

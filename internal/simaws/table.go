@@ -10,7 +10,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DynamoDB's limits, from "Service, account, and table quotas" and the API reference.
+// Limits of DynamoDB, from "Service, account, and table quotas" and the API reference.
 const (
 	maxItemSize         = 400 << 10
 	maxPageSize         = 1 << 20
@@ -58,26 +58,26 @@ type Table struct {
 	beside map[string]*Table // other tables by name
 }
 
-// schema extracts the keys of a table from items and expressions.
+// schema describes the keys of a table.
 type schema struct {
 	TableConfig
 
 	space string // the prefix of the partitions of another table that shares the storage
 }
 
-// storage holds the items of a table. Each shard has a lock, and a mask selects shards.
+// storage contains the items of a table. Each shard has a lock, and a mask selects shards.
 type storage struct {
 	seed   maphash.Seed
 	shards *[shardCount]shard
 }
 
-// shard holds the partitions whose keys hash to it.
+// shard contains the partitions whose keys hash to it.
 type shard struct {
 	mu         sync.Mutex
 	partitions map[string]*rows
 }
 
-// key is a primary key as text. Equal keys have equal texts, and the order of sort is the key order.
+// key is a primary key as text. Equal keys have equal texts, and the field sort has the order of the keys.
 type key struct {
 	partition, sort string
 }
@@ -87,7 +87,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 		schema: schema{TableConfig: config}, storage: storage{maphash.MakeSeed(), &[shardCount]shard{}}, cloud: c,
 	}
 	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
-		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a partition key that differs from its sort key", config.Name))
 	}
 
 	for i := range t.shards {
@@ -96,7 +96,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 
 	for _, ix := range config.Indexes {
 		if ix.Name == "" || ix.PartitionKey == "" || t.index(ix.Name) != nil {
-			panic(fmt.Sprintf("simaws: index %q needs a name of its own and a partition key", ix.Name))
+			panic(fmt.Sprintf("simaws: index %q requires a unique name and a partition key", ix.Name))
 		}
 
 		t.indexes = append(t.indexes, newIndex(t, ix))
@@ -105,12 +105,12 @@ func newTable(c *Cloud, config TableConfig) *Table {
 	return t
 }
 
-// Add adds another table. Calls, including transactions, can use both tables. It has no indexes and no Lag, and backups
-// do not contain it. Call Add before any other call.
+// Add adds another table. Calls can name the table, even in one transaction with the first table. The table has no
+// indexes and no Lag, and backups do not contain it. Call Add before any other call.
 func (t *Table) Add(config TableConfig) {
 	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil ||
 		len(config.Indexes) > 0 {
-		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a unique name, and no indexes", config.Name))
 	}
 
 	other := newTable(t.cloud, config)
@@ -173,7 +173,7 @@ func (t *Table) named(name *string) (*Table, error) {
 	return nil, &ddbtypes.ResourceNotFoundException{Message: &message}
 }
 
-// keyText returns the value of a key attribute as text in key order. problem describes an invalid value.
+// keyText returns the value of a key attribute as a text in key order. problem describes an invalid value.
 func (sc *schema) keyText(name string, v ddbtypes.AttributeValue) (text, problem string) {
 	expected := "S"
 	if slices.Contains(sc.NumberKeys, name) {
@@ -212,7 +212,7 @@ func (sc *schema) keyOf(it item) (key, error) {
 	return k, err
 }
 
-// exactKey returns the primary key of a key map, which must not contain other attributes.
+// exactKey returns a primary key from a map that must not contain other attributes.
 func (sc *schema) exactKey(it item) (key, error) {
 	attributes := 2
 	if sc.SortKey == "" {
@@ -253,7 +253,7 @@ func (sc *schema) keyAttribute(it item, name string, most int) (string, error) {
 	return text, nil
 }
 
-// expressions caches parsed expressions by their texts, because programs have few expressions and use them often.
+// expressions caches parsed expressions by their text, because programs use few expressions often.
 type expressions struct {
 	conditions, filters, keys, updates sync.Map
 }

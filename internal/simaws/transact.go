@@ -106,7 +106,7 @@ func (t *Table) prepareAll(items []ddbtypes.TransactWriteItem) (writes, uint64, 
 	return ws, mask, nil
 }
 
-// requestOf returns the single write of an item of a transaction.
+// requestOf returns the write of an item of a transaction.
 func requestOf(it *ddbtypes.TransactWriteItem) (action, item, request, error) {
 	given := 0
 
@@ -161,7 +161,7 @@ func requestOf(it *ddbtypes.TransactWriteItem) (action, item, request, error) {
 // writes are the writes of a transaction.
 type writes []write
 
-// evaluate decides whether the transaction succeeds, and bills it in both cases.
+// evaluate checks the conditions of the transaction. It adds the cost even if the transaction is cancelled.
 func (ws writes) evaluate(c *Cloud, indexes int) (consumed, error) {
 	var reasons []ddbtypes.CancellationReason
 
@@ -217,7 +217,7 @@ func noReasons(n int) []ddbtypes.CancellationReason {
 	return reasons
 }
 
-// reason returns the reason for which this item cancels its transaction: a failed condition, or an error of its update.
+// reason returns the reason why this item cancels its transaction: a failed condition, or an error of its update.
 func (w *write) reason(err error) ddbtypes.CancellationReason {
 	if err != nil {
 		if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -237,7 +237,7 @@ func (w *write) reason(err error) ddbtypes.CancellationReason {
 	return r
 }
 
-// replay returns the units of a repeated transaction, which reads its items.
+// replay returns the cost of a repetition of the transaction: a read of its items.
 func (ws writes) replay(c *Cloud) consumed {
 	used := consumed{}
 
@@ -247,10 +247,10 @@ func (ws writes) replay(c *Cloud) consumed {
 			size = r.size
 		}
 
-		used.table += halfReads(size, true) // a transactional read is two units of 4 KB
+		used.table += halfReads(size, true) // a transactional read costs two units per 4 KB
 	}
 
-	c.usage.halfReads.Add(2 * used.table) //nolint:mnd // units into halves
+	c.usage.halfReads.Add(2 * used.table) //nolint:mnd // units to half units
 
 	return used
 }

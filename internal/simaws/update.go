@@ -17,7 +17,7 @@ type update struct {
 	used    placeholders
 }
 
-// placeholders returns the placeholders of an update. u may be nil.
+// placeholders returns the placeholders of an update, which may be nil.
 func (u *update) placeholders() *placeholders {
 	if u == nil {
 		return nil
@@ -26,22 +26,22 @@ func (u *update) placeholders() *placeholders {
 	return &u.used
 }
 
-// assignment is one SET, ADD or DELETE action on an attribute.
+// assignment is a SET, ADD or DELETE action: the attribute, and the value to set, add or delete.
 type assignment struct {
 	path  operand
 	value term
 }
 
-// term is the right side of a SET: one source, or the sum or difference of two.
+// term is the right side of a SET: a source, or the sum or difference of two sources.
 type term struct {
 	first    source
 	operator token // "+", "-" or none
 	second   source
 }
 
-// source is an operand, or the attribute of if_not_exists with the operand as its default.
+// source is an operand, or an if_not_exists with an attribute and a default operand.
 type source struct {
-	path    operand // of if_not_exists, else empty
+	path    operand // the attribute of if_not_exists, or empty
 	operand operand
 }
 
@@ -183,8 +183,8 @@ func (p *parser) source() (source, error) {
 	return source{arguments[0], arguments[1]}, nil
 }
 
-// check returns the errors that do not depend on the item: a repeated path, a key attribute, or an addition of a value
-// that is not a number.
+// check rejects updates that are invalid for every item: a repeated path, a key attribute, an addition of a value that
+// is not a number.
 func (u *update) check(s *scope, t *Table) error {
 	paths := u.paths(s)
 	slices.Sort(paths)
@@ -244,7 +244,7 @@ func (u *update) paths(s *scope) []string {
 	return paths
 }
 
-// apply returns the updated item. It reads all operands from s.item, which it does not change.
+// apply returns the updated item. It reads all operands from s.item, which does not change.
 func (u *update) apply(s *scope) (item, error) {
 	next := maps.Clone(s.item)
 
@@ -315,7 +315,7 @@ func (o source) eval(s *scope) (ddbtypes.AttributeValue, error) {
 	return v, nil
 }
 
-// addTo returns the result of ADD: a sum, or a union.
+// addTo returns the value of an attribute after ADD: a sum or a union.
 func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
 	set, isSet := old.(*ddbtypes.AttributeValueMemberSS)
 	more, given := v.(*ddbtypes.AttributeValueMemberSS)
@@ -330,7 +330,7 @@ func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
 	return &ddbtypes.AttributeValueMemberSS{Value: slices.Compact(union)}, nil
 }
 
-// deleteFrom removes elements from a set. DynamoDB has no empty sets, so it removes the attribute with the last
+// deleteFrom removes elements from a set. DynamoDB has no empty sets, so the attribute is removed with its last
 // element.
 func deleteFrom(next item, name string, v ddbtypes.AttributeValue) error {
 	old := next[name]
@@ -355,7 +355,7 @@ func deleteFrom(next item, name string, v ddbtypes.AttributeValue) error {
 	return nil
 }
 
-// add returns the sum or the difference of two numbers.
+// add returns the sum or difference of two numbers.
 func add(a, b ddbtypes.AttributeValue, minus bool) (ddbtypes.AttributeValue, error) {
 	x, okX := a.(*ddbtypes.AttributeValueMemberN)
 	y, okY := b.(*ddbtypes.AttributeValueMemberN)

@@ -9,14 +9,14 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The overheads in DynamoDB's calculation of an item's size: of a list or map, and of each of its members.
+// Overheads in the size of an item, as DynamoDB counts it: of a list or map, and of each of its members.
 const (
 	containerSize = 3
 	memberSize    = 1
 	flagSize      = 1
 )
 
-// typeOf returns DynamoDB's letters for the type of a value, or "" if the value is unknown.
+// typeOf returns DynamoDB's letters for the type of a value, or "" for nil.
 func typeOf(v ddbtypes.AttributeValue) string {
 	switch v.(type) {
 	case *ddbtypes.AttributeValueMemberS:
@@ -44,8 +44,7 @@ func typeOf(v ddbtypes.AttributeValue) string {
 	}
 }
 
-// sizeOf returns the size of an item in bytes by the rules of DynamoDB. It returns an error for values that DynamoDB
-// does not accept.
+// sizeOf returns the size of an item in bytes, as DynamoDB counts it. It rejects values that DynamoDB does not accept.
 func sizeOf(it item) (int, error) {
 	size := 0
 
@@ -97,7 +96,7 @@ func listSize(list []ddbtypes.AttributeValue) (int, error) {
 	return size, nil
 }
 
-// numberSize returns the size of a number: a byte for each two digits, and one more.
+// numberSize returns the size of a number: one byte for two digits, and one more byte.
 func numberSize(s string) (int, error) {
 	if _, ok := smallInt(s); ok {
 		return len(s)/2 + 1, nil
@@ -146,8 +145,7 @@ func setSize(v ddbtypes.AttributeValue) (int, error) {
 // isolate returns a copy of an input item with its numbers in stored form.
 func isolate(it item) (item, error) { return storedForm(maps.Clone(it)) }
 
-// storedForm converts the numbers of an item to stored form in place. It does not convert numbers inside lists and
-// maps.
+// storedForm converts the numbers of an item to stored form, in place. It does not convert numbers in lists and maps.
 func storedForm(it item) (item, error) {
 	for name, v := range it {
 		n, ok := v.(*ddbtypes.AttributeValueMemberN)
@@ -168,7 +166,7 @@ func storedForm(it item) (item, error) {
 	return it, nil
 }
 
-// compare compares two values of the same ordered type. ok is false for all other values.
+// compare compares two values. ok is false if their type has no order.
 func compare(a, b ddbtypes.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *ddbtypes.AttributeValueMemberS:
@@ -188,7 +186,7 @@ func compare(a, b ddbtypes.AttributeValue) (order int, ok bool) {
 	return 0, false
 }
 
-// equal implements DynamoDB's "=": the values have the same type and value. The order of sets is ignored.
+// equal implements "=" of DynamoDB: equal types and values. It ignores the order of sets.
 func equal(a, b ddbtypes.AttributeValue) bool {
 	if order, ok := compare(a, b); ok {
 		return order == 0

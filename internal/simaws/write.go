@@ -8,7 +8,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// write is the write of one item by a PutItem, UpdateItem, DeleteItem or transaction.
+// write is the write of an item in a PutItem, UpdateItem, DeleteItem or transaction.
 type write struct {
 	table     *Table
 	action    action
@@ -19,7 +19,7 @@ type write struct {
 	update    *update
 	returnOld bool // in the error of a failed condition
 
-	// The results of evaluate.
+	// Results of evaluate.
 	row      *row
 	next     item
 	size     int
@@ -35,7 +35,7 @@ const (
 	actionCheck
 )
 
-// request is the common part of the inputs of all writes.
+// request contains the parameters that all writes have.
 type request struct {
 	table     *string
 	condition *string
@@ -45,8 +45,7 @@ type request struct {
 	onFailure ddbtypes.ReturnValuesOnConditionCheckFailure
 }
 
-// prepare checks the parts of a write that do not depend on the table's items. it is the whole item of a put, or the
-// key of another write.
+// prepare checks a write without reading the table. it is the whole item of a put, or the key of another write.
 func (t *Table) prepare(a action, it item, r request) (write, error) {
 	w := write{action: a, scope: scope{names: r.names, values: r.values}}
 	w.returnOld = r.onFailure == ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
@@ -150,7 +149,7 @@ func (w *write) evaluate() (ok bool, err error) {
 func (w *write) evaluateUpdate() error {
 	s := w.scope
 	if s.item == nil {
-		s.item = w.next // the key alone
+		s.item = w.next // only the key
 	}
 
 	if w.update == nil {
@@ -182,7 +181,7 @@ func (w *write) evaluateUpdate() error {
 	return nil
 }
 
-// apply stores the item that evaluate has computed. Shards must be locked.
+// apply stores the item that evaluate computed. Shards must be locked.
 func (w *write) apply() {
 	if w.action == actionCheck || (w.next == nil && w.row == nil) {
 		return
@@ -216,7 +215,7 @@ func (w *write) apply() {
 	}
 }
 
-// single runs a single write. The old item is nil if there was none.
+// single runs a write outside a transaction. The old item is nil if there was none.
 func (w *write) single() (old item, used consumed, err error) {
 	w.table.lock(w.mask)
 	defer w.table.unlock(w.mask)
@@ -338,7 +337,7 @@ func (t *Table) UpdateItem(
 	})
 }
 
-// returned returns the attributes that an update returns.
+// returned returns the attributes in the response of an update.
 func (w *write) returned(values ddbtypes.ReturnValue, old item) item {
 	switch values {
 	case ddbtypes.ReturnValueAllOld:
@@ -388,5 +387,5 @@ func returnOld(values ddbtypes.ReturnValue, old item) (item, error) {
 	return nil, invalid("Return values set to invalid value")
 }
 
-// clone copies an item for an output.
+// clone returns a copy of an item for a response.
 func clone(it item) item { return maps.Clone(it) }

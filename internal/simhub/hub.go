@@ -99,9 +99,9 @@ type Options struct {
 	// InvocationLimit is the timeout of every function, and the deadline of the contexts of its invocations. The
 	// default is no timeout.
 	InvocationLimit time.Duration
-	// On is a closed hub whose cloud, table and queues the new hub uses. If NewQueues is set, the new hub has new
-	// queues, whose names start with NewQueues. The functions of the closed hub no longer run. Intercept, Schedule and
-	// Ordered of the closed hub remain in effect.
+	// On is a closed hub whose cloud and table the new hub uses. The new hub also uses the queues, unless NewQueues is
+	// set, which is the prefix of the names of new queues. The functions of the closed hub do not run. Intercept,
+	// Schedule and Ordered of the closed hub remain in effect.
 	On        *Hub
 	NewQueues string
 	// SameGroup creates new queues, but uses the schedule group of the earlier hub, like a stack that is deployed

@@ -116,8 +116,8 @@ var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
 // callersLooked is the maximum number of frames of the SDK and a provider below the frames of a dispatcher.
 const callersLooked = 64
 
-// stop parks an invocation and returns the verdict as an error. A crashed invocation also parks, because its remaining
-// code must not race with other code.
+// stop parks an invocation and returns the verdict as an error. It also parks a crashed invocation, because its
+// remaining code must not race with other code.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {
 		p.crash, p.fail, p.repeat, p.freeze = false, false, false, false

@@ -150,7 +150,7 @@ func CheckLog(events []history.Event) error {
 	settled, raised := map[int64]bool{}, map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome may follow a request
+		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a cancel request is valid
 			if settled[e.SourceEventID] {
 				errs = append(errs, fmt.Errorf("#%d settled twice, the second time by %s", e.SourceEventID, e.String()))
 			}
@@ -178,7 +178,7 @@ func requestsCancel(k history.Kind) bool {
 	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
 }
 
-// checkQueues returns errors for delayed messages, visible messages and schedules.
+// checkQueues checks for visible messages, and then for messages that are not visible.
 func (h *Hub) checkQueues(ctx context.Context) error {
 	where := h.Provider.Config()
 	urls := []string{where.InboxURL, where.TimersURL}

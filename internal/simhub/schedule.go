@@ -232,10 +232,10 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 		case s.resting(some):
 			return nil
 		case n == mostDecisions || !now.Before(deadline):
-			return fmt.Errorf("simhub: the hub did not come to rest within %v of virtual time and %d decisions",
+			return fmt.Errorf("simhub: the hub did not become idle within %v of virtual time and %d decisions",
 				now.Sub(s.begun), n)
 		case ctx.Err() != nil:
-			return fmt.Errorf("simhub: the hub did not come to rest: %w", context.Cause(ctx))
+			return fmt.Errorf("simhub: the hub did not become idle: %w", context.Cause(ctx))
 		}
 		if !some {
 			due = now.Add(longestPause)
@@ -244,7 +244,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// calm drains the notifications, because the scheduler is about to check all sources of work.
+// calm drains the notifications, because the scheduler checks everything now.
 func (s *Scheduler) calm() {
 	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
 		select {

@@ -20,7 +20,7 @@ type TaskWitness struct {
 	wrong      []error
 }
 
-// heard holds the reports of an execution, by task ID.
+// heard contains the reports of an execution, by task ID.
 type heard struct{ begun, ended map[int64]perdure.TaskInfo }
 
 // Interceptor returns the interceptor that records the tasks.
@@ -89,7 +89,7 @@ func (w *TaskWitness) check(executionID string, events []history.Event) error {
 	return errors.Join(append(errs, checkEnds(x, events)...)...)
 }
 
-// begunIn returns the events that schedule tasks, without events that a restart has copied.
+// begunIn returns the events that schedule tasks, without events that a restart copied.
 func begunIn(events []history.Event) map[int64]*history.Event {
 	begins := map[int64]*history.Event{}
 	for i := range events {

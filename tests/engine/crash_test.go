@@ -116,7 +116,7 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.tell("i", 1)
 		h.serve(time.Hour)
 		bothSides(t, h.blocked("i"), `ActivityScheduled "Echo"`,
-			`nothing more: it waits for ActivityScheduled "Inc" #3`)
+			`nothing and waits for ActivityScheduled "Inc" #3`)
 		h.deploy(code(before), "as before")
 		h.serve(4 * time.Hour)
 		h.completed("i", `"done"`)

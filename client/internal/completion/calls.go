@@ -57,7 +57,7 @@ func (a *Attempts) Heartbeat(ctx context.Context, token string, details any) (ca
 	return t.heartbeat(ctx, doc)
 }
 
-// encodeDetails encodes the details of a heartbeat. It returns nil if there are none.
+// encodeDetails encodes the details of a heartbeat. It returns nil for a heartbeat without details.
 func encodeDetails(details any) (json.RawMessage, error) {
 	if details == nil {
 		return nil, nil

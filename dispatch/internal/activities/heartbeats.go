@@ -54,7 +54,7 @@ func (h activityHandle) Record(details json.RawMessage, err error) {
 	s.Unlock()
 
 	if dropped {
-		t.Log().WarnContext(t.batch.ctx, "heartbeat details dropped, keeping the previous ones",
+		t.Log().WarnContext(t.batch.ctx, "heartbeat details dropped, using the previous details",
 			"event", logevent.HeartbeatDetailsDropped, "error", err)
 	}
 }

@@ -131,7 +131,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 		return nil
 	}
 	if d := c.Differences(); d.Count > 0 {
-		l.Logger.WarnContext(ctx, "code passes other inputs than the history, keeping those in the history",
+		l.Logger.WarnContext(ctx, "code passes other inputs than the history, using the recorded inputs",
 			"event", logevent.ReplayInputsChanged, "instance", instanceID, "execution", x.head.ExecutionID,
 			"build", l.BuildID, "inputs", d.Count, "first", d.First)
 	}

@@ -132,7 +132,7 @@ func (b *Mailbox) AnswerRepeated(
 		return true, err
 	}
 	if err := b.Provider.PutUpdateResults(ctx, outputs.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
-		return true, fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", instanceID, err)
+		return true, fmt.Errorf("dispatch: instance %q: respond to repeated updates: %w", instanceID, err)
 	}
 	return true, b.repeatAnswers(ctx, instanceID, out.Callers)
 }

@@ -62,8 +62,8 @@ func WithRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider
 // queue.
 func Poison(it *provider.LockedWorkItem, died int, queue string) *history.Failure {
 	return &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
-		"activity %q started and did not end in %d deliveries, all but one of them alone: it crashed the process "+
-			"(out of memory, os.Exit, a fatal error). See the worker's log. "+
+		"activity %q started and did not end in %d deliveries, and ran alone in all but one of them: it crashed the "+
+			"process (out of memory, os.Exit, a fatal error). See the worker's log. "+
 			"The work item is in the dead-letter queue of queue %q", it.Name, died, queue)}
 }
 

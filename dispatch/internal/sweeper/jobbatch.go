@@ -13,7 +13,7 @@ import (
 )
 
 // errNotProcessed is the outcome of an instance that a step did not process before its time limit expired.
-var errNotProcessed = errors.New("dispatch: no time was left for the instance")
+var errNotProcessed = errors.New("dispatch: time limit expired before the instance was processed")
 
 // errStepTimeout is the error of an operation that the time limit of a step interrupted.
 var errStepTimeout = errors.New("time limit of the job step exceeded")

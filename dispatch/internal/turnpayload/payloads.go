@@ -183,7 +183,7 @@ func (e *Encoder) RepeatedAnswers(ctx context.Context, read *provider.Orchestrat
 			}
 			if err := e.Encoding.CopyForMessages(ctx, outputs.HistoryOrigin(read), events[j:j+1]); err != nil &&
 				!payloads.IsPermanent(err) {
-				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", read.InstanceID, err)
+				return fmt.Errorf("dispatch: instance %q: respond to repeated updates: %w", read.InstanceID, err)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (s *session) start(ctx context.Context) (state, error) {
 		if err := s.o.Provider.RejectStart(ctx, m); err != nil {
 			return done, err
 		}
-		s.o.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,
+		s.o.Logger.WarnContext(ctx, "start rejected: instance ID in use", "event", logevent.StartRefused,
 			"instance", m.InstanceID, "startId", m.StartID)
 	case err != nil:
 		return done, err

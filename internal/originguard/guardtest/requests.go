@@ -61,7 +61,7 @@ func typeOf(body string) string {
 	return asJSON
 }
 
-// hostile returns the requests that a server that accepts the given Host header must reject.
+// hostile returns the requests that a server with its own Host header must reject.
 func hostile(host string) []request {
 	var all []request
 	own := "Host: " + host
@@ -87,7 +87,7 @@ func hostile(host string) []request {
 	return append(append(all, untyped(host)...), misframed(host)...)
 }
 
-// foreign returns the headers of requests from pages of another origin, and of requests under another host name.
+// foreign returns the headers of requests from pages of another origin, and of requests with another host name.
 func foreign(host string) map[string][]string {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -142,7 +142,7 @@ func untyped(host string) []request {
 	return all
 }
 
-// misframed returns requests with ambiguous lengths. Each is followed by a second request.
+// misframed returns requests with an invalid or ambiguous length. A second request follows each one.
 func misframed(host string) []request {
 	second := compose(cancel, "1.1", "", "Host: "+host)
 	var all []request

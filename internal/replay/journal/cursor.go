@@ -106,12 +106,12 @@ func (c *Cursor) match(d *Decision) (*history.Event, error) {
 func (c *Cursor) Divergence(got string) *NondeterminismError {
 	want := c.Next()
 	if want == nil {
-		return c.options.nondeterminism(c.lastID, "nothing more: it ends here", got)
+		return c.options.nondeterminism(c.lastID, "no further event", got)
 	}
 
 	expected := Describe(want)
 	if IsInput(want) {
-		expected = "nothing more before " + expected
+		expected = "no further decision before " + expected
 	}
 	return c.options.nondeterminism(want.ID, expected, got)
 }

@@ -31,7 +31,7 @@ func (c *Cursor) differ(d *Decision, ev *history.Event) error {
 
 	c.differing.Count++
 	if c.differing.Count == 1 {
-		c.differing.First = fmt.Sprintf("event #%d: history has %s, the code asks for %s", ev.ID, want, got)
+		c.differing.First = fmt.Sprintf("event #%d: history has %s, the code requests %s", ev.ID, want, got)
 	}
 	return nil
 }

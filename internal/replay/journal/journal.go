@@ -105,7 +105,7 @@ func (e *NondeterminismError) As(target any) bool {
 
 func (e *NondeterminismError) Error() string {
 	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: "+
-		"history has %s, the code asked for %s",
+		"history has %s, the code requested %s",
 		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
 }
 

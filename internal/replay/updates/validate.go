@@ -137,7 +137,7 @@ func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection
 	if misuse := gate.TakeMisuse(); misuse != nil {
 		rejection = &Rejection{history.RejectedNotReadOnly, &history.Failure{
 			Type: history.TypeError,
-			Message: "the validator must only read, but it made a call that decides or waits at " +
+			Message: "the validator must only read, but it scheduled work or waited at " +
 				stack.Where(misuse.Stack),
 			NonRetryable: true,
 		}}

@@ -151,7 +151,7 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	if len(denied) > 0 {
 		slices.Sort(denied)
 		x.report(of, "the role lacks permissions: "+strings.Join(denied, ", "), "invocations of the function fail",
-			redeploy+"; check permissions boundaries and organization policies too")
+			redeploy+"; also check permissions boundaries and organization policies")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// printDocument prints a history document of one execution, or of all if execution is empty.
+// printDocument prints a history document of one execution, or of all executions if execution is empty.
 func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s client.Status, execution string) error {
 	ids := []string{execution}
 	if execution == "" {
@@ -43,7 +43,8 @@ func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s clien
 	return env.PrintJSON(doc)
 }
 
-// noExecution returns the error for a missing history. A purge deletes the history before the instance.
+// noExecution returns the error for a missing history. While an instance is being purged, its history may already be
+// deleted.
 func noExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {

@@ -73,7 +73,7 @@ func TestKnown_callsWithinAMinute_readBuildsOnce(t *testing.T) {
 	pass(cacheTime)
 	bs.knows(t, "order", "1.0.0", true)
 	if b.reads != 2 {
-		t.Errorf("%d reads after a minute more, want 2", b.reads)
+		t.Errorf("%d reads after another minute, want 2", b.reads)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestKnown_missingName_readsBuildsAgain(t *testing.T) {
 	b.docs = append(b.docs, `{"orchestrations":{"refund":["1.0.0"]}}`)
 	bs.knows(t, "refund", "", true)
 	if b.reads != 4 {
-		t.Errorf("%d reads, want one for each that is not known yet", b.reads)
+		t.Errorf("%d reads, want one for each unknown orchestration", b.reads)
 	}
 }
 

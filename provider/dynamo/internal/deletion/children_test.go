@@ -46,7 +46,7 @@ func TestUnsettledChildren_historyIsReadBackward_equalsForward(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: from its end %v, from its beginning %v", seed, got, want)
+			t.Fatalf("seed %d: backward search %v, forward search %v", seed, got, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	}
 	for _, partition := range Partitions(table.AttentionBlocked) {
 		if c := count[partition]; c < 500 || c > 750 {
-			t.Errorf("%s has %d of them", partition, c)
+			t.Errorf("partition %s has %d instances", partition, c)
 		}
 	}
 	if len(count) != table.Shards {

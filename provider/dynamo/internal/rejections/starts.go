@@ -22,7 +22,8 @@ func LostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 	if instances.IsDeletedStart(it, startID) {
 		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)
 	} else {
-		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to tell whether it ran", instanceID)
+		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to determine whether it ran",
+			instanceID)
 	}
 	return f
 }
@@ -71,7 +72,7 @@ const belowLimit = "(attribute_not_exists(#refused) OR #refused < :most)"
 // the instance can still do so.
 func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, it table.Item) {
 	if !instances.MustNotStart(it, m.StartID) {
-		rj.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
+		rj.log.WarnContext(ctx, "rejected start not recorded: the instance has too many",
 			"event", logevent.StartNotRecorded, "instance", m.InstanceID, "startId", m.StartID)
 	}
 }
