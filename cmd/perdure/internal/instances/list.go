@@ -93,7 +93,7 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	if err != nil {
 		return err
 	}
-	table := instanceTable(page.Items, q.Status == client.StatusPaused)
+	table := ListText(page.Items, q.Status == client.StatusPaused)
 	return env.PrintPage(httpapi.NewInstancePage(page), table, page.NextCursor)
 }
 
@@ -120,9 +120,9 @@ func readPages(
 // maxListWidth is the number of columns up to which a list has the column PARENT.
 const maxListWidth = 120
 
-// instanceTable returns instances as a table. It has the column PARENT if an instance has a parent and there is space.
+// ListText returns instances as a table. It has the column PARENT if an instance has a parent and there is space.
 // pauses adds the pause of each instance.
-func instanceTable(instances []client.Status, pauses bool) string {
+func ListText(instances []client.Status, pauses bool) string {
 	hasParent := slices.ContainsFunc(instances, func(s client.Status) bool { return s.Parent != nil })
 	if hasParent {
 		if text := instanceRows(instances, true, pauses); term.Width(text) <= maxListWidth {
