@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,7 +125,8 @@ func hashArguments(tool string, raw map[string]json.RawMessage) (string, error) 
 			return "", fmt.Errorf("read argument %q: %w", name, err)
 		}
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(doc.Bytes())), nil
+	sum := sha256.Sum256(doc.Bytes())
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // lookAt reads the instance that a change concerns. Its state is its incarnation, its status and its pause, and the

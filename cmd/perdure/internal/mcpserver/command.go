@@ -34,11 +34,11 @@ minutes, for the same arguments and the same status of the instance.
 --allow accepts commands (` + listOf(changingCommands()) + `)
 and IDs of operations, such as cancelActivity.
 
-With --listen, clients send the token of ` + tokenVariable + ` as a bearer token. The address must be a loopback
+With --listen, clients send the token of ` + authVariable + ` as a bearer token. The address must be a loopback
 address. Requests of web pages, and with other host names, are rejected.`,
 		Example: `  perdure mcp --hub staging
   perdure mcp --allow cancel,raise
-  ` + tokenVariable + `=$(openssl rand -hex 32) perdure mcp --listen 127.0.0.1:8091`,
+  ` + authVariable + `=$(openssl rand -hex 32) perdure mcp --listen 127.0.0.1:8091`,
 		Args: func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			allowed, err := Allowed(allow)

@@ -30,7 +30,7 @@ func command(t *testing.T, f *fixture, args ...string) (stdin *io.PipeWriter, st
 	stdout, out := io.Pipe()
 	env := *f.env
 	env.Stdin, env.Stdout, env.Stderr = in, out, io.Discard
-	env.Getenv = func(name string) string { return map[string]string{tokenVariable: secret}[name] }
+	env.Getenv = func(name string) string { return map[string]string{authVariable: secret}[name] }
 	env.OpenHub = func(context.Context, string) (cli.Hub, error) { return f.hub, nil }
 	cmd := Command(&env)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -67,6 +67,30 @@ func TestCommand_stdio_endsWithItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
+}
+
+// An interrupted command does not wait for its calls.
+func TestCommand_interrupted_endsRunningCalls(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start("fulfil", "order-7")
+	reading := make(chan struct{})
+	f.withHistory(&longHistory{before: func(ctx context.Context) error {
+		close(reading)
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	stdin, stdout, stop := command(t, f)
+	session := clientSession(t, &mcp.IOTransport{Reader: stdout, Writer: stdin})
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		_, _ = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "history", Arguments: arguments{"id": "order-7"}})
+	}()
+	<-reading
+	stop()
+	_ = stdout.Close()
+	<-returned
 }
 
 // bearer adds the token to requests.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// tokenVariable has the bearer token of the clients.
-	tokenVariable = "PERDURE_MCP_TOKEN"
+	// authVariable has the bearer token of the clients.
+	authVariable = "PERDURE_MCP_TOKEN"
 	// minTokenBytes is the minimum size of the token.
 	minTokenBytes = 16
 	// path is the path of the server.
@@ -41,10 +41,10 @@ func serveHTTP(ctx context.Context, env *cli.Env, listen string, allowed map[str
 	if err != nil {
 		return err
 	}
-	token := env.Getenv(tokenVariable)
+	token := env.Getenv(authVariable)
 	if len(token) < minTokenBytes {
 		return &provider.FieldError{
-			Field: tokenVariable, Problem: fmt.Sprintf("must be a secret of at least %d characters for --listen, "+
+			Field: authVariable, Problem: fmt.Sprintf("must be a secret of at least %d characters for --listen, "+
 				"such as the output of openssl rand -hex 32", minTokenBytes),
 		}
 	}
@@ -102,7 +102,7 @@ func requireToken(token string, next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(strings.TrimSpace(sent)))
 		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "send the token of "+tokenVariable+" as a bearer token", http.StatusUnauthorized)
+			http.Error(w, "send the token of "+authVariable+" as a bearer token", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

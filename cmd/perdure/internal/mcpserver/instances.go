@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
@@ -23,6 +24,8 @@ const (
 	// have not ended in a list of pending tasks.
 	maxPendingShown = 20
 	maxLiveChildren = 20
+	// clockSkew is the maximum difference between the clocks of two functions.
+	clockSkew = time.Minute
 	// maxChildBytes is the space for these children.
 	maxChildBytes = 8 << 10
 )
@@ -230,7 +233,7 @@ func (s *server) pending(ctx context.Context, c call[pendingArgs]) (*answer, err
 	if err != nil {
 		return nil, err
 	}
-	live, err := s.liveChildren(ctx, c.in.ID)
+	live, err := s.liveChildren(ctx, &st)
 	if err != nil {
 		return nil, err
 	}
@@ -262,13 +265,15 @@ func pendingSummary(st *client.Status, p *httpapi.Pending, children int) string 
 		children)
 }
 
-// liveChildren reads children that have not ended, also those of an instance that has ended itself.
-func (s *server) liveChildren(ctx context.Context, id string) (page[client.Status], error) {
-	p, err := s.readInstances(ctx, client.ListQuery{ParentID: id}, client.MaxPageSize/10, "")
+// liveChildren reads children that have not ended, also those of an instance that has ended itself. Children start
+// after their parent, which limits the read.
+func (s *server) liveChildren(ctx context.Context, st *client.Status) (page[client.Status], error) {
+	q := client.ListQuery{ParentID: st.InstanceID, StartedAfter: st.CreatedAt.Add(-clockSkew)}
+	p, err := s.readInstances(ctx, q, client.MaxPageSize/10, "")
 	if err != nil {
 		return p, err
 	}
-	p.items = slices.DeleteFunc(p.items, func(st client.Status) bool { return st.Status.Terminal() })
+	p.items = slices.DeleteFunc(p.items, func(child client.Status) bool { return child.Status.Terminal() })
 	p.items = p.items[:min(len(p.items), maxLiveChildren)]
 	if p.docs, err = encodeItems(p.items); err != nil {
 		return p, err

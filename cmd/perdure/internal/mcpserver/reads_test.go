@@ -434,6 +434,21 @@ func TestCall_tooLong_isAnErrorWithTheFix(t *testing.T) {
 	f.wantError("history", arguments{"id": "order-7"}, "the call took longer than 1ms", "request less")
 }
 
+func TestCall_manyOthersRun_waitsUntilItsTimeout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	s := newServer(t.Context(), f.env, f.hub, nil)
+	f.connectTo(s)
+	for range maxCalls {
+		s.slots <- struct{}{}
+	}
+	s.timeout = time.Millisecond
+	f.wantError("list", arguments{}, "wait for other calls")
+	<-s.slots
+	s.timeout = callTimeout
+	f.call("list", arguments{})
+}
+
 func TestRunbooks_query_findsTheSection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).connect()
