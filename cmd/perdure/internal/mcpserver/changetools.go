@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
@@ -210,7 +211,7 @@ func (s *server) addLetters() {
 		addChange(s, change[letterArgs]{
 			operation: x.operation, title: x.title, effect: x.effect, look: s.lookAtLetters,
 			do: func(ctx context.Context, c call[letterArgs], _ *sight) (string, any, error) {
-				done, err := x.act(ctx, s.letterQuery(&c.in))
+				done, err := x.act(ctx, letterQuery(&c.in, s.timeout))
 				did := fmt.Sprintf("%d dead letters done, %d kept, %d failed.", done.Done, done.Skipped, done.Failed)
 				return did, httpapi.DeadLetterResult{
 					Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed,
@@ -222,8 +223,8 @@ func (s *server) addLetters() {
 	}
 }
 
-func (s *server) letterQuery(in *letterArgs) admin.DeadLetterQuery {
-	return admin.DeadLetterQuery{Queue: in.Queue, IDs: in.IDs, TimeLimit: s.timeout / 3}
+func letterQuery(in *letterArgs, timeout time.Duration) admin.DeadLetterQuery {
+	return admin.DeadLetterQuery{Queue: in.Queue, IDs: in.IDs, TimeLimit: timeout / 3}
 }
 
 // lookAtLetters reads the dead letters that a change concerns. All of them must exist.
@@ -233,7 +234,7 @@ func (s *server) lookAtLetters(ctx context.Context, c call[letterArgs]) (*sight,
 			Field: "ids", Problem: fmt.Sprintf("must have 1 to %d entries, has %d", maxLetters, n),
 		}
 	}
-	found, err := s.hub.Admin.DeadLetters(ctx, s.letterQuery(&c.in), len(c.in.IDs))
+	found, err := s.hub.Admin.DeadLetters(ctx, letterQuery(&c.in, s.timeout), len(c.in.IDs))
 	if err != nil {
 		return nil, err
 	}

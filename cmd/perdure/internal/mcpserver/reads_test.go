@@ -129,6 +129,24 @@ func TestWhy_failureOfChild_isFollowed(t *testing.T) {
 	}
 }
 
+// The causes are those of the current execution.
+func TestWhy_pastExecution_hasNoCauses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start("fulfil", "poller")
+	f.Append("poller", at(time.Second, history.Event{
+		Kind: history.CancelRequested, Reason: "requested", RequestedBy: "ann",
+	}), at(time.Second, history.Event{Kind: history.OrchestrationContinuedAsNew}))
+	f.connect()
+	r := f.call("why", arguments{"id": "poller", "execution": "x1"})
+	if causes := r.items(t, "causes"); len(causes) != 0 || len(r.items(t, "items")) != 1 {
+		t.Errorf("%v", r.Untrusted.Data)
+	}
+	if r = f.call("why", arguments{"id": "poller"}); len(r.items(t, "causes")) != 1 {
+		t.Errorf("%v", r.Untrusted.Data)
+	}
+}
+
 func TestReads_eachTool_returnsTextOfTheCommandAndData(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

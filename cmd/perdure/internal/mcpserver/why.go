@@ -98,9 +98,11 @@ func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	causes, err := s.causes(ctx, &st)
-	if err != nil {
-		return nil, err
+	var causes []cause
+	if execution == st.ExecutionID { // the status is that of the current execution
+		if causes, err = (causeReader{s.hub.Client}).read(ctx, &st); err != nil {
+			return nil, err
+		}
 	}
 	causeDocs, err := encodeItems(causes)
 	if err != nil {
@@ -108,8 +110,8 @@ func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
 	}
 
 	a := &answer{
-		Summary: fmt.Sprintf("The instance is %s. %d of its tasks were cancelled; see causes for the root cause, "+
-			"which is the last one.", st.Status, len(p.items)),
+		Summary: fmt.Sprintf("The instance is %s. The page has %d cancellations. The last one of %d causes is "+
+			"the root cause.", st.Status, len(p.items), len(causes)),
 		Notice: p.notice(),
 	}
 	head := whyHead{
@@ -124,26 +126,29 @@ func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
 // maxCauseBytes is the space for causes.
 const maxCauseBytes = 8 << 10
 
-// causes returns an instance and the instances that explain its status: the parents that cancelled it, and the children
+// causeReader reads chains of causes.
+type causeReader struct{ client *client.Client }
+
+// read returns an instance and the instances that explain its status: the parents that cancelled it, and the children
 // that failed, or on which it waits. The root cause is the last one.
-func (s *server) causes(ctx context.Context, st *client.Status) ([]cause, error) {
-	up, err := s.parentCauses(ctx, st)
+func (r causeReader) read(ctx context.Context, st *client.Status) ([]cause, error) {
+	up, err := r.parentCauses(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	if len(up) > 1 {
 		return up, nil
 	}
-	down, err := s.childCauses(ctx, st)
+	down, err := r.childCauses(ctx, st)
 	return slices.Concat(up, down), err
 }
 
 // parentCauses returns an instance and the parents that cancelled it, the nearest one first.
-func (s *server) parentCauses(ctx context.Context, st *client.Status) (found []cause, err error) {
+func (r causeReader) parentCauses(ctx context.Context, st *client.Status) (found []cause, err error) {
 	of := history.ExecutionRef{InstanceID: st.InstanceID, ExecutionID: st.ExecutionID}
 	relation, child := relationInstance, int64(0)
 	for range maxCauses {
-		own, ofChild, err := s.cancelRequests(ctx, of, child)
+		own, ofChild, err := r.cancelRequests(ctx, of, child)
 		if err != nil && !errors.Is(err, client.ErrNotFound) { // the history may be gone
 			return nil, err
 		}
@@ -157,7 +162,7 @@ func (s *server) parentCauses(ctx context.Context, st *client.Status) (found []c
 		}
 		of = history.ExecutionRef{InstanceID: st.Parent.InstanceID, ExecutionID: st.Parent.ExecutionID}
 		relation, child = relationParent, st.Parent.EventID
-		parent, err := s.hub.Client.Status(ctx, of.InstanceID)
+		parent, err := r.client.Status(ctx, of.InstanceID)
 		if errors.Is(err, client.ErrNotFound) {
 			return append(found, cause{Relation: relation, InstanceID: of.InstanceID, Status: statusMissing}), nil
 		}
@@ -171,10 +176,10 @@ func (s *server) parentCauses(ctx context.Context, st *client.Status) (found []c
 
 // cancelRequests returns the first cancel request of an execution, and that of the child with this event ID. A missing
 // request is nil.
-func (s *server) cancelRequests(
+func (r causeReader) cancelRequests(
 	ctx context.Context, of history.ExecutionRef, child int64,
 ) (own, ofChild *history.Event, err error) {
-	for e, err := range s.hub.Client.History(ctx, of.InstanceID, client.WithExecutionID(of.ExecutionID)) {
+	for e, err := range r.client.History(ctx, of.InstanceID, client.WithExecutionID(of.ExecutionID)) {
 		if err != nil {
 			return own, ofChild, err
 		}
@@ -199,13 +204,13 @@ func concerns(e *history.Event, id int64) bool {
 }
 
 // childCauses returns the chain of children that explain a failure, or for which an instance waits.
-func (s *server) childCauses(ctx context.Context, st *client.Status) (found []cause, err error) {
+func (r causeReader) childCauses(ctx context.Context, st *client.Status) (found []cause, err error) {
 	for range maxCauses {
-		id, err := s.decisiveChild(ctx, st)
+		id, err := r.decisiveChild(ctx, st)
 		if err != nil || id == "" {
 			return found, err
 		}
-		child, err := s.hub.Client.Status(ctx, id)
+		child, err := r.client.Status(ctx, id)
 		if errors.Is(err, client.ErrNotFound) {
 			return append(found, cause{Relation: relationChild, InstanceID: id, Status: statusMissing}), nil
 		}
@@ -219,16 +224,16 @@ func (s *server) childCauses(ctx context.Context, st *client.Status) (found []ca
 }
 
 // decisiveChild returns the ID of the child that failed an instance, or for which the instance waits, or "".
-func (s *server) decisiveChild(ctx context.Context, st *client.Status) (string, error) {
+func (r causeReader) decisiveChild(ctx context.Context, st *client.Status) (string, error) {
 	switch st.Status {
 	case client.StatusFailed:
-		return s.failedChild(ctx, st)
+		return r.failedChild(ctx, st)
 	case client.StatusRunning, client.StatusCancelling:
-		p, err := httpapi.ReadPending(ctx, s.hub.Client, *st, maxPendingShown)
+		p, err := httpapi.ReadPending(ctx, r.client, *st, maxPendingShown)
 		if err != nil || p == nil || p.Pending == nil {
 			return "", err
 		}
-		return waitedChild(p, describe.ReadChildren(ctx, s.hub.Client, p)), nil
+		return waitedChild(p, describe.ReadChildren(ctx, r.client, p)), nil
 	default:
 		return "", nil
 	}
@@ -254,9 +259,9 @@ func waitedChild(p *httpapi.Pending, children describe.Children) string {
 }
 
 // failedChild returns the ID of the child whose failure is the failure of an instance, or one of its causes, or "".
-func (s *server) failedChild(ctx context.Context, st *client.Status) (string, error) {
+func (r causeReader) failedChild(ctx context.Context, st *client.Status) (string, error) {
 	source := int64(0)
-	for e, err := range s.hub.Client.History(ctx, st.InstanceID, client.WithExecutionID(st.ExecutionID)) {
+	for e, err := range r.client.History(ctx, st.InstanceID, client.WithExecutionID(st.ExecutionID)) {
 		if err != nil {
 			return "", err
 		}
@@ -267,7 +272,7 @@ func (s *server) failedChild(ctx context.Context, st *client.Status) (string, er
 	if source == 0 {
 		return "", nil
 	}
-	for e, err := range s.hub.Client.History(ctx, st.InstanceID, client.WithExecutionID(st.ExecutionID),
+	for e, err := range r.client.History(ctx, st.InstanceID, client.WithExecutionID(st.ExecutionID),
 		client.AfterEvent(source-1)) {
 		if err != nil {
 			return "", err
@@ -289,6 +294,9 @@ func explains(f, of *history.Failure) bool {
 
 // causesText returns a line for each cause.
 func causesText(causes []cause) string {
+	if len(causes) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("Causes, the root cause last:\n")
 	for i := range causes {
