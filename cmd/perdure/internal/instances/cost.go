@@ -20,7 +20,7 @@ func Cost(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.PrintResult(cost, costText(&cost))
+			return env.PrintResult(cost, CostText(&cost))
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -33,7 +33,8 @@ the whole history. Measured costs are in docs/operate/cost.md.`
 	return cmd
 }
 
-func costText(cost *admin.CostEstimate) string {
+// CostText returns the cost of an instance as text.
+func CostText(cost *admin.CostEstimate) string {
 	var b term.Labels
 	b.Line("Instance", cost.InstanceID)
 	million := cost.Dollars * 1e6

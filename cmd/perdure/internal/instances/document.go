@@ -18,7 +18,7 @@ func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s clien
 		ids = nil
 		for x, err := range cl.Executions(ctx, s.InstanceID) {
 			if errors.Is(err, client.ErrNotFound) {
-				return noExecution(s, s.ExecutionID)
+				return NoExecution(s, s.ExecutionID)
 			}
 			if err != nil {
 				return err
@@ -43,9 +43,9 @@ func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s clien
 	return env.PrintJSON(doc)
 }
 
-// noExecution returns the error for a missing history. While an instance is being purged, its history may already be
+// NoExecution returns the error for a missing history. While an instance is being purged, its history may already be
 // deleted.
-func noExecution(s client.Status, execution string) error {
+func NoExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {
 		return cli.Exitf(cli.CodeError, "instance %s is being purged and its history is deleted; "+
@@ -60,7 +60,7 @@ func readEvents(ctx context.Context, cl *client.Client, s client.Status, executi
 	var events []history.Event
 	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecutionID(execution)) {
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, noExecution(s, execution)
+			return nil, NoExecution(s, execution)
 		}
 		if err != nil {
 			return nil, err

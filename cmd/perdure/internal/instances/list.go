@@ -93,7 +93,7 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	if err != nil {
 		return err
 	}
-	table := instanceTable(page.Items, q.Status == client.StatusPaused)
+	table := ListText(page.Items, q.Status == client.StatusPaused)
 	return env.PrintPage(httpapi.NewInstancePage(page), table, page.NextCursor)
 }
 
@@ -120,9 +120,9 @@ func readPages(
 // maxListWidth is the maximum width of a table with the column PARENT, in characters.
 const maxListWidth = 120
 
-// instanceTable returns a table of instances. The table has the column PARENT if an instance has a parent and the table
+// ListText returns a table of instances. The table has the column PARENT if an instance has a parent and the table
 // does not exceed maxListWidth. If pauses is true, the table includes the pause of each instance.
-func instanceTable(instances []client.Status, pauses bool) string {
+func ListText(instances []client.Status, pauses bool) string {
 	hasParent := slices.ContainsFunc(instances, func(s client.Status) bool { return s.Parent != nil })
 	if hasParent {
 		if text := instanceRows(instances, true, pauses); term.Width(text) <= maxListWidth {

@@ -59,15 +59,16 @@ func showCancellations(
 	}
 	page, err := cl.CancellationsPage(ctx, id, execution, p)
 	if errors.Is(err, client.ErrNotFound) {
-		return noExecution(s, execution)
+		return NoExecution(s, execution)
 	}
 	if err != nil {
 		return err
 	}
-	return env.PrintPage(httpapi.NewCancellationPage(page), cancellationsText(s, page), page.NextCursor)
+	return env.PrintPage(httpapi.NewCancellationPage(page), CancellationsText(s, page), page.NextCursor)
 }
 
-func cancellationsText(s client.Status, page client.CancellationPage) string {
+// CancellationsText returns a page of the cancellations of an instance as text.
+func CancellationsText(s client.Status, page client.CancellationPage) string {
 	head := describe.InstanceHeader(s) +
 		fmt.Sprintf("execution %s%s\n", term.Clean(page.ExecutionID), startedText(page.StartedAt))
 	head += callerLine("started", s.StartedBy) + callerLine("terminated", s.TerminatedBy)

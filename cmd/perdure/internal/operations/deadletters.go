@@ -94,7 +94,7 @@ func (c *deadLetterCommands) list() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := c.PrintResult(found.list(), deadLetterTable(found.letters)); err != nil {
+		if err := c.PrintResult(found.list(), DeadLetterTable(found.letters)); err != nil {
 			return err
 		}
 		if !c.JSON {
@@ -267,9 +267,9 @@ func (c *deadLetterCommands) preview(
 		return false, err
 	}
 	if f.dryRun {
-		return false, c.PrintResult(found.list(), deadLetterTable(found.letters))
+		return false, c.PrintResult(found.list(), DeadLetterTable(found.letters))
 	}
-	_, _ = fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
+	_, _ = fmt.Fprint(c.Stderr, DeadLetterTable(found.letters))
 	c.printCounts(found)
 	err = c.Confirm(provider.Operation(name))
 	return err == nil, err
