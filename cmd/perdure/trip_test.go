@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/docpage"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// tripExecution replaces the random execution ID in the page.
+const tripExecution = "01K0XR9B6W0T6J3V5Q8N2M4P7S"
+
+// bookTrip books a flight and a hotel like the orchestration in docs/guides/compensation.md.
+func bookTrip(ctx *perdure.OrchestrationContext, trip string) (none struct{}, err error) {
+	for _, item := range []string{"flight", "hotel"} {
+		key := trip + "/" + item
+		_, err = perdure.CallActivityByName[any](ctx, "book", key, perdure.WaitForCancellation()).Await(ctx)
+		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+			_, err := perdure.CallActivityByName[any](ctx, "cancel-booking", key).Await(ctx)
+			return err
+		})
+		if err != nil {
+			return none, err
+		}
+	}
+	return none, nil
+}
+
+// cancelledTrip returns the client of a hub with the trip "trip-7", which was cancelled while its hotel was booked.
+func cancelledTrip(t *testing.T) *client.Client {
+	t.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "book-trip", bookTrip)
+	perdure.AddActivity(r, "book", func(ctx context.Context, _ string) (any, error) {
+		select {
+		case <-time.After(2 * time.Second):
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	})
+	perdure.AddActivity(r, "cancel-booking", func(context.Context, string) (any, error) { return nil, nil })
+	env := perduretest.New(t, r)
+	hub := env.Client()
+	if _, err := hub.Start(t.Context(), "book-trip", "7", client.WithInstanceID("trip-7")); err != nil {
+		t.Fatal(err)
+	}
+	env.AfterFunc(3*time.Second, func() {
+		if err := hub.Cancel(client.ContextWithCaller(t.Context(), "mia"), "trip-7", "changed plans"); err != nil {
+			t.Error(err)
+		}
+	})
+	if s, err := hub.Wait(t.Context(), "trip-7"); err != nil || s.Status != client.StatusCancelled {
+		t.Fatalf("%s, %v", s.Status, err)
+	}
+	return hub
+}
+
+// The guide shows the output of why and history for a cancelled trip. With -update, the test writes it into the guide.
+func TestGuide_cancelledTrip_hasOutputOfWhyAndHistory(t *testing.T) {
+	t.Parallel()
+	const page, section = "../../docs/guides/compensation.md", "trip"
+	h := setup(t)
+	h.client = cancelledTrip(t)
+	s, err := h.client.Status(t.Context(), "trip-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\n```console\n"
+	for _, verb := range []string{"why", "history"} {
+		want += "$ perdure " + verb + " trip-7\n" + h.mustRun(verb, "trip-7")
+	}
+	want = strings.ReplaceAll(want, s.ExecutionID, tripExecution) + "```\n\n"
+	if *update {
+		if err := docpage.Write(page, section, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := docpage.Read(page, section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("%s differs; run this test with -update. Want:\n%s", page, want)
+	}
+}
