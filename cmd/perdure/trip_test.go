@@ -17,34 +17,42 @@ const tripExecution = "01K0XR9B6W0T6J3V5Q8N2M4P7S"
 
 // bookTrip books a flight and a hotel like the orchestration in docs/guides/compensation.md.
 func bookTrip(ctx *perdure.OrchestrationContext, trip string) (none struct{}, err error) {
-	for _, item := range []string{"flight", "hotel"} {
-		key := trip + "/" + item
-		_, err = perdure.CallActivityByName[any](ctx, "book", key, perdure.WaitForCancellation()).Await(ctx)
-		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-			_, err := perdure.CallActivityByName[any](ctx, "cancel-booking", key).Await(ctx)
-			return err
-		})
-		if err != nil {
-			return none, err
-		}
+	_, err = perdure.CallActivity(ctx, book, trip+"/flight", perdure.WaitForCancellation()).Await(ctx)
+	defer perdure.Compensate(ctx, &err, cancelBooking(trip+"/flight"))
+	if err != nil {
+		return none, err
 	}
-	return none, nil
+	_, err = perdure.CallActivity(ctx, book, trip+"/hotel", perdure.WaitForCancellation()).Await(ctx)
+	defer perdure.Compensate(ctx, &err, cancelBooking(trip+"/hotel"))
+	return none, err
 }
+
+func cancelBooking(key string) func(*perdure.OrchestrationContext) error {
+	return func(ctx *perdure.OrchestrationContext) error {
+		_, err := perdure.CallActivity(ctx, unbook, key).Await(ctx)
+		return err
+	}
+}
+
+// book takes two seconds.
+func book(ctx context.Context, _ string) (none struct{}, err error) {
+	select {
+	case <-time.After(2 * time.Second):
+		return none, nil
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
+func unbook(context.Context, string) (none struct{}, err error) { return none, nil }
 
 // cancelledTrip returns the client of a hub with the trip "trip-7", which was cancelled while its hotel was booked.
 func cancelledTrip(t *testing.T) *client.Client {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "book-trip", bookTrip)
-	perdure.AddActivity(r, "book", func(ctx context.Context, _ string) (any, error) {
-		select {
-		case <-time.After(2 * time.Second):
-			return nil, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	})
-	perdure.AddActivity(r, "cancel-booking", func(context.Context, string) (any, error) { return nil, nil })
+	perdure.AddActivity(r, "book", book)
+	perdure.AddActivity(r, "cancel-booking", unbook)
 	env := perduretest.New(t, r)
 	hub := env.Client()
 	if _, err := hub.Start(t.Context(), "book-trip", "7", client.WithInstanceID("trip-7")); err != nil {

@@ -155,8 +155,10 @@ func TestExplain_eachCause_isFound(t *testing.T) {
 	perdure.AddOrchestration(r, "charge-or-explain", chargeOrExplain)
 	perdure.AddActivity(r, "charge", Charge)
 	for want, prepare := range map[string]func(*perduretest.Env){
-		"charged 70":                    func(*perduretest.Env) {},
-		"declined: card declined: lost": func(env *perduretest.Env) { env.Stub("charge").Fails(1, &DeclinedError{"lost"}) },
+		"charged 70": func(*perduretest.Env) {},
+		"declined: card declined: lost": func(env *perduretest.Env) {
+			env.Stub("charge").Fails(1, &DeclinedError{"lost"})
+		},
 		`activity "charge": start-to-close timeout of 30s expired`: func(env *perduretest.Env) {
 			env.Stub("charge").Takes(time.Hour).Returns("late")
 		},
