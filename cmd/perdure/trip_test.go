@@ -15,15 +15,10 @@ import (
 // tripExecution replaces the random execution ID in the page.
 const tripExecution = "01K0XR9B6W0T6J3V5Q8N2M4P7S"
 
-// bookTrip books a flight and a hotel like the orchestration in docs/guides/compensation.md.
+// bookTrip books a flight like the orchestration in docs/guides/compensation.md.
 func bookTrip(ctx *perdure.OrchestrationContext, trip string) (none struct{}, err error) {
 	_, err = perdure.CallActivity(ctx, book, trip+"/flight", perdure.WaitForCancellation()).Await(ctx)
 	defer perdure.Compensate(ctx, &err, cancelBooking(trip+"/flight"))
-	if err != nil {
-		return none, err
-	}
-	_, err = perdure.CallActivity(ctx, book, trip+"/hotel", perdure.WaitForCancellation()).Await(ctx)
-	defer perdure.Compensate(ctx, &err, cancelBooking(trip+"/hotel"))
 	return none, err
 }
 
@@ -46,7 +41,7 @@ func book(ctx context.Context, _ string) (none struct{}, err error) {
 
 func unbook(context.Context, string) (none struct{}, err error) { return none, nil }
 
-// cancelledTrip returns the client of a hub with the trip "trip-7", which was cancelled while its hotel was booked.
+// cancelledTrip returns the client of a hub with the trip "trip-7", which was cancelled while its flight was booked.
 func cancelledTrip(t *testing.T) *client.Client {
 	t.Helper()
 	r := perdure.NewRegistry()
@@ -58,7 +53,7 @@ func cancelledTrip(t *testing.T) *client.Client {
 	if _, err := hub.Start(t.Context(), "book-trip", "7", client.WithInstanceID("trip-7")); err != nil {
 		t.Fatal(err)
 	}
-	env.AfterFunc(3*time.Second, func() {
+	env.AfterFunc(time.Second, func() {
 		if err := hub.Cancel(client.ContextWithCaller(t.Context(), "mia"), "trip-7", "changed plans"); err != nil {
 			t.Error(err)
 		}
