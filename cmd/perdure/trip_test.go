@@ -53,7 +53,7 @@ func cancelledTrip(t *testing.T) *client.Client {
 	if _, err := hub.Start(t.Context(), "book-trip", "7", client.WithInstanceID("trip-7")); err != nil {
 		t.Fatal(err)
 	}
-	env.AfterFunc(time.Second, func() {
+	env.AfterFunc(1100*time.Millisecond, func() {
 		if err := hub.Cancel(client.ContextWithCaller(t.Context(), "mia"), "trip-7", "changed plans"); err != nil {
 			t.Error(err)
 		}
