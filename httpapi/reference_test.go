@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -20,6 +19,9 @@ const referencePage = "../docs/reference/http.md"
 var (
 	statusRow  = regexp.MustCompile(`(?m)^\| ([45]\d\d) \| (.*) \|$`)
 	codeInCell = regexp.MustCompile("`([a-z_]+)`")
+	// parametersRow matches a row of the table of query parameters: its second cell begins with a parameter.
+	parametersRow   = regexp.MustCompile("(?m)^\\| `([A-Z]+ /[^`]+)` \\| (`.*) \\|$")
+	parameterInCell = regexp.MustCompile("`([a-zA-Z]+)`")
 )
 
 var update = flag.Bool("update", false, "write the generated sections of the documentation")
@@ -32,17 +34,13 @@ var notOfTheDocument = []string{"forbidden_host", "forbidden_origin"}
 func TestReference_routes_matchTable(t *testing.T) {
 	t.Parallel()
 	var want strings.Builder
-	want.WriteString("\n| route | purpose | success | errors |\n|---|---|---|---|\n")
+	want.WriteString("\n| route | purpose | grant | success |\n|---|---|---|---|\n")
 	for _, o := range api.Operations() {
 		if o.Path == "" {
 			continue
 		}
-		errors := slices.DeleteFunc(slices.Sorted(maps.Keys(o.Errors)), func(status int) bool {
-			return status == http.StatusBadRequest
-		})
-		fmt.Fprintf(&want, "| `%s %s` | %s | %s | %s |\n", o.Method, o.Path,
-			strings.ToLower(o.Summary[:1])+o.Summary[1:], statuses(slices.Sorted(maps.Keys(o.Success))),
-			statuses(errors))
+		fmt.Fprintf(&want, "| `%s %s` | %s | `%s` | %s |\n", o.Method, o.Path,
+			strings.ToLower(o.Summary[:1])+o.Summary[1:], o.Grant, statuses(slices.Sorted(maps.Keys(o.Success))))
 	}
 	want.WriteString("\n")
 	if *update {
@@ -60,10 +58,37 @@ func TestReference_routes_matchTable(t *testing.T) {
 }
 
 func statuses(all []int) string {
-	if len(all) == 0 {
-		return "–"
-	}
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
+}
+
+// TestReference_parameters_matchTable compares the page's query parameters with the table of operations. The
+// page summarizes the routes that have only limit and cursor.
+func TestReference_parameters_matchTable(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string][]string{}
+	for _, row := range parametersRow.FindAllStringSubmatch(string(page), -1) {
+		for _, m := range parameterInCell.FindAllStringSubmatch(row[2], -1) {
+			listed[row[1]] = append(listed[row[1]], m[1])
+		}
+	}
+	for _, o := range api.Operations() {
+		route := o.Method + " " + o.Path
+		got, ok := listed[route]
+		delete(listed, route)
+		if !ok && (len(o.Query) == 0 || slices.Equal(o.Query, []string{"limit", "cursor"})) {
+			continue
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(o.Query))) {
+			t.Errorf("%s: %s has the parameters %q, want %q", route, referencePage, got, o.Query)
+		}
+	}
+	for route := range listed {
+		t.Errorf("%s has parameters of %s, which has none", referencePage, route)
+	}
 }
 
 // TestReference_codes_matchOpenAPI compares the page's problem codes with those of the OpenAPI document.

@@ -19,7 +19,10 @@ type Trip struct {
 	City string `json:"city"`
 }
 
-var bookingTime = perdure.WithScheduleToCloseTimeout(time.Hour)
+var (
+	bookingTime = perdure.WithScheduleToCloseTimeout(time.Hour)
+	untilDone   = perdure.WithRetry(perdure.RetryPolicy{MaxInterval: time.Minute}) // without limit
+)
 
 func BookTrip(ctx *perdure.OrchestrationContext, t Trip) (none struct{}, err error) {
 	flight := Booking{Key: t.ID + "/flight", Item: "flight to " + t.City}
@@ -37,7 +40,7 @@ func BookTrip(ctx *perdure.OrchestrationContext, t Trip) (none struct{}, err err
 
 func cancelBooking(b Booking) func(*perdure.OrchestrationContext) error {
 	return func(ctx *perdure.OrchestrationContext) error {
-		_, err := perdure.CallActivity(ctx, agency.Cancel, b.Key, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+		_, err := perdure.CallActivity(ctx, agency.Cancel, b.Key, untilDone).Await(ctx)
 		return err
 	}
 }
@@ -109,8 +112,7 @@ func BookAll(ctx *perdure.OrchestrationContext, bookings []Booking) (none struct
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		var undos []perdure.Awaitable
 		for _, b := range bookings {
-			retry := perdure.WithRetry(perdure.RetryPolicy{})
-			undos = append(undos, perdure.CallActivity(ctx, agency.Cancel, b.Key, retry))
+			undos = append(undos, perdure.CallActivity(ctx, agency.Cancel, b.Key, untilDone))
 		}
 		return perdure.WhenAll(ctx, undos...)
 	})

@@ -45,6 +45,38 @@ func Charge(_ context.Context, cents int) (string, error) {
 	return fmt.Sprintf("charged %d", cents), nil
 }
 
+// explain returns why a charge failed, or an empty string.
+func explain(err error) string {
+	if timeout, ok := errors.AsType[*perdure.TimeoutError](err); ok {
+		return timeout.Message // the only field; it names the activity and the timeout
+	}
+	if c, ok := errors.AsType[*perdure.CancelledError](err); ok {
+		return string(c.Reason) + ": " + c.Message
+	}
+	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok && failed.Type == "DeclinedError" {
+		return "declined: " + failed.Message
+	}
+	return ""
+}
+
+// chargeOrExplain returns the charge, or why it failed.
+func chargeOrExplain(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	limit := perdure.WithStartToCloseTimeout(30 * time.Second)
+	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents, limit).Await(ctx)
+	return paid + explain(err), nil
+}
+
+// awaitPayment fails if an order is not paid within two days.
+func awaitPayment(ctx *perdure.OrchestrationContext, order string) (string, error) {
+	limited, cancel := perdure.WithTimeout(ctx, 48*time.Hour)
+	defer cancel()
+	payment, err := perdure.WaitForExternalEvent[string](limited, "paid").Await(limited)
+	if c, cancelled := errors.AsType[*perdure.CancelledError](err); cancelled && c.Reason == perdure.ReasonTimeout {
+		return "", fmt.Errorf("order %s was not paid in time: %w", order, err)
+	}
+	return payment, err
+}
+
 // payAvailable charges the available amount if the card declines the full amount.
 func payAvailable(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents).Await(ctx)
@@ -114,6 +146,66 @@ func TestChargeWithin_failures_retriesUnlessDeclined(t *testing.T) {
 	calls := env.Calls("charge")
 	if err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].StartedAt != 5*time.Second {
 		t.Errorf("%s after %+v, %v", s.Status, calls, err)
+	}
+}
+
+func TestExplain_eachCause_isFound(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "charge-or-explain", chargeOrExplain)
+	perdure.AddActivity(r, "charge", Charge)
+	for want, prepare := range map[string]func(*perduretest.Env){
+		"charged 70": func(*perduretest.Env) {},
+		"declined: card declined: lost": func(env *perduretest.Env) {
+			env.Stub("charge").Fails(1, &DeclinedError{"lost"})
+		},
+		`activity "charge": start-to-close timeout of 30s expired`: func(env *perduretest.Env) {
+			env.Stub("charge").Takes(time.Hour).Returns("late")
+		},
+		"requested: enough": func(env *perduretest.Env) {
+			env.Stub("charge").Takes(time.Hour).Returns("late")
+			env.AfterFunc(time.Second, func() {
+				if err := env.Client().CancelActivity(t.Context(), "one", 3, "enough"); err != nil {
+					t.Error(err)
+				}
+			})
+		},
+	} {
+		env := perduretest.New(t, r)
+		prepare(env)
+		id, err := env.Client().Start(t.Context(), "charge-or-explain", 70, client.WithInstanceID("one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := waitFor[string](t, env, id); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Only a cancellation of the instance ends as Cancelled.
+func TestAwaitPayment_timeoutOrCancellation_hasItsStatus(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "await-payment", awaitPayment)
+	env := perduretest.New(t, r)
+	for id, want := range map[string]client.RuntimeStatus{
+		"late": client.StatusFailed, "withdrawn": client.StatusCancelled,
+	} {
+		_, err := env.Client().Start(t.Context(), "await-payment", "7", client.WithInstanceID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == client.StatusCancelled {
+			if err := env.Client().Cancel(t.Context(), id, "the customer withdrew"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := env.Client().Wait(t.Context(), id)
+		took := s.UpdatedAt.Sub(s.CreatedAt)
+		if err != nil || s.Status != want || (id == "late") != (took >= 48*time.Hour) {
+			t.Errorf("%s: %s after %v, %v", id, s.Status, took, err)
+		}
 	}
 }
 

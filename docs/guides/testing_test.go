@@ -106,7 +106,7 @@ func TestFulfil_cardAlwaysDeclined_fails(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Stub("charge").Fails(100, &DeclinedError{"stolen card"}) // more often than the policy tries
-	status, err := env.Client().Wait(t.Context(), id)            // err is nil: the instance has ended
+	status, err := env.Client().Wait(t.Context(), id)            // no error: the instance has ended
 	_, failure := client.Result[string](status)
 	failed, ok := errors.AsType[*client.OrchestrationError](failure)
 	if err != nil || !ok || failed.Failure.Cause.Type != "DeclinedError" {

@@ -1,6 +1,11 @@
 package development
 
-import "testing"
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
 
 func TestDescribeApplication_directoryAndModule_determineNames(t *testing.T) {
 	t.Parallel()
@@ -23,6 +28,36 @@ func TestDescribeApplication_directoryAndModule_determineNames(t *testing.T) {
 		app, err := describeApplication(tt.dir, initFlags{module: tt.module}, tt.version)
 		if err != nil || app.Module != tt.wantModule || app.Package != tt.wantPackage || app.Version != tt.wantVersion {
 			t.Errorf("%s %s: %+v, %v", tt.dir, tt.module, app, err)
+		}
+	}
+}
+
+// The tutorial shows the code that init creates.
+func TestTutorial_goBlocks_areOfTheApplication(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/start/first-application.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := describeApplication("/x/guests", initFlags{}, "v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := app.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		code.Write(file.content)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) == 0 {
+		t.Error("the tutorial has no code")
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code.String(), block[1]) {
+			t.Errorf("init creates no file with\n%s", block[1])
 		}
 	}
 }
