@@ -5,8 +5,7 @@ const (
 	// APIServing means that a process serves the HTTP API to every client that can reach `url`.
 	APIServing = "api.serving"
 
-	// APICallersUnrecorded means that the API function runs in an environment without the variable. Histories do not
-	// name the requester.
+	// APICallersUnrecorded means that `PERDURE_API_AUTHORIZATION` is not set. Histories do not name the requester.
 	// Action: except during an update, deploy the stack with the construct of this release.
 	APICallersUnrecorded = "api.callers_unrecorded"
 
@@ -38,8 +37,8 @@ const (
 	// Action: run `perdure status`, which has no time limit.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
-	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures. The
-	// caller received their number, and the others succeeded.
+	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures, and the
+	// caller received their number.
 	// Action: repeat the operation. Drop records that were sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 

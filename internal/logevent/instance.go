@@ -22,8 +22,8 @@ const (
 	// InstancePausedEnded means that a paused instance was terminated.
 	InstancePausedEnded = "instance.paused_ended"
 
-	// InstanceBlockFailed means that DynamoDB or SQS refused a write that would show the instance as blocked. Its
-	// messages are redelivered, and the write is retried.
+	// InstanceBlockFailed means that DynamoDB or SQS refused the write of the status Blocked. The messages are
+	// redelivered, and the write is retried.
 	InstanceBlockFailed = "instance.block_failed"
 
 	// InstanceTerminatedUnreadable means that a client terminated the instance, which does not need its code.
@@ -34,17 +34,16 @@ const (
 	// Action: read the error.
 	InstanceUnreadable = "instance.unreadable"
 
-	// InstanceStartOverdue means that the client died before it could wake the instance, or the orchestrator is behind.
-	// The sweeper wakes it. `others` is the number of further instances found with it.
+	// InstanceStartOverdue means that the client died before it woke the instance, or the orchestrator is slow. The
+	// sweeper wakes the instance and `others` more.
 	// Action: if it repeats with many, check the orchestrator's event source mapping: enabled, not throttled.
 	InstanceStartOverdue = "instance.start_overdue"
 
-	// InstanceBlockedRetried means that the sweeper lets the current build try a blocked instance: when a build
-	// reports, after 10, 20 and 40 minutes, then every hour.
+	// InstanceBlockedRetried means that the sweeper wakes blocked instances for the current build.
 	InstanceBlockedRetried = "instance.blocked_retried"
 
-	// InstanceDeletionResumed means that a deletion was interrupted. The sweeper continues it.
-	// Action: if every sweep logs it, see the operations guide about instances that stay in Deleting.
+	// InstanceDeletionResumed means that the sweeper continues an interrupted deletion.
+	// Action: if every sweep logs it, see Deleting in docs/operate/instances.md#statuses.
 	InstanceDeletionResumed = "instance.deletion_resumed"
 
 	// InstanceAttentionNeeded means that instances are blocked, their deletion hangs, or they wait for their start. One
@@ -73,9 +72,8 @@ const (
 	ReplayInputsChanged = "replay.inputs_changed"
 
 	// OrchestrationForeignGoroutine means that the orchestration ended, or waited, while a goroutine that it had
-	// started with `go` called its context. The call has no effect. The error has the stack.
-	// Action: use `perdure.Go` instead of `go`, and repeat the lost call. `perduretest` fails tests in which it
-	// happens.
+	// started with `go` called its context. The call has no effect. `error` has the stack.
+	// Action: use `perdure.Go` instead of `go`, and repeat the lost call.
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
 	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance left

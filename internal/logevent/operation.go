@@ -2,16 +2,14 @@ package logevent
 
 // Processes and the sweeper.
 const (
-	// SweepFailed means that sweeper tasks failed in a polling process. In a Lambda function the renewer's
-	// invocation fails instead. The error names the task and the first ten failures. A task that used up its time
-	// without any progress means that a called service hangs.
-	// Action: read the error. Usual causes are a missing permission and throttling.
+	// SweepFailed means that sweeper tasks failed in a polling process. In Lambda, the renewer's invocation fails
+	// instead. `error` names the task and its first ten failures. If a task made no progress, a service hangs.
+	// Action: read the error: usually a missing permission or throttling.
 	SweepFailed = "sweep.failed"
 
-	// SweepProgressed means that a `duty` of the sweeper did something, such as `retention`, which deletes instances
-	// and past executions. With `cutShort` it ran out of time, and the next sweep continues.
-	// Action: if `retention` is cut short for days, more instances end than the renewer deletes: see the operations
-	// guide.
+	// SweepProgressed means that a `duty` of the sweeper did work. `retention` deletes instances and past executions.
+	// With `cutShort`, the next sweep continues.
+	// Action: if `retention` is cut short for days, see docs/operate/maintenance.md#retention.
 	SweepProgressed = "sweep.progressed"
 
 	// SweepPositionUnreadable means that the item `hub`, `watch#<duty>` was written by another release. The duty starts
@@ -60,7 +58,7 @@ const (
 	SigningKeyReadFailed = "signing_key.read_failed"
 
 	// SigningKeyInvalid means that a `key#…` item has no 32 bytes of base64 in `secret`, or no number.
-	// Action: correct or delete the item. See the operations guide about the key of work items.
+	// Action: correct or delete the item. See docs/operate/security.md#work-item-key.
 	SigningKeyInvalid = "signing_key.invalid"
 
 	// RollupWriteFailed means that a rollup, which reduces the reads of a cold turn, was not written.
@@ -94,13 +92,13 @@ const (
 	// Action: check that a collector runs at the endpoint.
 	SpanExportFailed = "span.export_failed"
 
-	// InterceptorPanicked means that an interceptor around turns, activities or client calls (`perdure.Interceptor`)
-	// panicked. The line has the stack. Nothing of the work is lost.
+	// InterceptorPanicked means that a `perdure.Interceptor` around turns, activities or client calls panicked. No work
+	// is lost. The line has the stack.
 	// Action: fix the interceptor.
 	InterceptorPanicked = "interceptor.panicked"
 
-	// InterceptorTimedOut means that the function `interceptor` of a `perdure.Interceptor` waits for something without
-	// a timeout. Around a turn it delays all turns of the invocation.
-	// Action: set a timeout for the call that it waits for, usually an exporter, and deploy.
+	// InterceptorTimedOut means that the function `interceptor` of a `perdure.Interceptor` waits without a timeout.
+	// Around a turn, the wait delays all turns of the invocation.
+	// Action: set a timeout for its call, usually an exporter's.
 	InterceptorTimedOut = "interceptor.timed_out"
 )

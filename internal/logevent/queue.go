@@ -6,9 +6,9 @@ const (
 	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
-	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another one has the
+	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has the
 	// record, or will receive it.
-	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// Action: if it is frequent, set a longer `LockTimeout` or add CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
@@ -57,11 +57,11 @@ const (
 	// Action: send the message to the new instance, if it was meant for it.
 	DeadLetterDropped = "dead_letter.dropped"
 
-	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS refused it.
+	// WorkItemResendFailed means that SQS refused the new record of a work item that was delivered often.
 	WorkItemResendFailed = "work_item.resend_failed"
 
-	// WorkItemDuplicated means that a work item that was delivered often got a new record, and SQS did not delete the
-	// old one. The code may run twice.
+	// WorkItemDuplicated means that SQS did not delete the old record of a work item that was sent again after many
+	// deliveries. The code may run twice.
 	WorkItemDuplicated = "work_item.duplicated"
 
 	// TimerHandlingFailed means that due timers were not handled. They are redelivered and may be late.
@@ -69,8 +69,8 @@ const (
 	// Scheduler.
 	TimerHandlingFailed = "timer.handling_failed"
 
-	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer dies now, its
-	// timers are late by the visibility timeout of the queue, 60 s, instead of 10 s.
+	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer dies, its timers
+	// are up to 60 s late instead of 10 s.
 	// Action: run `perdure doctor`.
 	TimerLeaseFailed = "timer.lease_failed"
 
