@@ -6,7 +6,7 @@ const (
 	ActivitySkipped = "activity.skipped"
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
-	// since the decision, `ranFor` the run time of the code.
+	// since the decision, `ranFor` the run time.
 	// Action: if `decidedFor` is more than some seconds, the cancel record was unreadable or the process lacked CPU.
 	ActivityCancelled = "activity.cancelled"
 
@@ -15,8 +15,8 @@ const (
 	ActivityCancelledEnded = "activity.cancelled_ended"
 
 	// ActivityAbandoned means that an activity did not return in its grace period, after it was cancelled, lost its
-	// lock or was stopped. Its result is ignored. Its goroutine may still run. With `inline`, the orchestrator runs no
-	// inline activities while three abandoned ones run.
+	// lock or was stopped. Its result is ignored, but its goroutine may still run. With `inline`, the orchestrator
+	// stops inline activities while three abandoned ones run.
 	// Action: make the code observe `ctx`. `perdure why` shows a cancelled activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
@@ -28,10 +28,9 @@ const (
 	// Action: fix the code. `error` has the stack.
 	ActivityCleanupPanicked = "activity.cleanup_panicked"
 
-	// ActivityStopped means that the invocation or the process was about to end. The activity runs again and can
-	// continue from its last heartbeat.
-	// Action: if `reason` is always `deadline`, the activity takes longer than `WorkTimeout`: split it, or use a
-	// polling process.
+	// ActivityStopped means that the invocation or the process was about to end. The activity runs again and can read
+	// its last heartbeat.
+	// Action: if `reason` is always `deadline`, the activity exceeds `WorkTimeout`: split it, or use a polling process.
 	ActivityStopped = "activity.stopped"
 
 	// ActivityTimedOut means that a start-to-close, heartbeat or schedule-to-close timeout expired before the code
@@ -48,7 +47,7 @@ const (
 	ActivityRetryScheduled = "activity.retry_scheduled"
 
 	// ActivityStalled means that an attempt reached the end of its invocation three times in a row without a new
-	// heartbeat. The attempt fails with `timeout`. Its retry policy applies.
+	// heartbeat. It fails with `timeout`.
 	// Action: set a longer `WorkTimeout`, use smaller steps, send heartbeats, or use a polling process.
 	ActivityStalled = "activity.stalled"
 
@@ -58,7 +57,7 @@ const (
 	ActivityPoisoned = "activity.poisoned"
 
 	// ActivityInterrupted means that an earlier worker died or stopped during an at-most-once activity. The attempt
-	// fails with `interrupted`. Its retry policy applies.
+	// fails with `interrupted`.
 	// Action: read the worker's log for the cause.
 	ActivityInterrupted = "activity.interrupted"
 
@@ -94,8 +93,8 @@ const (
 	// ActivityLeaseRenewalFailed means that DynamoDB or SQS throttles or is unavailable.
 	ActivityLeaseRenewalFailed = "activity.lease_renewal_failed"
 
-	// ActivityLeaseLost means that a process was frozen or disconnected for longer than the lease. Another worker has
-	// the activity, or will receive it.
+	// ActivityLeaseLost means that a process was frozen or disconnected for longer than the lease. Another worker has,
+	// or will receive, the activity.
 	// Action: if it is frequent, set a longer `LockTimeout` or add CPU.
 	ActivityLeaseLost = "activity.lease_lost"
 
@@ -105,10 +104,10 @@ const (
 	// ActivityClaimRenewalFailed means that DynamoDB throttles or is unavailable.
 	ActivityClaimRenewalFailed = "activity.claim_renewal_failed"
 
-	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context of the activity ends with
-	// `lock_lost`, and its outcome is dropped. The grace period is 10 s, or less with a short `PERDURE_LOCK_TIMEOUT`.
-	// The work item is redelivered.
-	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
+	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context ends with `lock_lost`, after which
+	// the code has 10 s, or less with a short `PERDURE_LOCK_TIMEOUT`. Its outcome is dropped, and the work item is
+	// redelivered.
+	// Action: if the activity is not idempotent, check its effects.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
@@ -121,8 +120,8 @@ const (
 	// ActivityAttemptReadFailed means that DynamoDB throttles or is unavailable. The work item is redelivered.
 	ActivityAttemptReadFailed = "activity.attempt_read_failed"
 
-	// ActivityRedeliveryCheckFailed means that a work item was redelivered or is a later attempt, and the history or
-	// the attempt record could not be read.
+	// ActivityRedeliveryCheckFailed means that the history or the attempt record of a redelivered work item could not
+	// be read.
 	ActivityRedeliveryCheckFailed = "activity.redelivery_check_failed"
 
 	// ActivityRedeliveryUnchecked means that the history of the instance is damaged. The worker cannot find out whether
@@ -134,8 +133,8 @@ const (
 	// before its code runs.
 	ActivityEarlyResendFailed = "activity.early_resend_failed"
 
-	// ActivityInputUnreadable means that the object in the payload store is missing or altered, or the codec reports
-	// that the input can never be decoded. The activity fails with `payload_unreadable`.
+	// ActivityInputUnreadable means that the stored object is missing or altered, or the codec can never decode the
+	// input. The activity fails with `payload_unreadable`.
 	// Action: see `payload_unreadable` in docs/operate/instances.md#blocked.
 	ActivityInputUnreadable = "activity.input_unreadable"
 
@@ -167,8 +166,7 @@ const (
 	ActivityRecordReadFailed = "activity_record.read_failed"
 
 	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `perdure why` and `perdure status`
-	// lack `entry`: how or when the activity observed its cancellation, or whether a worker knows it. With
-	// `invocation_ended`, the attempt does not count as one without progress.
+	// lack `entry`. With `invocation_ended`, the attempt does not count as one without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
 	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts.
@@ -183,8 +181,8 @@ const (
 	// Action: except during an outage, deploy the missing part.
 	HeartbeatReadFailed = "heartbeat.read_failed"
 
-	// HeartbeatUnreadable means that the codec or the stored object of an earlier attempt's details no longer exists.
-	// The attempt starts from the beginning.
+	// HeartbeatUnreadable means that the codec or object of an earlier attempt's details no longer exists. The attempt
+	// starts from the beginning.
 	HeartbeatUnreadable = "heartbeat.unreadable"
 
 	// CompletionTokenFailed means that the hub's signing key cannot be read, or the worker may not read the table.
@@ -198,7 +196,7 @@ const (
 	// CrashMarkerWriteFailed means that DynamoDB throttles or is unavailable.
 	CrashMarkerWriteFailed = "crash_marker.write_failed"
 
-	// CrashMarkerDeleteFailed means that DynamoDB throttles or is unavailable. The marker counts as one of eleven
-	// consecutive deaths that make a record poison.
+	// CrashMarkerDeleteFailed means that DynamoDB throttles or is unavailable. The marker counts as a death of the
+	// process (rule R13).
 	CrashMarkerDeleteFailed = "crash_marker.delete_failed"
 )

@@ -17,7 +17,7 @@ const (
 	RequestFailed = "request.failed"
 
 	// RequestPanicked means that the API has a bug. The caller received 500.
-	// Action: report it, with the line: it has the stack.
+	// Action: report the line, which has the stack.
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
@@ -37,8 +37,7 @@ const (
 	// Action: run `perdure status`, which has no time limit.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
-	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures, and the
-	// caller received their number.
+	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures.
 	// Action: repeat the operation. Drop records that were sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 
@@ -46,8 +45,8 @@ const (
 	// Action: with `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
 	LeaseRenewalIncomplete = "lease.renewal_incomplete"
 
-	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was
-	// unavailable. The caller received the same error.
+	// LeaseRequestFailed means that a direct invocation of the renewer has an invalid body, or DynamoDB is unavailable.
+	// The caller received the error.
 	// Action: read the error: it names the field.
 	LeaseRequestFailed = "lease.request_failed"
 )

@@ -3,13 +3,12 @@ package logevent
 // Instances.
 const (
 	// InstanceBlocked means that the code of this build cannot process the history, or does not have the orchestration.
-	// The instance is blocked, and its inputs are parked. With `Canary`, `newlyBlocked` (no earlier build had blocked
-	// it) rolls the deployment back.
+	// With `Canary`, `newlyBlocked` (no earlier build had blocked it) rolls the deployment back.
 	// Action: see docs/operate/instances.md#blocked.
 	InstanceBlocked = "instance.blocked"
 
 	// InstanceEndedUnrun means that the code of this build cannot process the history. The instance has failed or was
-	// terminated, as `historyEndsWith` shows.
+	// terminated (`historyEndsWith`).
 	// Action: fix the code if other instances use it.
 	InstanceEndedUnrun = "instance.ended_unrun"
 
@@ -36,7 +35,7 @@ const (
 
 	// InstanceStartOverdue means that the client died before it woke the instance, or the orchestrator is slow. The
 	// sweeper wakes the instance and `others` more.
-	// Action: if it repeats with many, check the orchestrator's event source mapping: enabled, not throttled.
+	// Action: if it repeats with many, check the orchestrator's event source mapping.
 	InstanceStartOverdue = "instance.start_overdue"
 
 	// InstanceBlockedRetried means that the sweeper wakes blocked instances for the current build.
@@ -46,24 +45,22 @@ const (
 	// Action: if every sweep logs it, see Deleting in docs/operate/instances.md#statuses.
 	InstanceDeletionResumed = "instance.deletion_resumed"
 
-	// InstanceAttentionNeeded means that instances are blocked, their deletion hangs, or they wait for their start. One
-	// line per sweep feeds the alarms InstancesBlocked, InstancesDeleting and OldestPending.
-	// Action: follow the runbook of the alarm.
+	// InstanceAttentionNeeded means that instances are blocked, are not deleted, or wait for their start. One line per
+	// sweep feeds the alarms InstancesBlocked, InstancesDeleting and OldestPending.
+	// Action: see docs/operate/alarms.md#instances.
 	InstanceAttentionNeeded = "instance.attention_needed"
 
 	// TurnFailed means that the store or a queue returned an error, or the code does not fit the history before its
-	// third delivery. A turn also fails if it sends more outputs, or reads more large payloads, than one invocation
-	// can.
+	// third delivery. Too many outputs or large payloads for one invocation also fail a turn.
 	// Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
 	TurnFailed = "turn.failed"
 
 	// TurnIncompatible means that the code of this build does not fit the history, or does not have the orchestration.
-	// An environment of another build may process the messages. At the third delivery the instance is blocked. With
-	// `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
+	// The third delivery blocks the instance. With `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
 	TurnIncompatible = "turn.incompatible"
 
-	// ReplayNondeterministic means that the code did not fit a history, and fitted it a moment later. It depends on
-	// randomness, the clock or the order of a map. This turn is correct.
+	// ReplayNondeterministic means that the code did not fit a history in one of two replays: it depends on randomness,
+	// the clock or the order of a map. This turn is correct.
 	// Action: fix the code. The next replay may block the instance.
 	ReplayNondeterministic = "replay.nondeterministic"
 
@@ -71,8 +68,8 @@ const (
 	// were called. The history takes precedence.
 	ReplayInputsChanged = "replay.inputs_changed"
 
-	// OrchestrationForeignGoroutine means that the orchestration ended, or waited, while a goroutine that it had
-	// started with `go` called its context. The call has no effect. `error` has the stack.
+	// OrchestrationForeignGoroutine means that a goroutine that the orchestration had started with `go` called its
+	// context. The call has no effect. `error` has the stack.
 	// Action: use `perdure.Go` instead of `go`, and repeat the lost call.
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
@@ -86,9 +83,9 @@ const (
 	// Action: see `corrupt` in docs/operate/instances.md#blocked.
 	HistoryUnreadable = "history.unreadable"
 
-	// SegmentUnreadable means that the history of an instance that is terminated or purged is damaged.
-	// Sub-orchestrations that the segment started are not cancelled, and callers of its requests receive no response.
-	// Action: cancel the sub-orchestrations, and terminate the instances that wait for its updates.
+	// SegmentUnreadable means that the history of a terminated or purged instance is damaged. Its sub-orchestrations
+	// are not cancelled, and callers of its updates receive no response.
+	// Action: cancel the sub-orchestrations, and terminate the waiting instances.
 	SegmentUnreadable = "segment.unreadable"
 
 	// StartRefused means that another instance has the ID. The caller receives the error. A sub-orchestration fails
@@ -96,8 +93,8 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
-	// StartNotRecorded means that the instance ID already stores 256 refused starts. This start was refused too, but a
-	// frozen function may still create the instance.
+	// StartNotRecorded means that the instance ID already stores 256 refused starts. A frozen function may still create
+	// an instance with this refused start.
 	// Action: if several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
@@ -110,7 +107,7 @@ const (
 	SubOrchestrationCancelled = "sub_orchestration.cancelled"
 
 	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled. `error` is the error of the first
-	// one. It has ended and its outcome is lost, or another start has its ID.
+	// one: its outcome is lost, or another start has its ID.
 	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelFailed = "sub_orchestration.cancel_failed"
 
@@ -124,11 +121,10 @@ const (
 	SubOrchestrationNeverStarted = "sub_orchestration.never_started"
 
 	// MessageRejected means that the instance does not exist, or has ended (`over`). The sender receives a failure.
-	// `from` and `name` are those of the first message.
 	MessageRejected = "message.rejected"
 
-	// StatusWriteFailed means that DynamoDB throttles or is unavailable. The work continues. `perdure status` is
-	// outdated until a refresh succeeds: within half a minute, or a quarter of an hour after a long outage.
+	// StatusWriteFailed means that DynamoDB throttles or is unavailable. `perdure status` is outdated until a refresh
+	// succeeds: within half a minute, or a quarter of an hour after a long outage.
 	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusWriteFailed = "status.write_failed"
 
@@ -137,8 +133,8 @@ const (
 	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusRefreshFailed = "status.refresh_failed"
 
-	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `Schedules.Put` or
-	// `Schedules.Backfill` of this release sends. The schedule continues unchanged.
+	// ScheduleOrderIgnored means that an event for `schedule:<id>` is invalid in this release. The schedule continues
+	// unchanged.
 	// Action: put the schedule again, and check it with `perdure schedule show`.
 	ScheduleOrderIgnored = "schedule.order_ignored"
 )

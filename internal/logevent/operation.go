@@ -3,8 +3,8 @@ package logevent
 // Processes and the sweeper.
 const (
 	// SweepFailed means that sweeper tasks failed in a polling process. In Lambda, the renewer's invocation fails
-	// instead. `error` names the task and its first ten failures. If a task made no progress, a service hangs.
-	// Action: read the error: usually a missing permission or throttling.
+	// instead. `error` names the task and its first ten failures.
+	// Action: read the error: usually a missing permission, throttling or a hanging service.
 	SweepFailed = "sweep.failed"
 
 	// SweepProgressed means that a `duty` of the sweeper did work. `retention` deletes instances and past executions.
@@ -16,9 +16,9 @@ const (
 	// from the beginning.
 	SweepPositionUnreadable = "sweep.position_unreadable"
 
-	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. Instances that were started since are
-	// read again.
-	// Action: find the process: its retention deletes by the same clock.
+	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. The sweeper reads the instances since
+	// then again.
+	// Action: find the process: its retention uses the same clock.
 	SweepPositionAhead = "sweep.position_ahead"
 
 	// BulkJobEnded means that a bulk job ended with the counts in the line.
@@ -26,13 +26,12 @@ const (
 	BulkJobEnded = "bulk_job.ended"
 
 	// BulkJobUnreadable means that a later release created the job, or its item is damaged. The job makes no progress.
-	// Other jobs continue.
 	// Action: deploy that release again, or delete the item `hub`, `job#…`.
 	BulkJobUnreadable = "bulk_job.unreadable"
 
-	// WorkerMissing means that activities wait in a queue whose worker does not report. `ActivitiesWithoutWorker`
-	// counts them, `heardOf` is the time of the last report, `build` its build. It feeds the alarm WorkerMissing.
-	// Action: follow the runbook of the alarm.
+	// WorkerMissing means that `ActivitiesWithoutWorker` activities wait in a queue whose worker has not reported since
+	// `heardOf`, with the build `build`.
+	// Action: see the alarm WorkerMissing in docs/operate/alarms.md#queues.
 	WorkerMissing = "worker.missing"
 
 	// WorkerReportFailed means that DynamoDB refused or was unavailable. The queue may seem to have no worker for some
@@ -44,16 +43,16 @@ const (
 	// Action: see `activity.abandoned`.
 	WorkerActivitiesAbandoned = "worker.activities_abandoned"
 
-	// BuildReportFailed means that DynamoDB refused or was unavailable. Until the next report, orchestrations that are
-	// new in the build cannot start, and blocked instances are not woken for it.
+	// BuildReportFailed means that DynamoDB refused or was unavailable. Until the next report, new orchestrations of
+	// the build cannot start, and blocked instances are not woken.
 	BuildReportFailed = "build.report_failed"
 
-	// BuildReportRequestFailed means that SQS refused or was unavailable when an unknown orchestration was started. The
-	// next such start requests the report again.
+	// BuildReportRequestFailed means that SQS refused or was unavailable. The next start of an unknown orchestration
+	// requests the report again.
 	BuildReportRequestFailed = "build.report_request_failed"
 
-	// SigningKeyReadFailed means that The function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
-	// Turns that send work items fail and are repeated.
+	// SigningKeyReadFailed means that the function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
+	// Turns that send work items fail.
 	// Action: if it lasts, check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"
 
@@ -61,15 +60,14 @@ const (
 	// Action: correct or delete the item. See docs/operate/security.md#work-item-key.
 	SigningKeyInvalid = "signing_key.invalid"
 
-	// RollupWriteFailed means that a rollup, which reduces the reads of a cold turn, was not written.
-	// Action: if it is frequent, check the role's right to write, and the throttling of the table.
+	// RollupWriteFailed means that a rollup, which makes cold turns cheaper, was not written.
+	// Action: if it is frequent, check the permissions of the role, and the throttling of the table.
 	RollupWriteFailed = "rollup.write_failed"
 
 	// RollupUnreadable means that a rollup is damaged. The history is read segment by segment.
 	RollupUnreadable = "rollup.unreadable"
 
-	// ExecutionMissing means that the chain of past executions is shorter than the instance records. A renewer stopped
-	// for 30 days while it deleted one.
+	// ExecutionMissing means that past executions are missing, because a renewer stopped for 30 days during a deletion.
 	ExecutionMissing = "execution.missing"
 
 	// ServingQueue means that a polling process started to receive records of a queue.
