@@ -16,7 +16,7 @@ const (
 
 	// ActivityAbandoned means that an activity did not return in its grace period, after it was cancelled, lost its
 	// lock or was stopped. Its result is ignored, but its goroutine may still run. With `inline`, the orchestrator
-	// stops inline activities while three abandoned ones run.
+	// starts no inline activity while three abandoned ones run.
 	// Action: make the code observe `ctx`. `perdure why` shows a cancelled activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
@@ -47,7 +47,7 @@ const (
 	ActivityRetryScheduled = "activity.retry_scheduled"
 
 	// ActivityStalled means that an attempt reached the end of its invocation three times in a row without a new
-	// heartbeat. It fails with `timeout`.
+	// heartbeat. The attempt fails with `timeout`, and may be retried.
 	// Action: set a longer `WorkTimeout`, use smaller steps, send heartbeats, or use a polling process.
 	ActivityStalled = "activity.stalled"
 
@@ -57,7 +57,7 @@ const (
 	ActivityPoisoned = "activity.poisoned"
 
 	// ActivityInterrupted means that an earlier worker died or stopped during an at-most-once activity. The attempt
-	// fails with `interrupted`.
+	// fails with `interrupted`, and may be retried.
 	// Action: read the worker's log for the cause.
 	ActivityInterrupted = "activity.interrupted"
 
