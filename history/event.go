@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one entry of a history. It is a flat struct, as in the JSON format. ID, Kind and Time are always set. Each
-// kind uses some of the other fields. See docs/internals/formats.md.
+// kind uses some of the other fields: docs/reference/events.md and docs/internals/formats.md list them.
 type Event struct {
 	// ID is the number of the event in its execution, from 1 without gaps. Activities, timers and sub-orchestrations
 	// are identified by the ID of the event that scheduled them.

@@ -5,8 +5,7 @@ const (
 	// APIServing means that a process serves the HTTP API to every client that can reach `url`.
 	APIServing = "api.serving"
 
-	// APICallersUnrecorded means that the API function runs in an environment without the variable. Histories do not
-	// name the requester.
+	// APICallersUnrecorded means that `PERDURE_API_AUTHORIZATION` is not set. Histories do not name the requester.
 	// Action: except during an update, deploy the stack with the construct of this release.
 	APICallersUnrecorded = "api.callers_unrecorded"
 
@@ -18,7 +17,7 @@ const (
 	RequestFailed = "request.failed"
 
 	// RequestPanicked means that the API has a bug. The caller received 500.
-	// Action: report it with the line, which has the stack.
+	// Action: report the line, which has the stack.
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
@@ -38,17 +37,16 @@ const (
 	// Action: run `perdure status`, which has no time limit.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
-	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` contains the first failures. The
-	// caller received their number. The other parts succeeded. Action: repeat the operation. Drop records that were
-	// sent but not deleted.
+	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures.
+	// Action: repeat the operation. Drop records that were sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 
 	// LeaseRenewalIncomplete means that the renewer or the API could not renew `failed` of `leases`.
 	// Action: with `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
 	LeaseRenewalIncomplete = "lease.renewal_incomplete"
 
-	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was
-	// unavailable. The caller received the same error.
-	// Action: read the error, which names the field.
+	// LeaseRequestFailed means that a direct invocation of the renewer has an invalid body, or DynamoDB is unavailable.
+	// The caller received the error.
+	// Action: read the error: it names the field.
 	LeaseRequestFailed = "lease.request_failed"
 )

@@ -3,13 +3,12 @@ package logevent
 // Instances.
 const (
 	// InstanceBlocked means that the code of this build cannot process the history, or does not have the orchestration.
-	// The instance is blocked, and its inputs are parked. With `Canary`, `newlyBlocked` (no earlier build had blocked
-	// it) rolls the deployment back.
+	// With `Canary`, `newlyBlocked` (no earlier build had blocked it) rolls the deployment back.
 	// Action: see docs/operate/instances.md#blocked.
 	InstanceBlocked = "instance.blocked"
 
 	// InstanceEndedUnrun means that the code of this build cannot process the history. The instance has failed or was
-	// terminated, as `historyEndsWith` shows.
+	// terminated (`historyEndsWith`).
 	// Action: fix the code if other instances use it.
 	InstanceEndedUnrun = "instance.ended_unrun"
 
@@ -22,8 +21,8 @@ const (
 	// InstancePausedEnded means that a paused instance was terminated.
 	InstancePausedEnded = "instance.paused_ended"
 
-	// InstanceBlockFailed means that DynamoDB or SQS rejected a write that would show the instance as blocked. Its
-	// messages are redelivered, and the write is retried.
+	// InstanceBlockFailed means that DynamoDB or SQS refused the write of the status Blocked. The messages are
+	// redelivered, and the write is retried.
 	InstanceBlockFailed = "instance.block_failed"
 
 	// InstanceTerminatedUnreadable means that a client terminated the instance, which does not need its code.
@@ -34,46 +33,44 @@ const (
 	// Action: read the error.
 	InstanceUnreadable = "instance.unreadable"
 
-	// InstanceStartOverdue means that the client crashed before it could wake the instance, or the orchestrator is
-	// behind. The sweeper wakes the instance. `others` is the number of further instances. Action: if `others` stays
-	// high, check the orchestrator's event source mapping: enabled, not throttled.
+	// InstanceStartOverdue means that the client died before it woke the instance, or the orchestrator is slow. The
+	// sweeper wakes the instance and `others` more.
+	// Action: if it repeats with many, check the orchestrator's event source mapping.
 	InstanceStartOverdue = "instance.start_overdue"
 
-	// InstanceBlockedRetried means that the sweeper lets the current build try a blocked instance: when a build
-	// reports, after 10, 20 and 40 minutes, then every hour.
+	// InstanceBlockedRetried means that the sweeper wakes blocked instances for the current build.
 	InstanceBlockedRetried = "instance.blocked_retried"
 
-	// InstanceDeletionResumed means that a deletion was interrupted. The sweeper continues it.
-	// Action: if every sweep logs it, see the operations guide about instances that stay in Deleting.
+	// InstanceDeletionResumed means that the sweeper continues an interrupted deletion.
+	// Action: if every sweep logs it, see Deleting in docs/operate/instances.md#statuses.
 	InstanceDeletionResumed = "instance.deletion_resumed"
 
-	// InstanceAttentionNeeded means that instances are blocked, their deletion hangs, or they wait for their start. One
-	// line per sweep feeds the alarms InstancesBlocked, InstancesDeleting and OldestPending.
-	// Action: follow the runbook of the alarm.
+	// InstanceAttentionNeeded means that instances are blocked, are not deleted, or wait for their start. One line per
+	// sweep feeds the alarms InstancesBlocked, InstancesDeleting and OldestPending.
+	// Action: see docs/operate/alarms.md#instances.
 	InstanceAttentionNeeded = "instance.attention_needed"
 
-	// TurnFailed means that the store or a queue returned an error, or the code does not match the history before its
-	// third delivery. A turn also fails if it sends more outputs, or reads more large payloads, than one invocation
-	// can. Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
+	// TurnFailed means that the store or a queue returned an error, or the code does not fit the history before its
+	// third delivery. Too many outputs or large payloads for one invocation also fail a turn.
+	// Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
 	TurnFailed = "turn.failed"
 
-	// TurnIncompatible means that the code of this build does not match the history, or does not have the
-	// orchestration. An environment of another build may process the messages. At the third delivery the instance is
-	// blocked. With `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
+	// TurnIncompatible means that the code of this build does not fit the history, or does not have the orchestration.
+	// The third delivery blocks the instance. With `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
 	TurnIncompatible = "turn.incompatible"
 
-	// ReplayNondeterministic means that the code did not match a history, and matched it a moment later. The code
-	// depends on randomness, the clock or the order of a map. This turn is correct. Action: fix the code. The next
-	// replay may block the instance.
+	// ReplayNondeterministic means that the code did not fit a history in one of two replays: it depends on randomness,
+	// the clock or the order of a map. This turn is correct.
+	// Action: fix the code. The next replay may block the instance.
 	ReplayNondeterministic = "replay.nondeterministic"
 
 	// ReplayInputsChanged means that a deployment changed the inputs of activities or sub-orchestrations after they
 	// were called. The history takes precedence.
 	ReplayInputsChanged = "replay.inputs_changed"
 
-	// OrchestrationForeignGoroutine means that the orchestration ended, or waited, while a goroutine that it had
-	// started with `go` called its context. The call has no effect. The error has the stack. Action: use `perdure.Go`
-	// instead of `go`, and repeat the lost call. `perduretest` fails tests with such calls.
+	// OrchestrationForeignGoroutine means that a goroutine that the orchestration had started with `go` called its
+	// context. The call has no effect. `error` has the stack.
+	// Action: use `perdure.Go` instead of `go`, and repeat the lost call.
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
 	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance was
@@ -86,9 +83,9 @@ const (
 	// Action: see `corrupt` in docs/operate/instances.md#blocked.
 	HistoryUnreadable = "history.unreadable"
 
-	// SegmentUnreadable means that the history of an instance that is terminated or purged is damaged.
-	// Sub-orchestrations that the segment started are not cancelled, and callers of its requests receive no response.
-	// Action: cancel the sub-orchestrations, and terminate the instances that wait for its updates.
+	// SegmentUnreadable means that the history of a terminated or purged instance is damaged. Its sub-orchestrations
+	// are not cancelled, and callers of its updates receive no response.
+	// Action: cancel the sub-orchestrations, and terminate the waiting instances.
 	SegmentUnreadable = "segment.unreadable"
 
 	// StartRefused means that another instance has the ID. The caller receives the error. A sub-orchestration fails
@@ -96,8 +93,8 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
-	// StartNotRecorded means that the instance ID already stores 256 rejected starts. This start was also rejected, but
-	// a frozen function may still create the instance.
+	// StartNotRecorded means that the instance ID already stores 256 refused starts. A frozen function may still create
+	// an instance with this refused start.
 	// Action: if several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
@@ -110,8 +107,8 @@ const (
 	SubOrchestrationCancelled = "sub_orchestration.cancelled"
 
 	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled. `error` is the error of the first
-	// one. That one has ended and its outcome is lost, or another start has its ID. Action: use distinct IDs:
-	// `WithInstanceID`.
+	// one: its outcome is lost, or another start has its ID.
+	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelFailed = "sub_orchestration.cancel_failed"
 
 	// SubOrchestrationCancelRejected means that the sub-orchestration has ended, or was not started by this parent. The
@@ -124,11 +121,10 @@ const (
 	SubOrchestrationNeverStarted = "sub_orchestration.never_started"
 
 	// MessageRejected means that the instance does not exist, or has ended (`over`). The sender receives a failure.
-	// `from` and `name` are those of the first message.
 	MessageRejected = "message.rejected"
 
-	// StatusWriteFailed means that DynamoDB throttles or is unavailable. The work continues. `perdure status` is
-	// outdated until a refresh succeeds: within half a minute, or a quarter of an hour after a long outage.
+	// StatusWriteFailed means that DynamoDB throttles or is unavailable. `perdure status` is outdated until a refresh
+	// succeeds: within half a minute, or a quarter of an hour after a long outage.
 	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusWriteFailed = "status.write_failed"
 
@@ -137,8 +133,8 @@ const (
 	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusRefreshFailed = "status.refresh_failed"
 
-	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `Schedules.Put` or
-	// `Schedules.Backfill` of this release sends. The schedule continues unchanged.
+	// ScheduleOrderIgnored means that an event for `schedule:<id>` is invalid in this release. The schedule continues
+	// unchanged.
 	// Action: put the schedule again, and check it with `perdure schedule show`.
 	ScheduleOrderIgnored = "schedule.order_ignored"
 )

@@ -6,9 +6,9 @@ const (
 	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
-	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has the
-	// record, or will receive it. Action: if it is frequent, `LockTimeout` is too short or the process has too little
-	// CPU.
+	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has, or
+	// will receive, the record.
+	// Action: if it is frequent, set a longer `LockTimeout` or add CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
@@ -29,13 +29,13 @@ const (
 	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordEarlyDeleteFailed = "record.early_delete_failed"
 
-	// RecordKindUnknown means that a newer release sent the record. It is redelivered five times for an environment of
-	// that release, then moved to the dead-letter queue.
-	// Action: after the deployment, follow the runbook for dead letters.
+	// RecordKindUnknown means that a newer release sent the record. After five redeliveries, the record is a dead
+	// letter.
+	// Action: after the deployment, see docs/operate/dead-letters.md.
 	RecordKindUnknown = "record.kind_unknown"
 
-	// RecordUnreadable means that the record is damaged, or was sent by another program or a later release.
-	// Action: follow the runbook for dead letters.
+	// RecordUnreadable means that the record is damaged, or was sent by a later release or another program.
+	// Action: see docs/operate/dead-letters.md.
 	RecordUnreadable = "record.unreadable"
 
 	// RecordDeadLetterFailed means that SQS failed or was unavailable. The record returns to its queue, and the move is
@@ -43,39 +43,39 @@ const (
 	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
-	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue after too
-	// many deliveries. `became` is the result.
-	// Action: follow the runbook for dead letters.
+	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue. `became`
+	// is the result.
+	// Action: see docs/operate/dead-letters.md.
 	DeadLetterRecovered = "dead_letter.recovered"
 
-	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
-	// Action: follow the runbook for dead letters.
+	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue.
+	// Action: see docs/operate/dead-letters.md.
 	DeadLetterUnreadable = "dead_letter.unreadable"
 
-	// DeadLetterDropped means that a client's message was in the dead-letter queue when its instance was purged.
-	// Another instance has the ID now and does not receive the message.
-	// Action: if necessary, send the message to the new instance.
+	// DeadLetterDropped means that the instance of a client's dead letter was purged. Another instance has the ID and
+	// does not receive the message.
+	// Action: send the message to the new instance, if appropriate.
 	DeadLetterDropped = "dead_letter.dropped"
 
-	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS rejected it.
+	// WorkItemResendFailed means that SQS refused the new record of a work item that was delivered often.
 	WorkItemResendFailed = "work_item.resend_failed"
 
-	// WorkItemDuplicated means that a work item that was delivered often got a new record, and SQS did not delete the
-	// old one. The code may run twice.
+	// WorkItemDuplicated means that SQS did not delete the old record of a work item that was sent again. The code may
+	// run twice.
 	WorkItemDuplicated = "work_item.duplicated"
 
-	// TimerHandlingFailed means that due timers were not handled. They are redelivered and may be late.
-	// Action: read the error: the role's permission to create schedules or to pass its role, or a quota of EventBridge
-	// Scheduler.
+	// TimerHandlingFailed means that due timers are redelivered and may be late.
+	// Action: read the error: the role's permissions to create schedules and to pass its role, or a quota of
+	// EventBridge Scheduler.
 	TimerHandlingFailed = "timer.handling_failed"
 
-	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer crashes now, its
-	// timers are late by the visibility timeout of the queue, 60 s, instead of 10 s.
+	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer dies, its timers
+	// are up to 60 s late instead of 10 s.
 	// Action: run `perdure doctor`.
 	TimerLeaseFailed = "timer.lease_failed"
 
-	// TimerScheduleDeleteFailed means that at least `left` schedules of cancelled timers were not deleted: a turn had
-	// no time, or EventBridge Scheduler failed. They fire without effect and delete themselves.
+	// TimerScheduleDeleteFailed means that a turn had no time, or EventBridge Scheduler refused. At least `left`
+	// schedules of cancelled timers will fire without effect.
 	// Action: if `deleted` is always 0, the role lacks `scheduler:DeleteSchedule`.
 	TimerScheduleDeleteFailed = "timer.schedule_delete_failed"
 
@@ -90,13 +90,13 @@ const (
 	// R9).
 	DispatchRecordUnreadable = "dispatch_record.unreadable"
 
-	// RedispatchIncomplete means that the instance continued as new more than a hundred times before a dead letter was
-	// recovered or redriven. The outputs of the message's own turn may be missing.
-	// Action: run `perdure reconcile --yes --instance ID`, which sends the missing outputs.
+	// RedispatchIncomplete means that the instance continued as new more than 100 times before a dead letter was
+	// recovered or redriven. Outputs may be missing.
+	// Action: run `perdure reconcile --yes --instance ID`.
 	RedispatchIncomplete = "redispatch.incomplete"
 
-	// DeletionNotificationRejected means that SQS rejects a notification of a deleted instance, such as its outcome for
-	// its parent, because it is too large.
+	// DeletionNotificationRejected means that SQS rejects a notification of a deleted instance, such as its outcome,
+	// because it is too large.
 	// Action: terminate the instance that waits for it.
 	DeletionNotificationRejected = "deletion.notification_rejected"
 

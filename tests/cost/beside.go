@@ -77,6 +77,8 @@ func AllBeside(l *pricing.List) []Beside {
 			Because: "API request, 30 ms at 256 MB, one or two log lines",
 		},
 		exact("run time of activities", "million s", l.Of(pricing.GBSeconds, million*Memory[Worker]), "at 256 MB"),
+		exact("run time of inline activities", "million s",
+			l.Of(pricing.GBSeconds, million*Memory[Orchestrator]), "at 512 MB"),
 		{
 			What: "cancel polls of a worker", Per: "million s",
 			Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
