@@ -78,9 +78,9 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // Backend is the part of a provider that a Client uses: provider.Instances, provider.Schedules and single methods of
 // other interfaces of package provider. Every provider.Provider implements it.
 //
-// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
-// provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
-// Backend. The client then also looks for these interfaces on the wrapped Backend.
+// A Backend may also implement Waiter, UpdateWaiter, TailReader, CallerIdentifier, provider.Querier,
+// provider.StartPreparer or provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one
+// has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers of provider.Monitoring.
@@ -125,6 +125,7 @@ func New(h Backend, opts ...Option) *Client {
 	}
 	connection.Waiter, _ = unwrap.As[Waiter](h)
 	connection.UpdateWaiter, _ = unwrap.As[UpdateWaiter](h)
+	connection.TailReader, _ = unwrap.As[TailReader](h)
 	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection, publicTokenError)}
 	if c.querier == nil {
 		c.querier, _ = unwrap.As[provider.Querier](h)

@@ -1,10 +1,13 @@
 package lambdahandler
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -14,6 +17,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
 )
 
 const streamEvent = `{"version":"2.0","rawPath":"/v1/instances/a/events/stream","requestContext":{"domainName":` +
@@ -167,6 +174,46 @@ func TestEndStreams_processStops_endsStreams(t *testing.T) {
 		}
 		if h.ServeHTTP(nil, r); time.Since(from) != time.Minute {
 			t.Errorf("ended after %s", time.Since(from))
+		}
+	})
+}
+
+// The server limits the time of requests and responses, but not that of a stream. The end of the process ends a stream.
+func TestServeHTTP_stream_lastsUntilTheProcessStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := inMemory(t).Provider
+		c := client.New(p)
+		if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("a")); err != nil {
+			t.Fatal(err)
+		}
+		api := httpapi.New(c, admin.New(p), httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		conns, served := make(chan net.Conn), make(chan error)
+		go func() { served <- serveHTTP(ctx, memoryListener{conns, ctx}, api) }()
+		here, there := net.Pipe()
+		defer here.Close()
+		conns <- there
+		go func() {
+			_, _ = io.WriteString(here, "GET /v1/instances/a/events/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+		}()
+		a, err := http.ReadResponse(bufio.NewReader(here), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		from := time.Now()
+		time.AfterFunc(5*time.Minute, stop)
+		body, err := io.ReadAll(a.Body)
+		if took := time.Since(from); err != nil || took != 5*time.Minute {
+			t.Errorf("ended after %s: %v", took, err)
+		}
+		if n := bytes.Count(body, []byte(": keep-alive")); n < 18 || !bytes.Contains(body, []byte("id: ")) {
+			t.Errorf("%d comments in %s", n, body)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
 		}
 	})
 }
