@@ -111,7 +111,15 @@ var instanceOperations = []Operation{
 		Query:   []string{"execution", "after", "limit"},
 		Success: schemas{200: "History"},
 		Errors:  codes{404: {noInstance, "execution_not_found"}, 422: {"answer_too_large"}},
-		Go:      on("client.History"), Command: on("history", "watch", "export"), WebUI: on("Events"),
+		Go:      on("client.History"), Command: on("history", "export"), WebUI: on("Events"),
+	},
+	{
+		ID: "streamHistory", Summary: "Stream the [events](#streams) until the end",
+		Method: http.MethodGet, Path: instancePath + "/events/stream", Grant: "GrantRead",
+		Query:   []string{"lastEventId", "wait"},
+		Success: schemas{200: "", 204: ""},
+		Errors:  codes{404: {noInstance, "execution_not_found"}, 422: {"answer_too_large"}},
+		Go:      on("client.Follow"), Command: on("watch"), WebUI: none("the web UI reads the history"),
 	},
 	{
 		ID: "listCancellations", Summary: "List cancelled tasks",

@@ -78,9 +78,9 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // Backend is the part of a provider that a Client uses: some interfaces of package provider, and single methods of
 // others. Every provider.Provider implements it.
 //
-// A Client also uses these interfaces if the Backend implements them: Waiter, UpdateWaiter, CallerIdentifier,
-// provider.Querier, provider.StartPreparer and provider.PayloadStoreProvider. A Backend that wraps another Backend has
-// a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped Backend.
+// A Client also uses these interfaces if the Backend implements them: Waiter, UpdateWaiter, TailReader,
+// CallerIdentifier, provider.Querier, provider.StartPreparer and provider.PayloadStoreProvider. A Backend that wraps
+// another Backend has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers is a method of provider.Monitoring.
@@ -126,6 +126,7 @@ func New(h Backend, opts ...Option) *Client {
 	}
 	connection.Waiter, _ = unwrap.As[Waiter](h)
 	connection.UpdateWaiter, _ = unwrap.As[UpdateWaiter](h)
+	connection.TailReader, _ = unwrap.As[TailReader](h)
 	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection, publicTokenError)}
 	if c.querier == nil {
 		c.querier, _ = unwrap.As[provider.Querier](h)

@@ -4,18 +4,20 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
 
-// HistoryOption is an option of History.
+// HistoryOption is an option of History and Follow.
 type HistoryOption func(*historyOptions)
 
 type historyOptions struct {
-	executionID string
-	after       int64
+	executionID  string
+	after        int64
+	pollInterval time.Duration
 }
 
 // maxExecutionIDBytes is longer than any execution ID.

@@ -203,6 +203,9 @@ func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 	}) {
 		see(a)
 	}
+	for _, a := range streamAnswers(t, down, refused) {
+		see(a)
+	}
 	for _, a := range putAnswers(t, large, down, refused) {
 		see(a)
 	}

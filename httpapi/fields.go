@@ -14,6 +14,7 @@ const (
 
 	paramAfter    = "after"
 	paramCursor   = "cursor"
+	paramEvent    = "event"
 	paramForce    = "force"
 	paramInstance = "instance"
 	paramLimit    = "limit"

@@ -39,6 +39,7 @@ func (h *handler) functions(c *client.Client, a *admin.Client) functions {
 		"getResult":          i.result,
 		"listExecutions":     i.executions,
 		"getHistory":         i.history,
+		"streamHistory":      i.stream,
 		"listCancellations":  i.cancellations,
 		"raiseEvent":         i.raise,
 		"queryInstance":      i.query,

@@ -73,9 +73,10 @@ func (h *handler) register(operations []api.Operation, serve functions) {
 		if byPath[o.Path] == nil {
 			byPath[o.Path] = endpoint{}
 		}
-		byPath[o.Path][o.Method] = route{o, serve[o.ID]}
+		byPath[o.Path][o.Method] = route{operation: o, serve: serve[o.ID]}
 		delete(serve, o.ID)
 	}
+	shareEventNames(byPath)
 	for id := range serve {
 		panic("httpapi: the table of operations has no route for " + id)
 	}
@@ -85,6 +86,19 @@ func (h *handler) register(operations []api.Operation, serve functions) {
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.errors.Fail(w, r, noRoute(r.URL.EscapedPath()))
 	})
+}
+
+// shareEventNames adds the methods of {event} to the other paths below events, because an external event can have the
+// name of their last segment.
+func shareEventNames(byPath map[string]endpoint) {
+	for p, e := range byPath {
+		for method, rt := range byPath[path.Dir(p)+"/{"+paramEvent+"}"] {
+			if _, own := e[method]; !own {
+				rt.event = path.Base(p)
+				e[method] = rt
+			}
+		}
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -118,6 +132,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type route struct {
 	operation *api.Operation
 	serve     func(*call) error
+	event     string // the event of a path that has a literal segment in its place
 }
 
 // endpoint maps the methods of a path to routes.
@@ -149,6 +164,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		w.Header().Set("Allow", e.allowed())
 		h.errors.Fail(w, r, problem.ErrMethod)
 		return
+	}
+	if rt.event != "" {
+		r.SetPathValue(paramEvent, rt.event)
+		r.Pattern = rt.operation.Path
 	}
 	if trace := r.Header.Get("Traceparent"); trace != "" {
 		r = r.WithContext(perdure.WithTraceParent(r.Context(), trace))

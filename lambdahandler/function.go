@@ -218,11 +218,14 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 //
 // With PERDURE_UI=true the function also serves the web UI at /ui, to the same callers. It then also rejects changes
 // from other origins on Lambda.
+//
+// With PERDURE_API_STREAM=true the function streams its responses to a function URL, whose invoke mode must be
+// RESPONSE_STREAM. Middleware then runs until the header of a response is complete.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesWebUI()
 	a := access{b.env.originGuard(), b.env.allowedHosts()}
-	by := b.env.authorization()
+	by, streams := b.env.authorization(), b.env.streamsResponses()
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err
@@ -235,7 +238,11 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set",
 			"event", logevent.APICallersUnrecorded, "fix", "deploy the stack with the construct of this release")
 	}
-	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
+	f := b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) })
+	if streams {
+		f.handler = lambda.NewHandler(withStreams(streamHandler(h, by), b.wrap))
+	}
+	return f, nil
 }
 
 // withWebUI serves the web UI and the API. It does not use a ServeMux, which would clean API paths that contain IDs.
@@ -334,9 +341,13 @@ func (b *binary) open(ctx context.Context) (*dynamo.Provider, error) {
 
 // function returns the Function. handler is an argument of lambda.NewHandler.
 func (b *binary) function(handler any, poll func(ctx context.Context) error) *Function {
-	f := &Function{handler: lambda.NewHandler(handler), poll: poll, log: b.log, onLambda: b.onLambda()}
+	return &Function{handler: b.wrap(lambda.NewHandler(handler)), poll: poll, log: b.log, onLambda: b.onLambda()}
+}
+
+// wrap wraps a handler in the middleware.
+func (b *binary) wrap(h lambda.Handler) lambda.Handler {
 	for _, wrap := range slices.Backward(b.middleware) {
-		f.handler = wrap(f.handler)
+		h = wrap(h)
 	}
-	return f
+	return h
 }

@@ -89,7 +89,7 @@ func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	u := &url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
 	sent := e.RawPath
-	if !strings.Contains(e.RequestContext.DomainName, ".lambda-url.") {
+	if !strings.Contains(e.RequestContext.DomainName, functionURLHost) {
 		sent = "/v1/" + e.PathParameters["proxy"]
 	}
 	path, err := url.PathUnescape(sent)
@@ -128,9 +128,14 @@ func (w *response) Write(b []byte) (int, error) {
 
 func (w *response) event() events.APIGatewayV2HTTPResponse {
 	w.WriteHeader(http.StatusOK)
-	e := events.APIGatewayV2HTTPResponse{StatusCode: w.status, Headers: map[string]string{}, Body: w.body.String()}
-	for name, values := range w.header {
-		e.Headers[name] = strings.Join(values, ", ")
+	return events.APIGatewayV2HTTPResponse{StatusCode: w.status, Headers: joined(w.header), Body: w.body.String()}
+}
+
+// joined returns a header with one value for each name.
+func joined(header http.Header) map[string]string {
+	all := map[string]string{}
+	for name, values := range header {
+		all[name] = strings.Join(values, ", ")
 	}
-	return e
+	return all
 }

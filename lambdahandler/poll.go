@@ -129,10 +129,23 @@ const (
 	shutdownTimeout = 30 * time.Second // longer than a wait for a result
 )
 
+// endStreams ends streams when ctx ends, so that they do not delay the end of the process.
+func endStreams(ctx context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events/stream") {
+			limited, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			r = r.WithContext(limited)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // serveHTTP serves until ctx ends, and then finishes running requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
-		Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		Handler: endStreams(ctx, h), ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		DisableGeneralOptionsHandler: true,
 	}
 

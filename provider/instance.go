@@ -123,6 +123,10 @@ type Execution struct {
 	StartedAt time.Time
 }
 
+// Tail is a position in the history of an execution, for client.TailReader: the ID of the last event that was read, and
+// the sequence of the segment to read next, or 0 if it is not known.
+type Tail struct{ Event, Segment int64 }
+
 // Start is a request for a new instance.
 type Start struct {
 	InstanceID string

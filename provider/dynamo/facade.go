@@ -258,6 +258,13 @@ func (p *Provider) ReadHistory(
 	return p.segments.ReadHistory(ctx, instanceID, executionID, after)
 }
 
+// ReadTail implements client.TailReader.
+func (p *Provider) ReadTail(
+	ctx context.Context, instanceID, executionID string, at *provider.Tail,
+) iter.Seq2[history.Event, error] {
+	return p.segments.ReadTail(ctx, instanceID, executionID, at)
+}
+
 // ListExecutions implements provider.Provider.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return p.segments.ListExecutions(ctx, instanceID)

@@ -42,6 +42,13 @@ const (
 	// pollsASecond is the number of times per second that a worker reads the cancel record. One of these reads is
 	// strongly consistent.
 	pollsASecond = 4
+	// WatchPolls are the polls of an hour of client.Follow without a commit, 0.5 to 1 s apart. WatchReads are the read
+	// units of a poll: one eventually consistent query without a result.
+	WatchPolls = 3600 / 0.75
+	WatchReads = 0.5
+	// watchRequests are the long polls of an hour, each as long as the API permits. resumeReads are the read units
+	// with which a request finds its place: the instance, and the first and the last turn.
+	watchRequests, resumeReads = 3600 / 20, 3
 )
 
 // AllBeside returns the rows of docs/operate/cost.md that are not building blocks.
@@ -56,6 +63,7 @@ func AllBeside(l *pricing.List) []Beside {
 	exact := func(what, per string, dollars float64, because string) Beside {
 		return Beside{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
 	}
+	const thousand, secondsAnHour = 1000, 3600
 	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
 	sweep := pricing.Usage{
 		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps,
@@ -63,6 +71,11 @@ func AllBeside(l *pricing.List) []Beside {
 	}.Dollars(l)
 	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
+	watched := l.Of(pricing.ReadUnits, thousand*WatchPolls*WatchReads)
+	overHTTP := watched + l.Of(pricing.GBSeconds, thousand*secondsAnHour*Memory[Worker]) +
+		l.Of(pricing.ReadUnits, thousand*watchRequests*resumeReads) +
+		l.Of(pricing.HTTPRequests, thousand*watchRequests) + l.Of(pricing.Invocations, thousand*watchRequests) +
+		l.Of(pricing.LogBytes, thousand*watchRequests*requestLine)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
 		exact("sweeper", "month", sweep,
@@ -75,6 +88,11 @@ func AllBeside(l *pricing.List) []Beside {
 			What: "request over HTTP", Per: "million",
 			Least: request, Most: request + l.Of(pricing.LogBytes, operationLine*million),
 			Because: "API request, 30 ms at 256 MB, one or two log lines",
+		},
+		{
+			What: "watching an idle instance", Per: "1,000 hours",
+			Least: watched, Most: overHTTP,
+			Because: fmt.Sprintf("%.0f polls an hour; over HTTP also Lambda's time at 256 MB", float64(WatchPolls)),
 		},
 		exact("run time of activities", "million s", l.Of(pricing.GBSeconds, million*Memory[Worker]), "at 256 MB"),
 		exact("run time of inline activities", "million s",

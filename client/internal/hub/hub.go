@@ -57,6 +57,8 @@ type Hub struct {
 	// Waiter and UpdateWaiter wait without polling. They are nil if the backend does not support that.
 	Waiter       Waiter
 	UpdateWaiter UpdateWaiter
+	// TailReader reads new events without earlier ones. It is nil if the backend does not support that.
+	TailReader TailReader
 }
 
 // Instance reads an instance after it checks the ID.

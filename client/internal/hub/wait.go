@@ -3,9 +3,11 @@ package hub
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"time"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
@@ -26,6 +28,11 @@ type UpdateWaiter interface {
 	WaitUpdate(ctx context.Context, instanceID string, poll func(ctx context.Context) (done bool, err error)) error
 }
 
+// TailReader is client.TailReader.
+type TailReader interface {
+	ReadTail(ctx context.Context, instanceID, executionID string, at *provider.Tail) iter.Seq2[history.Event, error]
+}
+
 // WaitEnd waits until an instance has ended. If ctx ends first, it returns the last known state and an error.
 func (h *Hub) WaitEnd(ctx context.Context, instanceID string) (last provider.Instance, err error) {
 	if w := h.Waiter; w != nil {
@@ -34,7 +41,7 @@ func (h *Hub) WaitEnd(ctx context.Context, instanceID string) (last provider.Ins
 		}
 		return w.WaitInstance(ctx, instanceID)
 	}
-	err = h.poll(ctx, func(ctx context.Context) (done bool, err error) {
+	err = h.poll(ctx, MaxDelay, func(ctx context.Context) (done bool, err error) {
 		in, err := h.Instance(ctx, instanceID)
 		if err != nil {
 			return false, err
@@ -50,14 +57,24 @@ func (h *Hub) WaitEnd(ctx context.Context, instanceID string) (last provider.Ins
 func (h *Hub) WaitUntil(
 	ctx context.Context, instanceID string, poll func(context.Context) (done bool, err error),
 ) error {
+	return h.WaitUntilEvery(ctx, instanceID, MaxDelay, poll)
+}
+
+// WaitUntilEvery is WaitUntil with the longest delay between two polls.
+func (h *Hub) WaitUntilEvery(
+	ctx context.Context, instanceID string, longest time.Duration,
+	poll func(context.Context) (done bool, err error),
+) error {
 	if w := h.UpdateWaiter; w != nil {
 		return w.WaitUpdate(ctx, instanceID, poll)
 	}
-	return h.poll(ctx, poll)
+	return h.poll(ctx, longest, poll)
 }
 
-func (h *Hub) poll(ctx context.Context, poll func(context.Context) (done bool, err error)) error {
-	for delay := FirstDelay; ; delay = min(2*delay, MaxDelay) {
+func (h *Hub) poll(
+	ctx context.Context, longest time.Duration, poll func(context.Context) (done bool, err error),
+) error {
+	for delay := min(FirstDelay, longest); ; delay = min(2*delay, longest) {
 		if done, err := poll(ctx); done || err != nil {
 			return err
 		}

@@ -10,17 +10,26 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
+// noType is the type of problems without a page that describes them.
+const noType = "about:blank"
+
 // Errors sends problems, and logs server errors.
 type Errors struct{ Log *slog.Logger }
 
 // Fail sends the problem of an error.
 func (e Errors) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	e.send(w, r, e.Problem(r, err))
+}
+
+// Problem returns the problem of an error, and logs an error of the server.
+func (e Errors) Problem(r *http.Request, err error) problem.Problem {
 	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
 		e.Log.ErrorContext(r.Context(), "request failed", "event", logevent.RequestFailed, "method", r.Method,
 			"route", r.Pattern, "code", p.Code, "error", err)
 	}
-	e.send(w, r, p)
+	p.Type, p.Title = noType, http.StatusText(p.Status)
+	return p
 }
 
 // Panicked logs a panic of a handler, and sends a problem unless the response has begun. The stack is only for the log.
@@ -33,7 +42,7 @@ func (e Errors) Panicked(w *Recorder, r *http.Request, cause any) {
 }
 
 func (e Errors) send(w http.ResponseWriter, r *http.Request, p problem.Problem) {
-	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+	p.Type, p.Title = noType, http.StatusText(p.Status)
 	if p.Retryable {
 		w.Header().Set("Retry-After", "1")
 	}

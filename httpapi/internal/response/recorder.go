@@ -10,6 +10,9 @@ type Recorder struct {
 	Status int
 }
 
+// Unwrap returns the writer of the server, for http.ResponseController.
+func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
 // WriteHeader implements http.ResponseWriter.
 func (r *Recorder) WriteHeader(status int) {
 	r.Status = status

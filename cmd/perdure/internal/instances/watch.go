@@ -69,91 +69,71 @@ type watcher struct {
 	id        string
 	execution string // the current execution
 	log       *describe.EventLog
-	last      int64 // the ID of the last printed event
 }
 
-// follow prints events until the instance ends, and returns the kind of its last event.
+// follow prints events until the instance ends, and returns the kind of its last event. The existing events are printed
+// together, so that their rows have the durations.
 func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.Kind, error) {
 	s, err := w.client.Status(ctx, w.id)
 	if err != nil {
 		return "", err
 	}
 	w.begin(s.ExecutionID)
-	for {
-		end, err := w.printNew(ctx)
-		if err != nil || end != "" {
-			return end, err
+	of := client.WithExecutionID(s.ExecutionID)
+	existing, err := client.Collect(w.client.History(ctx, w.id, of))
+	if err != nil {
+		return "", err
+	}
+	end, err := w.show(existing)
+	if err != nil || end != "" {
+		return end, err
+	}
+	last := existing[len(existing)-1].ID
+	for e, err := range w.client.Follow(ctx, w.id, of, client.AfterEvent(last), client.WithPollInterval(interval)) {
+		if err != nil {
+			return "", err
 		}
-		select {
-		case <-time.After(interval):
-		case <-ctx.Done():
-			return "", ctx.Err()
+		if end, err = w.show([]history.Event{e}); err != nil {
+			return "", err
 		}
 	}
+	return end, nil
 }
 
 func (w *watcher) begin(execution string) {
 	w.execution = execution
 	w.log = describe.NewEventLog(nil)
-	w.last = 0
 }
 
-// printNew prints the new events of the execution and of the executions that follow it. It returns the kind of the last
-// event if the instance has ended.
-func (w *watcher) printNew(ctx context.Context) (history.Kind, error) {
-	for {
-		events, err := w.unread(ctx)
-		if err != nil || len(events) == 0 {
-			return "", err
-		}
-		if err := w.show(events); err != nil {
-			return "", err
-		}
-		switch last := &events[len(events)-1]; {
-		case last.Kind == history.OrchestrationContinuedAsNew:
-			w.begin(last.ExecutionID)
-		case last.Kind.Terminal():
-			return last.Kind, nil
-		default:
-			w.last = last.ID
-			return "", nil
-		}
-	}
-}
-
-func (w *watcher) unread(ctx context.Context) ([]history.Event, error) {
-	var events []history.Event
-	for e, err := range w.client.History(ctx, w.id, client.WithExecutionID(w.execution), client.AfterEvent(w.last)) {
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
-
-func (w *watcher) show(events []history.Event) error {
+// show prints events. It returns the kind of the last event if the instance has ended.
+func (w *watcher) show(events []history.Event) (end history.Kind, err error) {
 	for i := range events {
 		w.log.Add(&events[i])
 	}
 	for i := range events {
-		e := &events[i]
-		switch {
-		case w.JSON:
-			if err := w.PrintJSON(e); err != nil {
-				return err
-			}
-			continue
-		case e.ID == 1:
-			if err := w.Print(describe.ExecutionHeader(w.execution, e) + "\n"); err != nil {
-				return err
-			}
+		if err := w.print(&events[i]); err != nil {
+			return "", err
 		}
-		if err := w.Print(line(w.log.Row(e))); err != nil {
+	}
+	switch last := &events[len(events)-1]; {
+	case last.Kind == history.OrchestrationContinuedAsNew:
+		w.begin(last.ExecutionID)
+	case last.Kind.Terminal():
+		return last.Kind, nil
+	}
+	return "", nil
+}
+
+func (w *watcher) print(e *history.Event) error {
+	if w.JSON {
+		return w.PrintJSON(e)
+	}
+	if e.ID == 1 {
+		if err := w.Print(describe.ExecutionHeader(w.execution, e) + "\n"); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.Print(line(w.log.Row(e)))
 }
 
 // line formats a table row without the widths of the other rows. Its columns are wide enough for most rows.

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -20,27 +22,12 @@ func (st *Store) Stream(
 	ctx context.Context, instanceID, executionID string, large func() error,
 ) iter.Seq2[provider.Segment, error] {
 	return func(yield func(provider.Segment, error) bool) {
-		s := stream{table: st.table, instanceID: instanceID, executionID: executionID, large: large}
-		for try := 1; ; {
-			before := s.next
-			err := s.read(ctx, yield)
-			if s.next > before {
-				try = 1
-			}
-			_, torn := errors.AsType[*table.TornError](err)
-			switch {
-			case err == nil && (s.next > 0 || s.stopped):
-				return
-			case torn && try < table.MaxReadTries:
-				try++
-				continue
-			case torn:
-				err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
-			case err == nil: // there are no segments
-				err = provider.ErrNotFound
-			}
+		s := stream{
+			table: st.table, instanceID: instanceID, executionID: executionID, large: large,
+			consistency: provider.Strong,
+		}
+		if err := s.run(ctx, yield); err != nil {
 			yield(provider.Segment{}, wrapError(instanceID, executionID, err))
-			return
 		}
 	}
 }
@@ -49,16 +36,42 @@ func (st *Store) Stream(
 type stream struct {
 	table                   *table.Table
 	instanceID, executionID string
-	next                    int64        // the number of the next segment
+	next                    int64 // the number of the next segment
+	consistency             provider.Consistency
 	stopped                 bool         // the caller has stopped the iteration
 	large                   func() error // called once before the second page; may be nil
 }
 
+// run yields the segments, starting with the next one. It repeats a read that was torn, with strong consistency.
+func (s *stream) run(ctx context.Context, yield func(provider.Segment, error) bool) error {
+	for try := 1; ; {
+		before := s.next
+		err := s.read(ctx, yield)
+		if s.next > before {
+			try = 1
+		}
+		_, torn := errors.AsType[*table.TornError](err)
+		switch {
+		case err == nil && (s.next > 0 || s.stopped):
+			return nil
+		case torn && try < table.MaxReadTries:
+			try, s.consistency = try+1, provider.Strong
+		case torn:
+			return fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+		case err == nil: // there are no segments
+			return provider.ErrNotFound
+		default:
+			return err
+		}
+	}
+}
+
 // read yields the segments, starting with the next one.
 func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
-	in := table.SegmentsQuery(s.executionID, provider.Strong)
+	in := table.SegmentsQuery(s.executionID, s.consistency)
 	if s.next > 0 {
 		in = queryFrom(s.executionID, s.next)
+		in.ConsistentRead = aws.Bool(s.consistency == provider.Strong)
 	}
 	c := decoder{Next: s.next}
 	for page, err := range s.table.Query(ctx, s.instanceID, in) {

@@ -1,0 +1,101 @@
+package segments
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/internal/table"
+)
+
+// ReadTail yields the events of an execution after a position, and advances the position. If the segment of the
+// position is not known, ReadTail searches it, and its reads are strongly consistent. Otherwise it reads only new
+// segments, with eventual consistency: a read that finds none is half a read unit.
+func (st *Store) ReadTail(
+	ctx context.Context, instanceID, executionID string, at *provider.Tail,
+) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		s := stream{
+			table: st.table, instanceID: instanceID, executionID: executionID, next: at.Segment,
+			consistency: provider.Eventual,
+		}
+		var err error
+		if s.next == 0 {
+			s.consistency = provider.Strong
+			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
+		}
+		if err == nil {
+			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
+				return st.yieldTail(ctx, instanceID, &segment, at, yield)
+			})
+		}
+		if err != nil {
+			yield(history.Event{}, wrapError(instanceID, executionID, err))
+		}
+	}
+}
+
+// yieldTail yields the events of a segment after a position. It reports whether the caller wants more.
+func (st *Store) yieldTail(
+	ctx context.Context, instanceID string, s *provider.Segment, at *provider.Tail,
+	yield func(history.Event, error) bool,
+) bool {
+	for _, e := range s.Events {
+		if e.ID <= at.Event {
+			continue
+		}
+		err := st.showDocuments(ctx, instanceID, &e)
+		if err == nil {
+			at.Event = e.ID
+		}
+		if !yield(e, err) || err != nil {
+			return false
+		}
+	}
+	at.Segment = s.Sequence + 1
+	return true
+}
+
+// segmentOf returns the number of the segment that contains an event, or of the last segment if the event does not
+// exist. It searches backward from the end in steps that double, because most callers have read nearly everything.
+func (st *Store) segmentOf(ctx context.Context, instanceID, executionID string, eventID int64) (int64, error) {
+	if eventID <= 0 {
+		return 0, nil
+	}
+	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
+	switch {
+	case err != nil:
+		return 0, err
+	case len(start) == 0, table.IsStub(start), table.GetString(start, table.AttrInstance) != instanceID:
+		return 0, provider.ErrNotFound
+	}
+	last, err := st.ReadLastSegment(ctx, executionID)
+	if err != nil || len(last.Events) == 0 {
+		return 0, err // the last segment cannot be read: the read from the start reports why
+	}
+	if last.Events[0].ID <= eventID {
+		return last.Sequence, nil
+	}
+
+	known, behind := int64(0), last.Sequence // the event is in segment known or later, and before segment behind
+	for step := int64(1); behind-known > 1; step *= 2 {
+		probe := max(behind-step, known+1)
+		if known > 0 {
+			probe = known + (behind-known)/2
+		}
+		s, err := st.ReadSegment(ctx, executionID, probe)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("search event %d: %w", eventID, err)
+		case len(s.Events) == 0:
+			return 0, nil
+		case s.Events[0].ID <= eventID:
+			known = probe
+		default:
+			behind = probe
+		}
+	}
+	return known, nil
+}
