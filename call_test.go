@@ -64,10 +64,10 @@ func TestActivityRef_callByReferenceOrName_runsSameActivity(t *testing.T) {
 		t.Error(got)
 	}
 	if ev := w.history[2]; ev.Queue != "text" || string(ev.Input) != `"a"` {
-		t.Errorf("%+v", ev)
+		t.Errorf("got %+v", ev)
 	}
 	if a, ok := codeOf(r).Activity("upper"); !ok || a.CancelPollInterval != time.Minute {
-		t.Errorf("the options of the reference: %+v", a)
+		t.Errorf("the options of the reference: got %+v", a)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestWithCancelPollInterval_outOfRange_panics(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != want {
-					t.Errorf("%v, want %v", r, want)
+					t.Errorf("got %v, want %v", r, want)
 				}
 			}()
 			perdure.WithCancelPollInterval(d)
@@ -130,7 +130,7 @@ func TestCreateTimer_nanosecondToYears_firesWhenDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := w.run().replayed().output(); got != string(b) {
-			t.Errorf("%v: %s, want %s", d, got, b)
+			t.Errorf("%v: got %s, want %s", d, got, b)
 		}
 	}
 }

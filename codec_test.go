@@ -39,7 +39,7 @@ func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 			}
 		}
 		if f.Type != history.TypeDecode || !f.NonRetryable {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v", f)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestActivityInput_emptyOrNull_isZeroValue(t *testing.T) {
 		a, _ := codeOf(r).Activity(name)
 		for _, input := range []json.RawMessage{nil, {}, json.RawMessage("null")} {
 			if out, f := a.Run(t.Context(), input); f != nil || string(out) != want {
-				t.Errorf("%s of %q: %s, %+v", name, input, out, f)
+				t.Errorf("%s of %q: got %s, %+v", name, input, out, f)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestActivityInput_invalidJSON_isADecodeFailure(t *testing.T) {
 	a, _ := codeOf(r).Activity("inc")
 	for _, input := range []string{"{", "1 2", "\x00", "01"} {
 		if out, f := a.Run(t.Context(), json.RawMessage(input)); f == nil || f.Type != history.TypeDecode {
-			t.Errorf("%q: %s, %+v", input, out, f)
+			t.Errorf("%q: got %s, %+v", input, out, f)
 		}
 	}
 }
@@ -80,12 +80,12 @@ func TestResult_unsupportedType_isAnEncodeFailure(t *testing.T) {
 	_, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable ||
 		!strings.Contains(f.Message, `encode result of activity "a": json: unsupported type: chan int`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (any, error) { return make(chan int), nil })
 	if f := w.failure(); f.Type != history.TypeEncode ||
 		!strings.Contains(f.Message, `encode output of orchestration "o"`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestAwait_resultDoesNotDecode_returnsError(t *testing.T) {
 	})
 	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
 		!strings.Contains(f.Message, `decode result of activity "inc"`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestMaxPayloadBytes_oneByteMore_isTooLarge(t *testing.T) {
 			wantTooLarge(t, result, `result of activity "echo"`, size)
 			if f := w.failure(); f.Type != history.TypePayloadTooLarge ||
 				!strings.HasSuffix(f.Message, `output of orchestration "o"`) || !f.NonRetryable {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func wantTooLarge(t *testing.T, err error, what string, size int) {
 	t.Helper()
 	var e *perdure.PayloadTooLargeError
 	if !errors.As(err, &e) || *e != (perdure.PayloadTooLargeError{Name: what, Bytes: size, Limit: 200 << 10}) {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: got error %v", what, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestPayload_looksLikeReference_isUnchanged(t *testing.T) {
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, in reference) (int, error) {
 		out, err := perdure.CallActivityByName[reference](ctx, "same", in).Await(ctx)
 		if out != in {
-			t.Errorf("%+v, want %+v", out, in)
+			t.Errorf("got %+v, want %+v", out, in)
 		}
 		return 0, err
 	})

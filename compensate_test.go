@@ -137,7 +137,7 @@ func TestCompensate_panic_keepsStack(t *testing.T) {
 	}).run().failure()
 	if f.Type != history.TypePanic || !strings.Contains(f.Message, "index out of range") ||
 		!strings.Contains(f.Message, "outOfRange") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestCompensate_nilArgument_panics(t *testing.T) {
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
 		if !strings.HasPrefix(got, want) {
-			t.Errorf("%s", got)
+			t.Errorf("got %s", got)
 		}
 	}
 }

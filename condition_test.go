@@ -78,7 +78,7 @@ func TestWaitForCondition_attemptsOrTimeExhausted_returnsConditionNotMetError(t 
 	failed, ok := errors.AsType[*perdure.ConditionNotMetError](err)
 	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 ||
 		len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d, %+v, %v", state, err, waits)
+		t.Errorf("got %d, %+v, %v", state, err, waits)
 	}
 	if err.Error() != "condition not met after 3 checks in 2m0s" {
 		t.Error(err)
@@ -88,7 +88,7 @@ func TestWaitForCondition_attemptsOrTimeExhausted_returnsConditionNotMetError(t 
 	if !ok ||
 		*failed != (perdure.ConditionNotMetError{Attempts: 4, Waited: 150 * time.Second, TimedOut: true, State: 4}) ||
 		state != 4 || len(waits) != 3 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d, %+v, %v", state, err, waits)
+		t.Errorf("got %d, %+v, %v", state, err, waits)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestPollPolicy_jitter_isInRangeAndRepeatable(t *testing.T) {
 		}
 	}
 	if len(distinct) < 10 {
-		t.Errorf("no jitter: %v", one)
+		t.Errorf("no jitter: got %v", one)
 	}
 	for _, d := range waits("01JEXECUTION1", perdure.NoJitter) {
 		if d != time.Minute {
@@ -208,7 +208,7 @@ func TestPollPolicy_invalid_panics(t *testing.T) {
 		})
 		if f := w.failure(); f.Type != history.TypePanic ||
 			!strings.Contains(f.Message, "perdure: WaitForCondition: "+field) {
-			t.Errorf("%s: %+v", field, f)
+			t.Errorf("%s: got %+v", field, f)
 		}
 	}
 }

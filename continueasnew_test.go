@@ -173,7 +173,7 @@ func TestContinueAsNew_otherErrorOrInvalidInput_fails(t *testing.T) {
 			t.Parallel()
 			w := continuing(t, tt.how)
 			if f := w.replayed().failure(); f.Type != tt.kind || f.Message != tt.says || f.NonRetryable != tt.final {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestContinueAsNew_panicAfterwards_fails(t *testing.T) {
 		return continueWith(ctx, 2)
 	})
 	if f := w.replayed().failure(); f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestContinueAsNew_errorOfOtherExecution_fails(t *testing.T) {
 		f := start().replayed().failure()
 		if f.Type != history.TypeError ||
 			f.Message != "perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "+want {
-			t.Errorf("%s: %+v", want, f)
+			t.Errorf("%s: got %+v", want, f)
 		}
 	}
 }

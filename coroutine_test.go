@@ -84,7 +84,7 @@ func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 				return 1, perdure.Sleep(ctx, time.Hour)
 			})
 			if f := w.run().replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}

@@ -105,7 +105,7 @@ func TestWithErrorDetails_wrappedError_keepsTextTypeAndRetries(t *testing.T) {
 	inner := &wrapping{errors.New("plain")}
 	err := perdure.WithErrorDetails(inner, detail{1})
 	if err.Error() != "plain" || !errors.Is(err, inner) || detailsText(err) != "1" {
-		t.Errorf("%v, %s", err, detailsText(err))
+		t.Errorf("got %v, %s", err, detailsText(err))
 	}
 	attempts := 0
 	r := perdure.NewRegistry()

@@ -50,7 +50,7 @@ func failing(t *testing.T, err error) history.Failure {
 	a, _ := codeOf(r).Activity("a")
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || out != nil {
-		t.Fatalf("%s, %+v", out, f)
+		t.Fatalf("got %s, %+v", out, f)
 	}
 	return *f
 }
@@ -138,7 +138,7 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := failing(t, tt.err); !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("%+v, want %+v", got, tt.want)
+				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestFailure_typesOfJoinedErrors_arePassedOn(t *testing.T) {
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
 	if _, again := retry.Next(policy, "x", 3, 1, &end); again {
-		t.Errorf("%+v, %v", end, err)
+		t.Errorf("got %+v, error %v", end, err)
 	}
 	var many []error
 	for i := range 100 {
@@ -290,14 +290,14 @@ func TestActivityError_failedActivity_hasTypeMessageAndCause(t *testing.T) {
 		Activity: "inc", ActivityID: 3, Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause,
 	}
 	if *ae != want || err.Error() != `activity "inc" (#3): DeclinedError: no` || errors.Unwrap(err) != nil {
-		t.Errorf("%+v: %v", ae, err)
+		t.Errorf("%+v: got error %v", ae, err)
 	}
 	wantEnd := history.Failure{
 		Type: "ActivityError", Message: err.Error(), NonRetryable: true,
 		Cause: &history.Failure{Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause},
 	}
 	if !reflect.DeepEqual(end, wantEnd) {
-		t.Errorf("%+v, want %+v", end, wantEnd)
+		t.Errorf("got %+v, want %+v", end, wantEnd)
 	}
 }
 
@@ -306,13 +306,13 @@ func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	_, err := awaiting(t, &history.Failure{Type: history.TypeTimeout, Message: "after 1s"})
 	var te *perdure.TimeoutError
 	if !errors.As(err, &te) || te.Message != "after 1s" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("timeout: %v", err)
+		t.Errorf("timeout: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypeCancelled, Reason: "lock_lost", Message: "m"})
 	var ce *perdure.CancelledError
 	if !errors.As(err, &ce) || *ce != (perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "m"}) ||
 		!errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{
 		Type: "Outer",
@@ -322,11 +322,11 @@ func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	})
 	var pe *perdure.PayloadTooLargeError
 	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{Name: "input of x: y", Bytes: 300, Limit: 200}) {
-		t.Errorf("too large: %v", err)
+		t.Errorf("too large: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypePayloadTooLarge, Message: "another text"})
 	if !errors.As(err, &pe) || pe.Name != "another text" {
-		t.Errorf("too large, of another release: %v", err)
+		t.Errorf("too large, of another release: got error %v", err)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestCancelReason_eachReason_hasStableString(t *testing.T) {
 		perdure.ReasonShutdown:                    "shutdown",
 	} {
 		if string(reason) != want {
-			t.Errorf("%q, want %q", reason, want)
+			t.Errorf("got %q, want %q", reason, want)
 		}
 	}
 	for kind, want := range map[history.Kind]string{
@@ -483,7 +483,7 @@ func TestOrchestration_errorPanicOrGoexit_fails(t *testing.T) {
 			t.Parallel()
 			w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { return 0, tt.body() })
 			if f := w.replayed().failure(); f.Type != tt.want || !strings.Contains(f.Message, tt.says) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -496,6 +496,6 @@ func TestSleep_timerCannotBeSet_returnsError(t *testing.T) {
 		Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "error", Message: "quota"},
 	})
 	if f := w.failure(); f.Message != "timer #3: quota" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }

@@ -107,7 +107,7 @@ func TestCallActivity_registeredFunction_findsName(t *testing.T) {
 			t.Parallel()
 			ev, err := calling(t, call)
 			if err != nil || ev.Kind != history.ActivityScheduled || ev.Name != want {
-				t.Errorf("%s, %v", ev.String(), err)
+				t.Errorf("got %s, error %v", ev.String(), err)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestCallActivity_valueMethodOfNilPointer_failsOrchestration(t *testing.T) {
 		return perdure.CallActivity(ctx, nobody.Check, 1).Await(ctx)
 	})
 	if f := w.failure(); f.Type != history.TypePanic || !strings.Contains(f.Message, "nil pointer dereference") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestCallActivity_queueOfRegistrationOrReference_isRecorded(t *testing.T) {
 		"gpu": func(ctx *perdure.OrchestrationContext) { reference.Call(ctx, 1) },
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Queue != strings.Fields(want)[0] {
-			t.Errorf("%s on %q, want %q: %v", ev.String(), ev.Queue, want, err)
+			t.Errorf("%s on %q, want %q: got error %v", ev.String(), ev.Queue, want, err)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestCallSubOrchestration_registeredFunction_findsName(t *testing.T) {
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Kind != history.SubOrchestrationScheduled || ev.Name != want ||
 			ev.Version != "" {
-			t.Errorf("%s: %s, %v", want, ev.String(), err)
+			t.Errorf("%s: got %s, error %v", want, ev.String(), err)
 		}
 	}
 }

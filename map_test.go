@@ -154,7 +154,7 @@ func TestMap_itemLeavesActivityRunning_cancelsActivity(t *testing.T) {
 		return ev.Kind != history.ActivityCancelRequested
 	})
 	if len(cancels) != 2 || !strings.Contains(cancels[0].String(), "dropped_future") {
-		t.Errorf("%v", w.history)
+		t.Errorf("got %v", w.history)
 	}
 }
 

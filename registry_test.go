@@ -127,12 +127,12 @@ func TestRegistryNames_listsOrchestrationsAndActivities(t *testing.T) {
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.9"))
 	want := registry.Names{Orchestrations: map[string][]string{"o": {"1.9", "1.10"}}, Activities: []string{"a", "b"}}
 	if got := codeOf(r).Names(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if a, ok := codeOf(r).Activity("a"); !ok || a.Queue != "slow" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if b, ok := codeOf(r).Activity("b"); !ok || b.Queue != perdure.DefaultQueue {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 }

@@ -59,7 +59,7 @@ func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 		w.options.ExactRetries = false
 		w.start("o", 1)
 		if got := w.history[2].Retry; got == nil || !reflect.DeepEqual(*got, tt.want) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestRetryPolicy_invalid_panics(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != "perdure: WithRetry: "+want {
-					t.Errorf("%v, want %q", r, want)
+					t.Errorf("got %v, want %q", r, want)
 				}
 			}()
 			perdure.WithRetry(p)
@@ -133,7 +133,7 @@ func TestRetryNext_policyAndFailure_decideDelay(t *testing.T) {
 	} {
 		delay, again := retry.Next(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
 		if again != (tt.want >= 0) || again && delay != tt.want {
-			t.Errorf("%s: %v, %v, want %v", name, delay, again, tt.want)
+			t.Errorf("%s: got %v, %v, want %v", name, delay, again, tt.want)
 		}
 	}
 }
@@ -161,7 +161,8 @@ func TestRetryNext_manyFailuresAtOnce_spreadsRetries(t *testing.T) {
 		}
 		if least, most := slices.Min(counts[:]),
 			slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
-			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v", jitter, least, most, calls, counts)
+			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v",
+				jitter, least, most, calls, counts)
 		}
 	}
 }
@@ -190,21 +191,21 @@ func TestRetryNext_jitter_isStableBetweenReleases(t *testing.T) {
 		83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond,
 	} {
 		if got, _ := retry.Next(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
-			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
+			t.Errorf("attempt %d: got %v, want %v", attempt+1, got, want)
 		}
 	}
 	for _, forged := range []float64{7, math.Inf(1)} { // counts as 1
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
 			failedWith("E"))
 		if delay != time.Millisecond {
-			t.Errorf("jitter %v: %v", forged, delay)
+			t.Errorf("jitter %v: got %v", forged, delay)
 		}
 	}
 	for _, forged := range []float64{-1, math.NaN()} { // counts as 0
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
 			1, failedWith("E"))
 		if delay != time.Second {
-			t.Errorf("jitter %v: %v", forged, delay)
+			t.Errorf("jitter %v: got %v", forged, delay)
 		}
 	}
 }
@@ -233,7 +234,7 @@ func TestCallActivity_retryScheduled_isRecordedAndFutureStaysPending(t *testing.
 		t.Error(got)
 	}
 	if got := w.history[4]; got.Attempt != 2 || !got.FireAt.Equal(due) || got.Error.Type != "E" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	w.replayed().turn(history.Event{
 		Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("7"), Attempt: 3,
@@ -253,7 +254,7 @@ func TestCallActivity_cancelled_ignoresScheduledRetry(t *testing.T) {
 	if w.turn(history.Event{
 		Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: 2,
 	}); len(w.history) != before {
-		t.Errorf("%v", w.history[before:])
+		t.Errorf("got %v", w.history[before:])
 	}
 }
 

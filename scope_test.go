@@ -217,7 +217,7 @@ func TestWithTimeout_timerCannotBeSet_endsScope(t *testing.T) {
 	})
 	if f := w.replayed().failure(); f.Reason != "timeout" ||
 		f.Message != "its timer could not be set: no schedules left" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestWithoutCancel_instanceCancelled_runsCompensation(t *testing.T) {
 	}).run()
 	if f := failing.replayed().failure(); !strings.Contains(f.Message, "NoFunds") ||
 		!strings.Contains(f.Message, "changed my mind") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -444,7 +444,7 @@ func TestCancel_returnedError_decidesKindOfEnd(t *testing.T) {
 			w.turn(cancel("enough")).run().replayed()
 			if got := w.end(); got.Kind != tt.want ||
 				got.Kind == history.OrchestrationCancelled && (got.Reason != "requested" || got.Message != "enough") {
-				t.Errorf("%s: %+v", got.String(), got.Error)
+				t.Errorf("%s: got %+v", got.String(), got.Error)
 			}
 		})
 	}
@@ -458,7 +458,7 @@ func TestWithTimeout_errorReturned_failsInstance(t *testing.T) {
 		return 0, forever(scope)
 	})
 	if f := w.run().replayed().failure(); f.Type != history.TypeCancelled || f.Reason != "timeout" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 

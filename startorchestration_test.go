@@ -25,7 +25,7 @@ func TestStartOrchestration_detachedInstances_runIndependently(t *testing.T) {
 		StartID:    "01JEXECUTION:3", Input: history.Payload("7"),
 	}
 	if !reflect.DeepEqual(w.history[2], want) {
-		t.Errorf("%+v", w.history[2])
+		t.Errorf("got %+v", w.history[2])
 	}
 	// A failed start is recorded in the history. The code does not see it.
 	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 4, Error: failedWith(history.TypeAlreadyExists)})
@@ -37,7 +37,7 @@ func TestStartOrchestration_detachedInstances_runIndependently(t *testing.T) {
 		"mine":                    `{"Instance":"mine","Weight":9}`,
 	} {
 		if got := string(w.detached[id].Result); got != want {
-			t.Errorf("%s: %s", id, got)
+			t.Errorf("%s: got %s", id, got)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestWithInstanceID_validID_isUsed(t *testing.T) {
 			return p.Instance == tt.id, err
 		})
 		if got := w.run().replayed().output(); got != "true" || w.history[2].InstanceID != tt.id {
-			t.Errorf("%s: %s, %+v", name, got, w.history[2])
+			t.Errorf("%s: got %s, %+v", name, got, w.history[2])
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 			return err
 		})
 		if waits != want {
-			t.Errorf("%s, want %s", waits, want)
+			t.Errorf("got %s, want %s", waits, want)
 		}
 		if len(opts) > 1 {
 			continue // a detached orchestration does not support WithRetry
@@ -122,7 +122,7 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 			}
 			return err
 		}); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestOrchestrationName_empty_panics(t *testing.T) {
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
 		if !strings.HasPrefix(got, "perdure: orchestration: name is empty\n") {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestWithTimerName_eachKindOfTimer_recordsName(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, waits("payment window")).run().replayed()
 	if diff := cmp.Diff(slices.Repeat([]string{"payment window"}, 4), timers(w.history)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	if got := w.history[2].String(); got != `TimerCreated #3 "payment window"` {
 		t.Error(got)

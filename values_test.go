@@ -240,6 +240,6 @@ func TestFirstSuccess_hundredThousandWaits_cancelsThemWithinTurnLimit(t *testing
 	w.options.TurnLimit = 30 * time.Second // a search for each wait would take minutes
 	w.start("o", 1)
 	if err := w.tryTurn(outcome(3, "1")); err != nil {
-		t.Errorf("%.200s", err)
+		t.Errorf("got error %.200s", err)
 	}
 }

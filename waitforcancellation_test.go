@@ -74,7 +74,7 @@ func TestWaitForCancellation_cancelledActivity_settlesWhenItEnds(t *testing.T) {
 			t.Fatalf("%s: it does not wait: %s", want, kinds(w.history))
 		}
 		if got := w.turn(end).replayed().output(); got != fmt.Sprintf("%q", `requested "no" `+want) {
-			t.Errorf("%s: %s", want, got)
+			t.Errorf("%s: got %s", want, got)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 		}
 		w.replayed().turn(done(id)).replayed()
 		if got := w.output(); got != fmt.Sprintf("%q", want) {
-			t.Errorf("%s: %s", want, got)
+			t.Errorf("%s: got %s", want, got)
 		}
 		first := ""
 		for i := range w.history {
@@ -235,7 +235,7 @@ func TestWaitForCancellation_cancelledSubOrchestration_settlesWhenItEnds(t *test
 			t.Fatalf("%s: it does not wait", name)
 		}
 		if got := w.turn(c.end...).replayed().output(); got != fmt.Sprintf("%q", `requested "no" `+c.want) {
-			t.Errorf("%s: %s, %s", name, got, kinds(w.history))
+			t.Errorf("%s: got %s, %s", name, got, kinds(w.history))
 		}
 	}
 }
@@ -287,7 +287,7 @@ func TestCompensate_callsWithWaitForCancellation_undoesAfterTheirEnd(t *testing.
 			6: "orchestration_terminal_failed",
 		}
 		if fmt.Sprint(reasons) != fmt.Sprint(want) {
-			t.Errorf("%s: %v, want %v", name, reasons, want)
+			t.Errorf("%s: got %v, want %v", name, reasons, want)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestCompensate_callScheduledMeanwhile_undoesAfterItsEnd(t *testing.T) {
 	})
 	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 3}).turn(done(4))
 	if undone || w.instance.Ended() {
-		t.Fatalf("undone: %v, %s", undone, kinds(w.history))
+		t.Fatalf("undone: got %v, %s", undone, kinds(w.history))
 	}
 	second := w.history[len(w.history)-2]
 	if second.Kind != history.ActivityScheduled {
@@ -411,6 +411,6 @@ func TestWaitForCancellation_orchestrationEnds_cancelsOnlyOnce(t *testing.T) {
 		}
 	}
 	if w.output() != `"over"` || cancels != 1 {
-		t.Errorf("%s", kinds(w.history))
+		t.Errorf("got %s", kinds(w.history))
 	}
 }

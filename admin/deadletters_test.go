@@ -159,7 +159,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 		h.bury(ctx, 3, "corrupt: for now")
 		h.fault = count
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
-			t.Fatalf("redrive without faults: %+v, %v", r, err)
+			t.Fatalf("redrive without faults: got %+v, error %v", r, err)
 		}
 	})
 	for n := range calls.Load() {
@@ -266,7 +266,7 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 		h.bury(ctx, 1, "picked up: the message is in the inbox again")
 		h.bury(ctx, 2, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Skipped != 2 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, error %v", r, err)
 		}
 		h.wantSum(ctx, 2)
 		found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "picked up:"}, 0)
@@ -275,11 +275,11 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 		}
 		if r, err := h.DropDeadLetters(ctx,
 			admin.DeadLetterQuery{IDs: []string{found.Items[0].Record.ID}}); err != nil || r.Done != 1 {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}, admin.ForceRedrive()); err != nil ||
 			r.Done != 1 {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		if left := h.left(ctx); left != 0 {
 			t.Errorf("%d dead letters remain; want 0", left)
@@ -308,7 +308,7 @@ func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *tes
 		}
 		r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{})
 		if err == nil || !strings.Contains(err.Error(), "another") || r.Done != 5 || r.Failed != 1 || !r.Complete {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		for queue, url := range map[string]string{
 			"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL,
@@ -348,7 +348,8 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 				}
 				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"})
 				if sent.Load() != letters || r.Done != int64(permits) || r.Failed != int64(letters-permits) {
-					t.Errorf("the redrive of %d work items made %d sends: %+v, %v", letters, sent.Load(), r, err)
+					t.Errorf("the redrive of %d work items made %d sends: got %+v, error %v",
+						letters, sent.Load(), r, err)
 				}
 				if left := h.left(ctx); left != letters-permits {
 					t.Errorf("%d dead letters remain", left)
@@ -412,7 +413,7 @@ func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T)
 		}
 		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil ||
 			r.Done != 3 {
-			t.Errorf("the next redrive: %+v, %v", r, err)
+			t.Errorf("the next redrive: got %+v, error %v", r, err)
 		}
 	})
 }
@@ -459,7 +460,7 @@ func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T)
 				Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second,
 			})
 			if err != nil || r.Complete && calls < 3 {
-				t.Errorf("redrive call %d: %+v, %v", calls, r, err)
+				t.Errorf("redrive call %d: got %+v, error %v", calls, r, err)
 			}
 			if complete = r.Complete; !complete && calls == 6 {
 				t.Error("six redrive calls do not reach all dead letters")

@@ -75,7 +75,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 				h.t.Errorf("instance %s was being purged and is %s, error %v", in.InstanceID, s.Status, err)
 			}
 		case err != nil:
-			h.t.Errorf("status of instance %s: %v", in.InstanceID, err)
+			h.t.Errorf("status of instance %s: got error %v", in.InstanceID, err)
 		case in.Orchestration == "forever":
 			if s.Status != client.StatusCancelled {
 				h.t.Errorf("instance %s is %s after its parent has ended; want cancelled", in.InstanceID, s.Status)

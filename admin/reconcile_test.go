@@ -60,7 +60,7 @@ func TestReconcile_restoredTable_losesNoInstanceAndRepeatsNoSettledActivity(t *t
 				began := time.Now()
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 				if err != nil || so.Failed > 0 || so.Cursor != "" {
-					t.Fatalf("%+v, %v", so, err)
+					t.Fatalf("got %+v, error %v", so, err)
 				}
 				h.fault.Store(nil)
 				states := map[client.RuntimeStatus]int{}

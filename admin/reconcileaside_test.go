@@ -81,7 +81,7 @@ func TestReconcile_instanceKeepsFailing_othersFinishWithoutDelay(t *testing.T) {
 		h.fault.Store(nil)
 		again, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: so.RemainingInstances})
 		if err != nil || again.Active != 3 || again.Instances != 3 {
-			t.Errorf("the reconciliation of the remaining instances: %+v, %v", again, err)
+			t.Errorf("the reconciliation of the remaining instances: got %+v, error %v", again, err)
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 ||
 			len(so.RemainingInstances) > 0 || took > 32*time.Minute {
-			t.Errorf("the reconciliation took %v: %+v, %v", took, so, err)
+			t.Errorf("the reconciliation took %v: %+v, error %v", took, so, err)
 		}
 	})
 }

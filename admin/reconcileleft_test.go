@@ -54,7 +54,7 @@ func TestReconcile_operatorSessionExpires_returnsRemainingInstances(t *testing.T
 		h.fault.Store(nil)
 		left, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: first.RemainingInstances})
 		if err != nil || left.Active != first.Failed || len(left.RemainingInstances) > 0 {
-			t.Errorf("reconciling the remaining instances: %+v, %v", left, err)
+			t.Errorf("reconciling the remaining instances: got %+v, error %v", left, err)
 		}
 		onward, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: first.Cursor})
 		if err != nil || onward.Active != 1100 {

@@ -53,7 +53,7 @@ func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 		h.aged20()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.Active != 1 || so.EndedBeforeLookback != 1 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
@@ -78,7 +78,7 @@ func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 		h.aged20()
 		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 1 ||
 			so.EndedBeforeLookback != 1 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "left-by-i"); err != nil || s.Status != client.StatusCancelled {
@@ -101,11 +101,11 @@ func TestReconcile_detachedStartOlderThanLookback_isSkippedAndCounted(t *testing
 		h.aged20()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.SkippedOutputs != 1 || so.Sent != 0 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		if so, err = h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour}); err != nil ||
 			so.SkippedOutputs != 0 || so.Sent != 1 {
-			t.Errorf("with a lookback of 28 days: %+v, %v", so, err)
+			t.Errorf("with a lookback of 28 days: got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		if s, err := h.Status(h.ctx, "loose-of-i"); err != nil || s.Status != client.StatusCompleted {
@@ -138,7 +138,7 @@ func TestReconcile_thousandsOfExecutions_readsAboutAHundred(t *testing.T) {
 		queries := h.Cloud.Counts()["DynamoDB.Query"]
 		t.Logf("%d queries for an instance that has continued as new 4,320 times: %v", queries, h.Cloud.Counts())
 		if err != nil || so.TruncatedInstances != 1 || so.Active != 1 || queries > 150 || queries < 50 {
-			t.Errorf("%d queries; want 50 to 150: %+v, %v", queries, so, err)
+			t.Errorf("%d queries; want 50 to 150: got %+v, error %v", queries, so, err)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func (h *lost) mustReconcile() admin.ReconcileResult {
 	h.t.Helper()
 	so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 	if err != nil {
-		h.t.Fatalf("%+v, %v", so, err)
+		h.t.Fatalf("got %+v, error %v", so, err)
 	}
 	h.ServeFor(h.ctx, 10*time.Minute)
 	return so
@@ -203,7 +203,7 @@ func TestReconcile_childWasPurged_parentFailsWithTheCause(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		h.emptied()
 		if so := h.mustReconcile(); so.LostChildren != 0 {
-			t.Errorf("%+v", so)
+			t.Errorf("got %+v", so)
 		}
 		h.wantToldOnce("was purged before its outcome arrived")
 	})
@@ -231,7 +231,7 @@ func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 							so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 							// the parent may have ended before the second operator reads the parent
 							if err != nil || so.LostChildren != 1 && c.operators == 1 {
-								t.Errorf("%+v, %v", so, err)
+								t.Errorf("got %+v, error %v", so, err)
 							}
 						})
 					}
@@ -268,7 +268,7 @@ func TestReconcile_runningChildFromFortyDaysAgo_isNotReportedAsLost(t *testing.T
 		time.Sleep(40 * 24 * time.Hour)
 		h.emptied()
 		if so := h.mustReconcile(); so.LostChildren != 0 || so.Active != 2 {
-			t.Errorf("%+v", so)
+			t.Errorf("got %+v", so)
 		}
 		if err := h.RaiseEvent(h.ctx, "old-child", "e", 1); err != nil {
 			t.Fatal(err)
@@ -331,7 +331,7 @@ func TestReconcile_purgedInstancesStartedByEndedOnes_doNotRunAgain(t *testing.T)
 		h.emptied()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour})
 		if err != nil || so.EndedBeforeLookback != 3 || so.Sent != 0 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil ||

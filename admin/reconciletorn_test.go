@@ -33,7 +33,7 @@ func (h *lost) record(pk, sk string) record {
 	table := h.Provider.Config().Table
 	out, err := h.Cloud.Table.GetItem(h.ctx, &dynamodb.GetItemInput{TableName: &table, Key: recordKey(pk, sk)})
 	if err != nil || len(out.Item) == 0 {
-		h.t.Fatalf("%s, %s: %v, %v", pk, sk, out, err)
+		h.t.Fatalf("%s, %s: got %v, error %v", pk, sk, out, err)
 	}
 	return out.Item
 }

@@ -23,7 +23,7 @@ func TestOperations_webUI_sendsTheRequestsOfTheTable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../ui/page/*.js")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("got %v, error %v", files, err)
 	}
 	var script strings.Builder
 	for _, path := range files {

@@ -67,14 +67,14 @@ func TestCancel_invalidArgumentOrEndedInstance_isRejected(t *testing.T) {
 		"activityId  ": c.CancelActivity(t.Context(), "nobody", -1, ""),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for id, want := range map[string]error{
 		"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded,
 	} {
 		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
-			t.Errorf("cancel %s: %v", id, err)
+			t.Errorf("cancel %s: got error %v", id, err)
 		}
 	}
 	if sent := p.Sent(); len(sent) > 0 {
@@ -131,7 +131,7 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 			mustStart(t, c, "one")
 			p.Append("one", append([]history.Event{{Kind: history.TurnStarted}, scheduled}, tt.then...)...)
 			if err := c.CancelActivity(t.Context(), "one", tt.id, "enough"); !errors.Is(err, tt.want) {
-				t.Errorf("CancelActivity: %v, want %v", err, tt.want)
+				t.Errorf("CancelActivity: got %v, want %v", err, tt.want)
 			}
 			var want []provider.Message
 			if tt.want == nil {
@@ -196,16 +196,16 @@ func TestCancelActivity_missingInstanceOrActivity_returnsErrNotFound(t *testing.
 	mustStart(t, c, "one")
 	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) ||
 		errors.Is(err, client.ErrActivityNotFound) {
-		t.Errorf("of no instance: %v", err)
+		t.Errorf("of no instance: got error %v", err)
 	}
 	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotFound) ||
 		!errors.Is(err, client.ErrActivityNotFound) {
-		t.Errorf("of no activity: %v", err)
+		t.Errorf("of no activity: got error %v", err)
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, down) {
-		t.Errorf("of a hub that is down: %v", err)
+		t.Errorf("of a hub that is down: got error %v", err)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestStatus_cancelledInstance_hasStatusAndFailure(t *testing.T) {
 	p.Append("one", cancelRequested, history.Event{Kind: history.TurnStarted})
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCancelling ||
 		s.Status.Terminal() || s.Failure != nil {
-		t.Errorf("while it unwinds: %+v, %v", s, err)
+		t.Errorf("while it unwinds: got %+v, error %v", s, err)
 	}
 	p.Append("one", cancelled)
 	s, err := c.Wait(t.Context(), "one")
@@ -228,11 +228,11 @@ func TestStatus_cancelledInstance_hasStatusAndFailure(t *testing.T) {
 	if e, ok := errors.AsType[*perdure.CancelledError](err); !ok || *e != (perdure.CancelledError{
 		Reason: perdure.ReasonRequested, Message: "withdrawn",
 	}) {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	if e, ok := errors.AsType[*client.OrchestrationError](err); !ok || e.InstanceID != "one" ||
 		!errors.Is(err, context.Canceled) {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	if want := `orchestration "hello" (instance "one"): cancelled (requested): withdrawn`; err.Error() != want {
 		t.Errorf("got %s\nwant %s", err, want)
@@ -261,10 +261,10 @@ func TestList_filterByEachStatus_returnsMatchingInstances(t *testing.T) {
 		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
 	} {
 		if got := ids(t, c.List(t.Context(), client.ListQuery{Status: s}), id); got != string(s)+" " {
-			t.Errorf("%s: %s", s, got)
+			t.Errorf("%s: got %s", s, got)
 		}
 	}
 	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusBlocked}), id); got != "" {
-		t.Errorf("blocked: %s", got)
+		t.Errorf("blocked: got %s", got)
 	}
 }

@@ -31,12 +31,12 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		c, h := entities()
 		for n, want := range []string{"7", "8"} {
 			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", 7+n); err != nil || string(got) != want {
-				t.Errorf("%s, %v", got, err)
+				t.Errorf("got %s, error %v", got, err)
 			}
 		}
 		in, err := h.ReadInstance(t.Context(), perdure.EntityInstanceID("sum", "k"))
 		if err != nil || in.Name != perdure.EntityOrchestrationName("sum") {
-			t.Errorf("%+v, %v", in, err)
+			t.Errorf("got %+v, error %v", in, err)
 		}
 		for _, m := range h.Sent() {
 			if m.Kind == provider.MessageUpdate && m.StartID != in.StartID {
@@ -46,7 +46,7 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		same := client.WithUpdateID("u")
 		for _, input := range []int{3, 4} {
 			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", input, same); err != nil || string(got) != "3" {
-				t.Errorf("%s, %v", got, err)
+				t.Errorf("got %s, error %v", got, err)
 			}
 		}
 		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
@@ -67,7 +67,7 @@ func TestCallEntity_invalidName_isRejected(t *testing.T) {
 		e, told := errors.AsType[*provider.FieldError](err)
 		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown ||
 			field != "orchestration" && (!told || e.Field != field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") and ("a", "b@c") would have the same ID
@@ -75,7 +75,7 @@ func TestCallEntity_invalidName_isRejected(t *testing.T) {
 		_, asked := c.EntityState(t.Context(), entity, "k")
 		for _, err := range []error{called, asked} {
 			if e, told := errors.AsType[*provider.FieldError](err); !told || e.Field != "entity" {
-				t.Errorf("%s: %v", entity, err)
+				t.Errorf("%s: got error %v", entity, err)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func TestEntityState_withOrWithoutState_returnsStateOrErrNotFound(t *testing.T) 
 	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
 	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return answer, failed })
 	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(answer) {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("got %s, error %v", got, err)
 	}
 	answer = json.RawMessage("null")
 	if _, err := c.EntityState(t.Context(), "sum", "k"); !errors.Is(err, client.ErrNotFound) {
@@ -124,7 +124,7 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		h.Append("one", completed("1"))
 		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
-			t.Errorf("the answer of what is over: %s, %v", got, err)
+			t.Errorf("the answer of what is over: %s, error %v", got, err)
 		}
 		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err,
 			client.ErrEnded) {
@@ -133,7 +133,7 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.IfExists(client.Replace))
 		if err != nil || !started || string(got) != "9" {
-			t.Errorf("replaced: %s, %v, %v", got, started, err)
+			t.Errorf("replaced: got %s, %v, error %v", got, started, err)
 		}
 		in, err := h.ReadInstance(t.Context(), "one")
 		if sent := h.Sent(); err != nil || sent[len(sent)-1].StartID != in.StartID {
@@ -160,11 +160,11 @@ func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 		"idempotencyKey": ask("bye", "say", 0, 7, fresh, client.WithIdempotencyKey("a\n")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if err := ask("nobody", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("nobody knows it: %v", err)
+		t.Errorf("nobody knows it: got error %v", err)
 	}
 	if len(h.Sent()) > 0 {
 		t.Errorf("sent %+v", h.Sent())
@@ -182,7 +182,7 @@ func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 		})
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 7, one)
 		if err != nil || started || string(got) != "7" {
-			t.Errorf("%s, %v, %v", got, started, err)
+			t.Errorf("got %s, %v, error %v", got, started, err)
 		}
 		h.wantCalls(t, "start", "send")
 
@@ -196,7 +196,7 @@ func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 		}
 		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started ||
 			!errors.Is(err, client.ErrNotFound) {
-			t.Errorf("%v, %v", started, err)
+			t.Errorf("got %v, error %v", started, err)
 		}
 		if last := h.told[len(h.told)-1]; last.StartID != was {
 			t.Errorf("told %+v", last)

@@ -52,7 +52,7 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		_, err := c.HeartbeatActivity(t.Context(), "c1.two", 7)
 		problem, failed := errors.AsType[*client.TokenError](err)
 		if failed != tt.over || failed && problem.Reason != client.TokenActivityEnded || !failed && err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

@@ -136,15 +136,15 @@ func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 		}(),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "ifExists" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	if _, err := c.Start(t.Context(), "bye", 0, one); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("without it: %v", err)
+		t.Errorf("without it: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err,
 		client.ErrUnknownOrchestration) {
-		t.Errorf("an orchestration that nobody knows: %v", err)
+		t.Errorf("an orchestration that nobody knows: got error %v", err)
 	}
 	h.wantOne(t, "hello")
 	h.wantCalls(t, "start", "start")
@@ -157,7 +157,7 @@ func TestUseExisting_idInUse_keepsInstance(t *testing.T) {
 		t.Helper()
 		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id),
 			client.IfExists(client.UseExisting)); err != nil || got != id {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 	}
 	start("one")
@@ -180,7 +180,7 @@ func TestReplace_idInUse_terminatesAndDeletesInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil || id != "one" {
-		t.Fatalf("%q, %v", id, err)
+		t.Fatalf("got %q, error %v", id, err)
 	}
 	h.wantCalls(t, "start", "send", "read", "read", "delete", "start")
 	h.wantOne(t, "bye")
@@ -250,7 +250,7 @@ func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 		t.Errorf("told %+v", h.told)
 	}
 	if err := replace("first", "bye"); !errors.Is(err, client.ErrPurged) || !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("the first start again: %v", err)
+		t.Errorf("the first start again: got error %v", err)
 	}
 	h.wantOne(t, "hello")
 	if len(h.told) != 2 {
@@ -258,7 +258,7 @@ func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 	}
 	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting),
 		client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
-		t.Errorf("ignoring: %v", err)
+		t.Errorf("ignoring: got error %v", err)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 			}
 		}
 		if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil {
-			t.Errorf("%s: %v", call, err)
+			t.Errorf("%s: got error %v", call, err)
 		}
 		h.wantOne(t, "bye")
 		if last := h.told[len(h.told)-1]; last.StartID != "the other's" {
@@ -345,6 +345,6 @@ func TestReplace_contextEnds_returnsItsError(t *testing.T) {
 	h.do["send"] = cancel
 	_, err := c.Start(ctx, "bye", 0, one, client.IfExists(client.Replace))
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 			err := cl.Schedules().Resume(t.Context(), "s", "it is over")
 			e, ended := errors.AsType[*client.UpdateError](err)
 			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v", err)
 			}
 			var sent []string
 			for _, m := range p.Sent() {

@@ -96,11 +96,11 @@ func TestPending_openTasksOfEachKind_areReported(t *testing.T) {
 		{Kind: client.PendingExternalEvent, ID: 9, Name: "approved", ScheduledAt: instant(10)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one", completed("1"))
 	if got := pendingText(mustPending(t, c, 0)); got != "0:" {
-		t.Errorf("of one that is over: %s", got)
+		t.Errorf("of one that is over: got %s", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T)
 	)
 	blocked := mustPending(t, c, 0)
 	if got := pendingText(blocked); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
-		t.Errorf("blocked: %s", got)
+		t.Errorf("blocked: got %s", got)
 	}
 	want := &client.BlockedState{Since: instant(20), BuildID: "b-1", ParkedInputs: 3}
 	if diff := cmp.Diff(want, blocked.Blocked); diff != "" {
@@ -183,7 +183,7 @@ func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T)
 	)
 	running := mustPending(t, c, 0)
 	if got := pendingText(running); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
-		t.Errorf("after a turn: %s", got)
+		t.Errorf("after a turn: got %s", got)
 	}
 	if running.Blocked != nil {
 		t.Errorf("after a turn: blocked %+v", running.Blocked)
@@ -249,7 +249,7 @@ func TestPending_activityReports_latestDecidesWhetherItIsUnregistered(t *testing
 		x := mustPending(t, c, 0).Items[0]
 		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known ||
 			!known && (x.UnregisteredAt != tt.left.UnknownAt || x.UnregisteredBuildID != "b-1") {
-			t.Errorf("%s: %+v", name, x)
+			t.Errorf("%s: got %+v", name, x)
 		}
 	}
 }
@@ -268,19 +268,19 @@ func TestPending_moreTasksThanLimit_areBounded(t *testing.T) {
 	}
 	if got := pendingText(mustPending(t, c,
 		3)); got != "300: activity#150=charge activity#170=charge activity#190=charge" {
-		t.Errorf("three: %s", got)
+		t.Errorf("three: got %s", got)
 	}
 	all := mustPending(t, c, 0)
 	if len(all.Items) != 100 || all.Items[6].ID != 270 || all.Items[7].ID != 2 || all.Items[7].Attempt != 1 ||
 		all.Items[99].ID != 94 {
-		t.Errorf("a hundred: %s", pendingText(all))
+		t.Errorf("a hundred: got %s", pendingText(all))
 	}
 	var field *provider.FieldError
 	if _, err := c.Pending(t.Context(), "one", "", 1001); !errors.As(err, &field) || field.Field != "limit" {
-		t.Errorf("more than a page: %v", err)
+		t.Errorf("more than a page: got error %v", err)
 	}
 	if _, err := c.Pending(t.Context(), "nobody", "", 1); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of nobody: got error %v", err)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestPending_tooManyRetryRecords_attemptIsUnknown(t *testing.T) {
 	got := mustPending(t, c, 0)
 	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 ||
 		got.Items[1].Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -318,10 +318,10 @@ func TestPending_corruptHistory_returnsErrCorrupt(t *testing.T) {
 	mustStart(t, c, "one")
 	p.Damage("x1", fmt.Errorf("h#3: %w", provider.ErrCorrupt))
 	if _, err := c.Pending(t.Context(), "one", "", 0); !errors.Is(err, provider.ErrCorrupt) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }
 
@@ -387,7 +387,7 @@ func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 			}
 			got := mustPending(t, c, 0)
 			if x := got.Items[0]; x.NoWorker != tt.missed || x.NoWorker && !x.WorkerSeenAt.Equal(tt.seen["payments"]) {
-				t.Errorf("%+v, want it missed: %v", x, tt.missed)
+				t.Errorf("%+v, want it missed: got %v", x, tt.missed)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func TestPurge_withChildren_deletesEndedDescendants(t *testing.T) {
 	}
 	wantLeft(t, p, "another's", "below", "detached", "lives")
 	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("again: %v", err)
+		t.Errorf("again: got error %v", err)
 	}
 }
 
@@ -92,15 +92,15 @@ func TestPurge_withChildrenOfRunningInstanceOrForce_isRejected(t *testing.T) {
 	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // the instance a1 runs
 	all := []string{"a", "a1", "a1x", "a1xy", "a2", "another's", "below", "detached", "lives"}
 	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotEnded) {
-		t.Errorf("one that is not over: %v", err)
+		t.Errorf("one that is not over: got error %v", err)
 	}
 	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(),
 		client.Force())); !ok || f.Field != "withChildren" {
-		t.Errorf("with force: %v", f)
+		t.Errorf("with force: got %v", f)
 	}
 	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began.Add(1))); !errors.Is(err,
 		client.ErrNotFound) {
-		t.Errorf("another life: %v", err)
+		t.Errorf("another life: got error %v", err)
 	}
 	wantLeft(t, p, all...)
 	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began)); err != nil {
@@ -175,7 +175,7 @@ func TestPurge_withChildrenAndAnyCallFails_repetitionDeletesTheRest(t *testing.T
 			}
 			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil &&
 				!errors.Is(err, client.ErrNotFound) {
-				t.Errorf("call %d, repeated: %v", n, err)
+				t.Errorf("call %d, repeated: got error %v", n, err)
 			}
 			wantLeft(t, p, "another's", "below", "detached", "lives")
 		}
@@ -219,7 +219,7 @@ func TestPurge_withChildrenAndCorruptHistory_returnsErrCorrupt(t *testing.T) {
 	p.Damage(in.ExecutionID, fmt.Errorf("h#1: %w", provider.ErrCorrupt))
 	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, provider.ErrCorrupt) ||
 		!strings.Contains(err.Error(), `"a1x"`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if _, err := p.ReadInstance(t.Context(), "a"); err != nil {
 		t.Errorf("it is gone, and what is below it cannot be found: %v", err)

@@ -52,19 +52,19 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		"message":    c.Terminate(t.Context(), "one", long(1025)),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok ||
 		large.Name != "data" {
-		t.Errorf("too much data: %v", large)
+		t.Errorf("too much data: got %v", large)
 	}
 	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrEnded: "over"} {
 		if err := raise(ids, "e", nil); !errors.Is(err, want) {
-			t.Errorf("raise for %s: %v", ids, err)
+			t.Errorf("raise for %s: got error %v", ids, err)
 		}
 		if err := c.Terminate(t.Context(), ids, ""); !errors.Is(err, want) {
-			t.Errorf("terminate %s: %v", ids, err)
+			t.Errorf("terminate %s: got error %v", ids, err)
 		}
 	}
 	if sent := p.Sent(); len(sent) > 0 {

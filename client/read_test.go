@@ -24,11 +24,11 @@ func TestStatus_missingInstance_returnsErrNotFound(t *testing.T) {
 	c, _ := setup(t)
 	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) ||
 		!errors.Is(err, provider.ErrNotFound) {
-		t.Errorf("Status: %v", err)
+		t.Errorf("Status: got error %v", err)
 	}
 	var field *provider.FieldError
 	if _, err := c.Status(t.Context(), "a\x00"); !errors.As(err, &field) || field.Field != "instanceId" {
-		t.Errorf("Status of a bad id: %v", err)
+		t.Errorf("Status of a bad id: got error %v", err)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestStatus_child_hasItsParent(t *testing.T) {
 	b, err := json.Marshal(s)
 	if want := `"parent":{"instanceId":"its parent","executionId":"x9","eventId":4}`; err != nil ||
 		!strings.Contains(string(b), want) {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, error %v", b, err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestResult_completedInstance_returnsOutput(t *testing.T) {
 	}
 	if _, err := client.Result[int](client.Status{}); err == nil ||
 		!strings.Contains(err.Error(), "check the error that was returned with it") {
-		t.Errorf("the result of no instance: %v", err)
+		t.Errorf("the result of no instance: got error %v", err)
 	}
 	p.Append("one", completed("7"))
 	if n, err := client.Result[int](status()); n != 7 || err != nil {
@@ -101,7 +101,7 @@ func TestResult_failedInstance_returnsOrchestrationError(t *testing.T) {
 	_, err = client.Result[string](s)
 	var failed *client.OrchestrationError
 	if !errors.As(err, &failed) || failed.InstanceID != "one" || failed.Failure.Type != "OrderError" {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	var timeout *perdure.TimeoutError
 	if !errors.As(err, &timeout) || timeout.Message != "warehouse" || !errors.Is(err, context.DeadlineExceeded) {
@@ -131,11 +131,11 @@ func TestHistory_afterEvent_returnsLaterEvents(t *testing.T) {
 	p.Append("one", history.Event{Kind: history.TurnStarted}, completed("1"))
 	event := func(e history.Event) string { return strconv.FormatInt(e.ID, 10) }
 	if got := ids(t, c.History(t.Context(), "one"), event); got != "1 2 3 " {
-		t.Errorf("all: %s", got)
+		t.Errorf("all: got %s", got)
 	}
 	if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID("x1"), client.AfterEvent(2)),
 		event); got != "3 " {
-		t.Errorf("after 2: %s", got)
+		t.Errorf("after 2: got %s", got)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestExecutionsPage_invalidArgument_isRejected(t *testing.T) {
 	} {
 		if page, err := c.ExecutionsPage(t.Context(), tt.id,
 			client.Paging{Limit: tt.limit, Cursor: tt.cursor}); !tt.is(err) {
-			t.Errorf("%s: %+v, %v", name, page, err)
+			t.Errorf("%s: got %+v, error %v", name, page, err)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestHistory_pastExecution_returnsItsEvents(t *testing.T) {
 		"":   "OrchestrationStarted ",
 	} {
 		if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID(execution)), event); got != want {
-			t.Errorf("%q: %s", execution, got)
+			t.Errorf("%q: got %s", execution, got)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestHistory_invalidArgument_isRejected(t *testing.T) {
 		seen := 0
 		for e, err := range c.History(t.Context(), tt.id, tt.opt) {
 			if seen++; !tt.is(err) {
-				t.Errorf("%s: %v, %v", name, e, err)
+				t.Errorf("%s: got %v, error %v", name, e, err)
 			}
 		}
 		if seen != 1 {
@@ -316,7 +316,7 @@ func TestList_severalPages_returnsAllInstances(t *testing.T) {
 		t.Errorf("%d of 25", len(seen))
 	}
 	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusCompleted}), id); got != "i07 " {
-		t.Errorf("completed: %s", got)
+		t.Errorf("completed: got %s", got)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	}
 	page, err := c.ListPage(t.Context(), client.ListQuery{}, client.Paging{Limit: 1})
 	if err != nil || page.NextCursor == "" {
-		t.Fatalf("first page: %+v, %v", page, err)
+		t.Fatalf("first page: got %+v, error %v", page, err)
 	}
 	for want, tt := range map[string]struct {
 		q client.ListQuery
@@ -340,14 +340,14 @@ func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	} {
 		var field *provider.FieldError
 		if _, err := c.ListPage(t.Context(), tt.q, tt.p); !errors.As(err, &field) || field.Field != want {
-			t.Errorf("%+v: %v", tt, err)
+			t.Errorf("%+v: got error %v", tt, err)
 		}
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	for _, err := range c.List(t.Context(), client.ListQuery{}) {
 		if !errors.Is(err, down) {
-			t.Errorf("List: %v", err)
+			t.Errorf("List: got error %v", err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRestart_continuedInstance_usesInputOfLastExecution(t *testing.T) {
 	s, err := c.Status(t.Context(), id)
 	if err != nil || s.Orchestration != "hello" || s.Version != "1.0.0" || s.Tags["team"] != "a" ||
 		s.Status != client.StatusPending || s.ExecutionNumber != 1 {
-		t.Errorf("the new one: %+v, %v", s, err)
+		t.Errorf("the new one: got %+v, error %v", s, err)
 	}
 	for e, err := range c.History(t.Context(), id) {
 		if err != nil || string(e.Input) != "2" {
@@ -41,7 +41,7 @@ func TestRestart_continuedInstance_usesInputOfLastExecution(t *testing.T) {
 		}
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusFailed {
-		t.Errorf("the old one: %+v, %v", s, err)
+		t.Errorf("the old one: got %+v, error %v", s, err)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	over(first)
 	second, err := c.Restart(t.Context(), first)
 	if err != nil || second == first || strings.Count(second, ".restart-") != 1 {
-		t.Errorf("of a restarted one: %q, %v", second, err)
+		t.Errorf("of a restarted one: got %q, error %v", second, err)
 	}
 	if other, err := c.Restart(t.Context(), "one", client.WithInstanceID("other"),
 		client.WithVersion("1.0.0")); err != nil || other != "other" {
-		t.Errorf("under another id: %q, %v", other, err)
+		t.Errorf("under another id: got %q, error %v", other, err)
 	}
 	if s, err := c.Status(t.Context(), "other"); err != nil || s.Version != "1.0.0" {
-		t.Errorf("another version: %+v, %v", s, err)
+		t.Errorf("another version: got %+v, error %v", s, err)
 	}
 
 	long := strings.Repeat("i", client.MaxInstanceIDBytes)
@@ -83,7 +83,7 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	}
 	over(long)
 	if id, err := c.Restart(t.Context(), long); err != nil || id == "" || len(id) > 64 {
-		t.Errorf("of the longest id: %q, %v", id, err)
+		t.Errorf("of the longest id: got %q, error %v", id, err)
 	}
 }
 
@@ -91,18 +91,18 @@ func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of nobody: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) ||
 		!strings.Contains(err.Error(), `"one" is Pending`) {
-		t.Errorf("of one that is not over: %v", err)
+		t.Errorf("of one that is not over: got error %v", err)
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})
 	if _, err := c.Restart(t.Context(), "one", client.WithInstanceID("one")); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("under the same id: %v", err)
+		t.Errorf("under the same id: got error %v", err)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestRestart_scheduleOrEntity_isRefused(t *testing.T) {
 			case refused != (c.fix != ""), refused && !strings.Contains(field.Problem, c.fix):
 				t.Errorf("%s of %s: %v, want the fix %q", c.id, c.name, err, c.fix)
 			case !refused && ended && err != nil:
-				t.Errorf("%s of %s: %v", c.id, c.name, err)
+				t.Errorf("%s of %s: got error %v", c.id, c.name, err)
 			}
 		}
 	}

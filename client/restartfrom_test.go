@@ -54,7 +54,7 @@ func TestRestart_fromEventOfIncompleteHistory_returnsErrNotFound(t *testing.T) {
 			t.Errorf("%s: restarted as %q, %v", name, id, err)
 		}
 		if id, err := c.Restart(t.Context(), "one", client.FromEvent(3)); err != nil || id == "" {
-			t.Errorf("whole: %q, %v", id, err)
+			t.Errorf("whole: got %q, error %v", id, err)
 		}
 	}
 }

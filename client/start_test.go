@@ -61,7 +61,7 @@ func TestStart_noInstanceID_generatesULID(t *testing.T) {
 	}
 	u, err := ulid.ParseStrict(first)
 	if err != nil || !ulid.Time(u.Time()).Equal(began) {
-		t.Errorf("%q is no ULID of the clock's time: %v", first, err)
+		t.Errorf("%q is no ULID of the clock's time: got error %v", first, err)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestStart_delay_setsTheStartTime(t *testing.T) {
 			}
 			b, err := json.Marshal(s)
 			if err != nil || strings.Contains(string(b), "startAt") != (delay > 0) {
-				t.Errorf("%s, %v", b, err)
+				t.Errorf("got %s, error %v", b, err)
 			}
 			for e, err := range p.ReadHistory(t.Context(), id, s.ExecutionID, 0) {
 				if err != nil || (e.StartAt != nil) != (delay > 0) {
@@ -209,12 +209,12 @@ func TestStart_inputOverTheLimit_isRejected(t *testing.T) {
 	c, _ := setup(t)
 	input := func(bytes int) string { return strings.Repeat("x", bytes-len(`""`)) }
 	if _, err := c.Start(t.Context(), "hello", input(200<<10)); err != nil {
-		t.Errorf("200 KiB: %v", err)
+		t.Errorf("200 KiB: got error %v", err)
 	}
 	_, err := c.Start(t.Context(), "hello", input(200<<10+1))
 	var large *perdure.PayloadTooLargeError
 	if !errors.As(err, &large) || large.Name != "input" || large.Bytes != 200<<10+1 || large.Limit != 200<<10 {
-		t.Errorf("one byte more: %v", err)
+		t.Errorf("one byte more: got error %v", err)
 	}
 }
 
@@ -222,11 +222,11 @@ func TestStart_providerFails_returnsItsError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Start(t.Context(), "nobody", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("unknown name: %v", err)
+		t.Errorf("unknown name: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithVersion("9.9.9")); !errors.Is(err,
 		client.ErrUnknownOrchestration) {
-		t.Errorf("unknown version: %v", err)
+		t.Errorf("unknown version: got error %v", err)
 	}
 	id := client.WithInstanceID("one")
 	if _, err := c.Start(t.Context(), "hello", nil, id); err != nil {
@@ -234,12 +234,12 @@ func TestStart_providerFails_returnsItsError(t *testing.T) {
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 	if _, err := c.Start(t.Context(), "hello", nil, id); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("an id that is over, again: %v", err)
+		t.Errorf("an id that is over, again: got error %v", err)
 	}
 	p.FailWith(&provider.Error{Op: "DynamoDB.TransactWriteItems", Retryable: true, Err: errors.New("timed out")})
 	got, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("two"))
 	var failed *provider.Error
 	if !errors.As(err, &failed) || !failed.Retryable || got != "two" {
-		t.Errorf("timed out: %q, %v", got, err)
+		t.Errorf("timed out: got %q, error %v", got, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.UseExisting)}} {
 		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started ||
 			!errors.Is(err, client.ErrEnded) {
-			t.Errorf("%v, %v", started, err)
+			t.Errorf("got %v, error %v", started, err)
 		}
 	}
 	h.calls = nil
@@ -79,7 +79,7 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 			client.WithIdempotencyKey("k"))
 	}
 	if started, err := anew(); !started || err != nil {
-		t.Errorf("%v, %v", started, err)
+		t.Errorf("got %v, error %v", started, err)
 	}
 	h.wantCalls(t, "start", "delete", "start", "send")
 	if got, want := h.raised(), []string{"paid k 7 " + h.life(t, "one")}; !slices.Equal(got, want) {
@@ -90,11 +90,11 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 	// started.
 	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one,
 		client.IfExists(client.Replace)); started || err != nil {
-		t.Errorf("%v, %v", started, err)
+		t.Errorf("got %v, error %v", started, err)
 	}
 	h.Append("one", completed("1"))
 	if started, err := anew(); !started || !errors.Is(err, client.ErrEnded) {
-		t.Errorf("repeated: %v, %v", started, err)
+		t.Errorf("repeated: got %v, error %v", started, err)
 	}
 	if len(h.raised()) != 2 {
 		t.Errorf("raised %q", h.raised())
@@ -180,7 +180,7 @@ func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEven
 		}
 		started, err := cl.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one)
 		if started != c.started || !errors.Is(err, c.failed) {
-			t.Errorf("%s: %v, %v", name, started, err)
+			t.Errorf("%s: got %v, error %v", name, started, err)
 		}
 		if c.failed != nil {
 			continue
@@ -211,15 +211,15 @@ func TestStartOrRaiseEvent_invalidArgument_isRejected(t *testing.T) {
 		"ifExists":       tell("bye", "paid", 7, fresh, client.IfExists("keep")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10),
 		fresh)); !ok || large.Name != "data" {
-		t.Errorf("too much data: %v", large)
+		t.Errorf("too much data: got %v", large)
 	}
 	if err := tell("nobody", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("nobody knows it: %v", err)
+		t.Errorf("nobody knows it: got error %v", err)
 	}
 	if len(h.told) > 0 || !slices.Equal(h.calls, []string{"start"}) {
 		t.Errorf("told %v, calls %q", h.told, h.calls)

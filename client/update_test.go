@@ -116,12 +116,12 @@ func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 			defer stop()
 			got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1"))
 			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrEnded) {
-				t.Errorf("answered=%t: %s, %v", answered, got, err)
+				t.Errorf("answered=%t: got %s, error %v", answered, got, err)
 			}
 			n := sentUpdates(p)
 			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) ||
 				sentUpdates(p) != n {
-				t.Errorf("of one that is over: %v", err)
+				t.Errorf("of one that is over: got error %v", err)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 			defer stop()
 			if got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1")); !errors.Is(err,
 				client.ErrNotFound) {
-				t.Errorf("anew=%t: %s, %v", anew, got, err)
+				t.Errorf("anew=%t: got %s, error %v", anew, got, err)
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestWait_polling_backsOffWithJitter(t *testing.T) {
 	}))
 	mustStart(t, c, "one")
 	if _, err := c.Wait(t.Context(), "one"); !errors.Is(err, enough) {
-		t.Fatalf("Wait: %v", err)
+		t.Fatalf("Wait: got error %v", err)
 	}
 	for i, pause := range pauses {
 		longest := min(20*time.Millisecond<<i, time.Second)
@@ -94,7 +94,7 @@ func TestWait_polling_backsOffWithJitter(t *testing.T) {
 		}
 	}
 	if tail := slices.Compact(pauses[6:]); len(tail) == 1 {
-		t.Errorf("no jitter: %v", pauses)
+		t.Errorf("no jitter: got %v", pauses)
 	}
 }
 
@@ -121,11 +121,11 @@ func TestWait_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	if _, err := c.Wait(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("Wait: %v", err)
+		t.Errorf("Wait: got error %v", err)
 	}
 	var field *provider.FieldError
 	if _, err := c.Wait(t.Context(), ""); !errors.As(err, &field) || field.Field != "instanceId" {
-		t.Errorf("Wait for no id: %v", err)
+		t.Errorf("Wait for no id: got error %v", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestWaitForStart_firstTurnRuns_returnsStatus(t *testing.T) {
 		p.Append("one", completed(`"out"`))
 		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted ||
 			string(s.Output) != `"out"` {
-			t.Errorf("over: %+v, %v", s, err)
+			t.Errorf("over: got %+v, error %v", s, err)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestWaitForStart_pausedOrBlockedBeforeFirstTurn_returnsStatus(t *testing.T)
 		p.Append("one", e)
 		if s, err := c.WaitForStart(t.Context(), "one"); err != nil ||
 			s.Status != client.StatusPaused && s.Status != client.StatusBlocked {
-			t.Errorf("%s: %+v, %v", e.Kind, s, err)
+			t.Errorf("%s: got %+v, error %v", e.Kind, s, err)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestWaitForStart_contextEnds_returnsLastStatus(t *testing.T) {
 			t.Errorf("WaitForStart = %+v, %v", s, err)
 		}
 		if _, err := c.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("nobody: got error %v", err)
 		}
 	})
 }

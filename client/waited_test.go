@@ -163,7 +163,7 @@ func TestPending_cancelledWithWaitForCancellation_staysUntilItEnds(t *testing.T)
 		}),
 	)
 	if got := pendingText(mustPending(t, c, 0)); got != "2: activity#6=weigh timer#15" {
-		t.Errorf("after the ends: %s", got)
+		t.Errorf("after the ends: got %s", got)
 	}
 	// a cancel request that no turn has processed
 	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{

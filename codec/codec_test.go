@@ -62,7 +62,7 @@ func roundTrip(t *testing.T, c perdure.Codec, doc []byte) (data []byte) {
 	}
 	got, err := c.Decode(t.Context(), info, data)
 	if err != nil || !bytes.Equal(got, doc) {
-		t.Fatalf("%.40s, %v", got, err)
+		t.Fatalf("got %.40s, error %v", got, err)
 	}
 	return data
 }
@@ -109,17 +109,17 @@ func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &memoryKeys{}),
 	} {
 		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	for i := range data {
 		changed := bytes.Clone(data)
 		changed[i] ^= 1
 		if got, err := c.Decode(t.Context(), info, changed); !isFinal(err) {
-			t.Fatalf("byte %d changed: %s, %v", i, got, err)
+			t.Fatalf("byte %d changed: got %s, error %v", i, got, err)
 		}
 		if got, err := c.Decode(t.Context(), info, data[:i]); !isFinal(err) {
-			t.Fatalf("cut to %d bytes: %s, %v", i, got, err)
+			t.Fatalf("cut to %d bytes: got %s, error %v", i, got, err)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 	roundTrip(t, c, []byte(`"short"`)) // zstd does not compress it
 	both := codec.Chain("both", codec.Zstd(), codec.Zstd())
 	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
-		t.Errorf("%v, %v", data, err)
+		t.Errorf("got %v, error %v", data, err)
 	}
 	for want, codecs := range map[string][]perdure.Codec{
 		": 1 codecs; use 2 to 8": {codec.Zstd()},
@@ -196,7 +196,7 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 	}
 	for _, torn := range [][]byte{nil, {4, 1}, {1, 1}} {
 		if _, err := both.Decode(t.Context(), info, torn); !isFinal(err) {
-			t.Errorf("%v: %v", torn, err)
+			t.Errorf("%v: got error %v", torn, err)
 		}
 	}
 }

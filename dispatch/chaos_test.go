@@ -102,7 +102,7 @@ func queryRepeatedly(ctx context.Context, h *hub, until time.Time) {
 			return
 		}
 		if !ok || e.Code != provider.QueryHandlerNotFound && e.Code != provider.QueryNotStarted {
-			h.t.Errorf("query during the faults: %v", err)
+			h.t.Errorf("query during the faults: got error %v", err)
 		}
 		time.Sleep(3 * time.Second)
 	}

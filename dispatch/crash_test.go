@@ -172,7 +172,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
-			t.Errorf("crash at call %d: %v", n, err)
+			t.Errorf("crash at call %d: got error %v", n, err)
 		} else if s.name == "statuses" && string(status.CustomStatus) != s.want ||
 			s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)

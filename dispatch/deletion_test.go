@@ -508,7 +508,7 @@ func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	}
 	h.wantInstances(3) // the parent, the child and the detached one
 	if err := h.CheckRest(h.t.Context()); err != nil {
-		h.t.Errorf("%s: %v", what, err)
+		h.t.Errorf("%s: got error %v", what, err)
 	}
 }
 
@@ -537,7 +537,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 	h.serveFor(48 * time.Hour)
 	if in, err := h.Provider.ReadInstance(ctx, "middle"); err == nil && in.Status != provider.StatusDeleting {
 		if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil { // the first call had no effect
-			h.t.Errorf("%s: %v", what, err)
+			h.t.Errorf("%s: got error %v", what, err)
 		}
 		h.serveFor(48 * time.Hour)
 	}

@@ -245,6 +245,6 @@ func TestMetrics_inlineActivities_areIncluded(t *testing.T) {
 		"ActivitiesRetried": 2, "ActivitiesFailed": 1, "ActivitiesCancelled": 1, "ActivitiesLeaked": 1,
 	}
 	if diff := cmp.Diff(want, sums(t, of["activity"])); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }

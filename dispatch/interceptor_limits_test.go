@@ -137,7 +137,7 @@ func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 	for _, name := range []string{"chain", "fan", "retries", "statuses"} {
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{ends}}, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start(name, 3)); end.Kind != history.OrchestrationCompleted {
-				t.Errorf("%s: %+v", name, end)
+				t.Errorf("%s: got %+v", name, end)
 			}
 			h.checkRest()
 		})
@@ -184,7 +184,7 @@ func TestInterceptor_callsNextConcurrently_runsOnce(t *testing.T) {
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{wild}}, func(_ context.Context, h *hub) {
 			in := h.start(name, 3)
 			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-				t.Errorf("%s: %+v", name, end)
+				t.Errorf("%s: got %+v", name, end)
 			}
 			h.checkRest()
 			wg.Wait()

@@ -116,7 +116,7 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 			h.raise(in, "e-1", 7)
 			if end := h.finish(in); string(end.Output) != `"over"` {
-				t.Fatalf("%s: %+v", name, end)
+				t.Fatalf("%s: got %+v", name, end)
 			}
 			h.checkRest()
 		})
@@ -204,7 +204,7 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 		"1: ends #7 external_event add of 1 completed",
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 		"3: ends #3 timer patience of 1 cancelled orchestration_terminal_terminated",
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }
 

@@ -218,7 +218,7 @@ func TestR4_largeTurnIsRedelivered_sendsNothingAgain(t *testing.T) {
 		}
 		cursor := h.item("x#"+in.ExecutionID, "o#0000000001")
 		if cursor["ttl"] == nil {
-			t.Errorf("cursor never expires: %v", cursor)
+			t.Errorf("cursor never expires: got %v", cursor)
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)

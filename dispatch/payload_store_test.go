@@ -174,7 +174,8 @@ func TestR28_largePayloads_areStoredInTheBucket(t *testing.T) {
 				runBulky(ctx, h, c)
 				for _, call := range h.made() {
 					if in := must(json.Marshal(call.Input)); call.Service != "S3" && len(in) > 64<<10 {
-						t.Errorf("%s.%s has an input of %d bytes: %.200s", call.Service, call.Operation, len(in), in)
+						t.Errorf("%s.%s has an input of %d bytes: %.200s",
+							call.Service, call.Operation, len(in), in)
 					}
 				}
 				for _, key := range h.keys("x/") {

@@ -310,7 +310,7 @@ func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 			got = append(got, append(turn.TraceParents, fmt.Sprint(turn.ScheduledByTurns)))
 		}
 		if diff := cmp.Diff([][]string{{"[]"}, {testTraceParent(8), "[]"}, {"[1]"}}, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("mismatch (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -835,7 +835,7 @@ func (s *sagas) wantInOrder(in provider.Instance, d spec, when string) {
 		s.t.Errorf("%s: undone %v before the end", when, ended[n-1].Sub(undone[0]))
 	}
 	if err := s.CheckRest(s.t.Context()); err != nil {
-		s.t.Errorf("%s: %v", when, err)
+		s.t.Errorf("%s: got error %v", when, err)
 	}
 }
 

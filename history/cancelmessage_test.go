@@ -30,6 +30,6 @@ func TestTruncateCancelMessage_longMessage_isCutBetweenCharacters(t *testing.T) 
 		}
 	}
 	if got := history.TruncateMessage("a long one", 1); got != "… (cut: 10 bytes)" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 }

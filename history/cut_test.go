@@ -135,7 +135,7 @@ func TestCheckRestartPoint_invalidEvent_namesNearestValidEvents(t *testing.T) {
 	for at, want := range map[int64][2]int64{2: {1, 3}, 6: {5, 0}, 9: {5, 0}, 0: {0, 1}, -7: {0, 1}} {
 		e, is := errors.AsType[*RestartPointError](CheckRestartPoint(events, at))
 		if !is || [2]int64{e.Before, e.After} != want || e.Reason == "" || e.EventID != at {
-			t.Errorf("behind %d: %+v", at, e)
+			t.Errorf("behind %d: got %+v", at, e)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestDocument_encoded_isDecodedUnchanged(t *testing.T) {
 	if err != nil ||
 		!strings.HasPrefix(string(b),
 			`{"format":"perdure.history/1","instanceId":"order/1","name":"fulfil","executions":[{"executionId":"x1","number":1,"events":[{"id":1,`) {
-		t.Fatalf("%s, %v", b, err)
+		t.Fatalf("got %s, error %v", b, err)
 	}
 	got, err := history.DecodeDocument(b)
 	if err != nil || !cmp.Equal(got, want) {
@@ -52,7 +52,7 @@ func TestDecodeDocument_invalidDocument_returnsError(t *testing.T) {
 		`instance "i": execution x2: history: even`: document(`[{"id":2,"kind":"TurnStarted"}]`),
 	} {
 		if _, err := history.DecodeDocument([]byte(doc)); err == nil || !strings.Contains(err.Error(), tells) {
-			t.Errorf("%s: %v, want %q", doc, err, tells)
+			t.Errorf("%s: got %v, want %q", doc, err, tells)
 		}
 	}
 	if _, err := history.NewDocument("i", "fulfil", history.DocumentExecution{ExecutionID: "x1"}); err == nil {

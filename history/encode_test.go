@@ -50,7 +50,7 @@ func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 	} {
 		last, found, err := history.DecodeLast([]byte(" [" + before + ", " + end + "\n] "))
 		if err != nil || !found || last.ID != 3 || string(last.Output) != `[{"a":"]}"}]` {
-			t.Errorf("behind %s: %+v, %v, %v", before, last, found, err)
+			t.Errorf("behind %s: got %+v, %v, error %v", before, last, found, err)
 		}
 	}
 	for _, b := range []string{
@@ -59,7 +59,7 @@ func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 		`[{"id":1},` + end + `,{"id":4,"ki`,
 	} {
 		if last, _, err := history.DecodeLast([]byte(b)); err == nil {
-			t.Errorf("%s: %+v", b, last)
+			t.Errorf("%s: got %+v", b, last)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestDecode_fieldsOfLaterReleases_areIgnored(t *testing.T) {
 		[]byte(`[{"id":1,"kind":"TurnStarted","time":"2026-01-02T12:00:00Z","colour":"blue"}]`),
 	)
 	if err != nil || len(events) != 1 || events[0].Kind != history.TurnStarted {
-		t.Errorf("%+v, %v", events, err)
+		t.Errorf("got %+v, error %v", events, err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestDecode_invalidDocument_returnsError(t *testing.T) {
 	} {
 		if _, err := history.Decode([]byte(doc)); err == nil || !strings.HasPrefix(err.Error(), "history: ") ||
 			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", doc, err, want)
+			t.Errorf("%s: got %v, want %q", doc, err, want)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func TestEncode_invalidEvent_returnsError(t *testing.T) {
 		"event 1 (TimerFired): has no sourceEvent": {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s, %v, want %q", b, err, want)
+			t.Errorf("got %s, %v, want %q", b, err, want)
 		}
 	}
 }

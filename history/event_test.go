@@ -141,7 +141,7 @@ func TestEventString_hasKindIDAndDetails(t *testing.T) {
 		},
 	} {
 		if got := e.String(); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 		{"raised, of an earlier execution", taken[5].Data, at("before", 3, 9, history.LocationCarriedEvents)},
 	} {
 		if string(c.got) != string(c.want) {
-			t.Errorf("%s: %s, want %s", c.what, c.got, c.want)
+			t.Errorf("%s: got %s, want %s", c.what, c.got, c.want)
 		}
 	}
 	if last := taken[len(taken)-1]; last.Kind != history.ExecutionRestarted || last.ID != 8 {

@@ -251,7 +251,7 @@ func TestState_eventOfEveryKind_isApplied(t *testing.T) {
 	for _, s := range all {
 		state := history.NewState(keepAll, s.event)
 		if state.LastID != s.event.ID || state.Last != s.event.Kind || state.Ended() != s.event.Kind.Terminal() {
-			t.Errorf("%s: %+v", s.event.String(), state.Summary)
+			t.Errorf("%s: got %+v", s.event.String(), state.Summary)
 		}
 		scheduled := history.NewState(keepAll)
 		for _, id := range s.event.Settles() {

@@ -22,7 +22,7 @@ func TestEnvironment_inlineTimeout_isDurationUpToFiveMinutes(t *testing.T) {
 	for _, set := range []string{"-1s", "5m1s", "2", "soon"} {
 		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
 		if e.inlineTimeout(); e.err() == nil || !strings.Contains(e.err().Error(), "PERDURE_INLINE_TIMEOUT") {
-			t.Errorf("%q: %v", set, e.err())
+			t.Errorf("%q: got %v", set, e.err())
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestEnvironment_activityTimes_areValidated(t *testing.T) {
 			if got := (times{
 				o.LockTimeout, o.LockRenewalBuffer, o.CancelPollInterval, o.CancellationGracePeriod,
 			}); got != c.want || err != nil {
-				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 			}
 		})
 	}

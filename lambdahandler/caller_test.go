@@ -66,7 +66,7 @@ func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got != want {
-			t.Errorf("authorized by %s: %q, want %q", by, got, want)
+			t.Errorf("authorized by %s: got %q, want %q", by, got, want)
 		}
 	}
 }

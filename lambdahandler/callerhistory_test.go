@@ -65,7 +65,7 @@ func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	})
 	o.caller = nil
 	if a.Code >= http.StatusBadRequest {
-		o.t.Fatalf("%s %s answers %d: %s", method, target, a.Code, a.Body)
+		o.t.Fatalf("%s %s answers %d: got %s", method, target, a.Code, a.Body)
 	}
 	o.goOn()
 	return a
@@ -100,7 +100,7 @@ func (o operations) wantBy(instance string, kind history.Kind, operation, by str
 		}
 	}
 	if found != 1 {
-		o.t.Errorf("%d events %s of %q: %s", found, kind, instance, a.Body)
+		o.t.Errorf("%d events %s of %q: got %s", found, kind, instance, a.Body)
 	}
 	o.wantLogged(operation, instance, by)
 }
@@ -143,7 +143,7 @@ func (o operations) purgedBy(id string) string {
 		TableName: aws.String("perdure"), Key: key,
 	})
 	if err != nil || out.Item["deleted"] == nil {
-		o.t.Fatalf("%q is not purged: %v, %v", id, out, err)
+		o.t.Fatalf("%q is not purged: got %v, error %v", id, out, err)
 	}
 	by, _ := out.Item["purgedBy"].(*types.AttributeValueMemberS)
 	if by == nil {
@@ -214,7 +214,7 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 			a := o.as(operator(by), byAPI, post, "/v1/jobs", body)
 			var j httpapi.Job
 			if err := json.Unmarshal(a.Body, &j); err != nil || j.RequestedBy != operator(by) {
-				t.Errorf("%s, %v", a.Body, err)
+				t.Errorf("got %s, error %v", a.Body, err)
 			}
 			if want := fmt.Sprintf(
 				"operation=%s job=%s requestedBy=%s\n", j.Operation, j.JobID, operator(by),
@@ -256,7 +256,7 @@ func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 				"X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
 			},
 		}); a.Code != http.StatusAccepted {
-			t.Fatalf("%d: %s", a.Code, a.Body)
+			t.Fatalf("%d: got %s", a.Code, a.Body)
 		}
 		o.wantBy("a", history.OrchestrationStarted, "", "")
 		o.wantLogged("start", "a", "client")

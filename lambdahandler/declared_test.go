@@ -45,7 +45,7 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 	}
 	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" ||
 		hour != "rate(1 hour)" {
-		t.Errorf("%s, %s", night, hour)
+		t.Errorf("got %s, %s", night, hour)
 	}
 
 	// Another process of the same deployment puts nothing. A process of the next deployment puts the changes.
@@ -65,7 +65,7 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 	next := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
 	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" ||
 		whenOf(t, env, "hourly") != "rate(1 hour)" {
-		t.Errorf("the next deployment: %v", err)
+		t.Errorf("the next deployment: got error %v", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	for range 2 {
 		if err := d.putAll(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), `"often": when "often": must be like`) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	if got := whenOf(t, env, "nightly"); got != "0 2 * * *" {
@@ -112,7 +112,7 @@ func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
 		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
-			t.Errorf("%s: %v", doc, err)
+			t.Errorf("%s: got error %v", doc, err)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	h.declared = newDeclaredSchedules(h.client, "{")
 	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
 	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("got %v, error %v", answer, err)
 	}
 }
 

@@ -133,7 +133,7 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodGet, target: "/v1/instances",
 			}); a.Code != http.StatusOK {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("%d: got %s", a.Code, a.Body)
 			}
 		}
 	})
@@ -175,7 +175,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("%d: got %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -188,7 +188,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				}
 				a := d.by(gateway, &r)
 				if a.Code != http.StatusOK {
-					t.Fatalf("%d: %s", a.Code, a.Body)
+					t.Fatalf("%d: got %s", a.Code, a.Body)
 				}
 				var page httpapi.InstancePage
 				if err := json.Unmarshal(a.Body, &page); err != nil {
@@ -289,7 +289,7 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 				if a := d.byHTTP(&apiRequest{
 					method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`,
 				}); a.Code != http.StatusAccepted {
-					t.Fatalf("%d: %s", a.Code, a.Body)
+					t.Fatalf("%d: got %s", a.Code, a.Body)
 				}
 				c := d.dial()
 				defer c.Close()
@@ -365,7 +365,7 @@ func TestServeHTTP_slowBodyInTime_isAccepted(t *testing.T) {
 			}
 			_, err = io.Copy(io.Discard, a.Body)
 			if a.Body.Close(); err != nil || a.StatusCode != http.StatusAccepted {
-				t.Fatalf("%d, %v", a.StatusCode, err)
+				t.Fatalf("got %d, error %v", a.StatusCode, err)
 			}
 			time.Sleep(time.Minute)
 		}
@@ -383,7 +383,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 			if a := d.byHTTP(&apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("%d: got %s", a.Code, a.Body)
 			}
 			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
 				a := d.by(gateway, &apiRequest{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
@@ -416,7 +416,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 			e.PathParameters = map[string]string{"proxy": proxy}
 			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest ||
 				!strings.Contains(a.Body, "~YT9i") {
-				t.Errorf("%s: %v, %+v", proxy, err, a)
+				t.Errorf("%s: got %v, %+v", proxy, err, a)
 			}
 		}
 		for target, form := range map[string]string{
@@ -460,7 +460,7 @@ func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 		}
 		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil ||
 			len(page.Instances) > 0 {
-			t.Errorf("something was started: %+v, %v", page, err)
+			t.Errorf("something was started: %+v, error %v", page, err)
 		}
 	})
 }

@@ -81,15 +81,15 @@ func TestNew_invalidEnvironment_errorNamesAllVariables(t *testing.T) {
 		_, err := f()
 		if err == nil || !strings.Contains(err.Error(), "PERDURE_HUB") ||
 			!strings.Contains(err.Error(), "PERDURE_TABLE") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if attempts := name == "orchestrator" || name == "worker"; err != nil &&
 			strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if inline := name == "orchestrator"; err != nil &&
 			strings.Contains(err.Error(), "PERDURE_INLINE_TIMEOUT") != inline {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

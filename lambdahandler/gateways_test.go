@@ -162,7 +162,7 @@ func (d *gateways) byHTTP(r *apiRequest) apiResponse {
 	}
 	body, err := io.ReadAll(a.Body)
 	if err != nil {
-		d.t.Fatalf("%s: %v", r, err)
+		d.t.Fatalf("%s: got error %v", r, err)
 	}
 	took := time.Since(began)
 	c.Close()

@@ -193,7 +193,7 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 				return
 			}
 			if _, err := dynamo.New(h, dynamo.Clients{}, options...); err != nil || e.err() != nil {
-				t.Errorf("hub %+v: %v, %v", h, err, e.err())
+				t.Errorf("hub %+v: got %v, %v", h, err, e.err())
 			}
 			want := dynamo.HubConfig{
 				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{},
@@ -219,11 +219,11 @@ func TestEnvironment_apiWithoutSchedules_isValid(t *testing.T) {
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	h := e.hub(false, true)
 	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.TimerMode != "" {
-		t.Errorf("%+v: %v, %v", h, err, e.err())
+		t.Errorf("%+v: got %v, %v", h, err, e.err())
 	}
 	set["PERDURE_TIMERS"] = "hops"
 	if h := e.hub(false, true); e.err() != nil || h.TimerMode != dynamo.TimersRequeue {
-		t.Errorf("told of hops: %+v, %v", h, e.err())
+		t.Errorf("told of hops: got %+v, %v", h, e.err())
 	}
 	set["PERDURE_TIMERS"] = "schedules"
 	if e.hub(false, true); e.err() == nil {

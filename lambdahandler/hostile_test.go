@@ -489,7 +489,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 					`{"instanceId":%q,"input":1}`, id,
 				),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("%d: got %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Second)
 		}
@@ -562,7 +562,7 @@ func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 			continue
 		}
 		if wrong := d.document.Wrong(&a.Answer); len(wrong) > 0 {
-			d.t.Errorf("%s by %s: %.600s", q, a.gateway, wrong)
+			d.t.Errorf("%s by %s: got %.600s", q, a.gateway, wrong)
 		}
 		p := problemOf(a)
 		if a.Code >= http.StatusBadRequest && !a.Head && (p.Code == "" || len(p.Field) > 64 || len(p.Detail) > 3000) {

@@ -150,7 +150,7 @@ func TestListener_elsewhereWithoutAllowedHosts_doesNotStart(t *testing.T) {
 			stop()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s=%q: %v", allowedHosts, value, err)
+			t.Errorf("%s=%q: got error %v", allowedHosts, value, err)
 		}
 	}
 }

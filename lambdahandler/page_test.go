@@ -58,7 +58,7 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		return apiEnvironment(name)
 	}))
 	if err == nil || !strings.Contains(err.Error(), `PERDURE_UI_ORIGINS has the invalid origin "shop.example.com"`) {
-		t.Errorf("PERDURE_UI_ORIGINS: %v", err)
+		t.Errorf("PERDURE_UI_ORIGINS: got error %v", err)
 	}
 	_, err = NewAPI(t.Context(), WithEnvironment(func(name string) string {
 		if name == "PERDURE_UI" {
@@ -67,6 +67,6 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		return apiEnvironment(name)
 	}))
 	if err == nil || !strings.Contains(err.Error(), "PERDURE_UI") {
-		t.Errorf("PERDURE_UI=yes: %v", err)
+		t.Errorf("PERDURE_UI=yes: got error %v", err)
 	}
 }

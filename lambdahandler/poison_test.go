@@ -11,7 +11,7 @@ func TestEnvironment_logErrorTexts_mustBeTrueOrFalse(t *testing.T) {
 	for value, want := range map[string]bool{"": true, "true": true, "false": false} {
 		e := environmentWith(map[string]string{name: value})
 		if got, err := e.logsErrorTexts(), e.err(); got != want || err != nil {
-			t.Errorf("%q: %v, %v", value, got, err)
+			t.Errorf("%q: got %v, error %v", value, got, err)
 		}
 	}
 	e := environmentWith(map[string]string{name: "no"})
@@ -31,7 +31,7 @@ func TestEnvironment_maxAttempts_mustBeOneToNinety(t *testing.T) {
 				t.Errorf("%q: %s is not named: %v", value, name, err)
 			}
 		} else if got != want || err != nil {
-			t.Errorf("%q: %d, %v; want %d", value, got, err, want)
+			t.Errorf("%q: got %d, %v, want %d", value, got, err, want)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestNewWorker_unknownQueue_isNamed(t *testing.T) {
 func TestActivityNames_queue_returnsItsActivities(t *testing.T) {
 	t.Parallel()
 	if got := activityNames(greetings(), "payments"); !slices.Equal(got, []string{"pay"}) {
-		t.Errorf("activities of payments: %v", got)
+		t.Errorf("activities of payments: got %v", got)
 	}
 }
 

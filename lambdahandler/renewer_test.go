@@ -154,7 +154,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			answer, err := h.handle(t.Context(), event)
 			a, ok := answer.(events.APIGatewayV2HTTPResponse)
 			if err != nil || !ok || a.StatusCode != http.StatusOK {
-				t.Fatalf("%+v, %v", answer, err)
+				t.Fatalf("got %+v, error %v", answer, err)
 			}
 			return strings.TrimSpace(a.Body)
 		}
@@ -174,7 +174,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 				got = invoked()
 			}
 			if got != fmt.Sprintf(`{"leases":[{"expiresAt":%q}]}`, until) {
-				t.Fatalf("renewal %d: %s, want %s", n, got, until)
+				t.Fatalf("renewal %d: got %s, want %s", n, got, until)
 			}
 			time.Sleep(45 * time.Second)
 			if others := received(t, hub, queue); len(others) > 0 {
@@ -189,7 +189,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			if !strings.Contains(got, `"cancel":{"reason":"orchestration_terminal_completed","requestedAt":`) &&
 				!strings.Contains(got, `"cancel":{"reason":"select_loser","requestedAt":`) ||
 				!strings.Contains(got, "expiresAt") {
-				t.Errorf("after the race: %s", got)
+				t.Errorf("after the race: got %s", got)
 			}
 		}
 		time.Sleep(2 * time.Minute) // the lock has expired, and another consumer receives the message
@@ -197,7 +197,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			t.Fatalf("%d messages", len(others))
 		}
 		if got := invoked(); !strings.Contains(got, `"code":"lock_lost"`) || strings.Contains(got, "expiresAt") {
-			t.Errorf("of another's message: %s", got)
+			t.Errorf("of another's message: got %s", got)
 		}
 	})
 }

@@ -85,11 +85,11 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 			id := startBulk(t, env, c.bulk)
 			env.RunUntilIdle()
 			if j := readJob(t, env, id); j.Ended() || j.Done > 0 {
-				t.Errorf("while the clock stands still: %+v", j)
+				t.Errorf("while the clock stands still: got %+v", j)
 			}
 			env.Advance(2 * time.Minute)
 			if j := readJob(t, env, id); j.State != provider.JobCompleted || j.Done != matched || j.Failed > 0 {
-				t.Errorf("after two minutes: %+v", j)
+				t.Errorf("after two minutes: got %+v", j)
 			}
 			for n := range matched {
 				if got := statusOf(t, env, fmt.Sprint("s-", n)); got != c.want {
@@ -113,11 +113,11 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	})
 	env.Advance(2*time.Minute - time.Second)
 	if j := readJob(t, env, job); j.Ended() {
-		t.Errorf("before the tick: %+v", j)
+		t.Errorf("before the tick: got %+v", j)
 	}
 	env.Advance(time.Second)
 	if j := readJob(t, env, job); !j.Ended() || statusOf(t, env, id) != client.StatusTerminated {
-		t.Errorf("at the tick: %+v", j)
+		t.Errorf("at the tick: got %+v", j)
 	}
 }
 
@@ -129,17 +129,17 @@ func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	env.RunUntilIdle()
 	bulk := admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "two-events"}}
 	if p, err := env.Admin().PreviewJob(t.Context(), bulk); err != nil || p.Matched != 1 {
-		t.Errorf("the preview of what was started at this moment: %+v, %v", p, err)
+		t.Errorf("the preview of what was started at this moment: got %+v, error %v", p, err)
 	}
 	startBulk(t, env, bulk)
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusTerminated {
-		t.Errorf("%s, %v", s.Status, err)
+		t.Errorf("got %s, error %v", s.Status, err)
 	}
 
 	id = start(t, env, "two-events", nil)
 	_, err := env.Client().Wait(t.Context(), id)
 	if _, idle := errors.AsType[*perduretest.IdleError](err); !idle {
-		t.Errorf("without a job: %v", err)
+		t.Errorf("without a job: got error %v", err)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	env.Advance(time.Hour + 4*time.Minute)
 	if j := readJob(t, env, job); j.State != provider.JobCompleted || j.Done != 1 {
-		t.Errorf("after the outage: %+v", j)
+		t.Errorf("after the outage: got %+v", j)
 	}
 	if got := statusOf(t, env, id); got != client.StatusCancelled {
 		t.Errorf("the instance is %s", got)

@@ -82,7 +82,7 @@ func TestNewDeployed_waitTimesOut_namesTheAwaitedEvent(t *testing.T) {
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
 	if !ok || idle.Waited == 0 || len(idle.WaitingFor) != 1 ||
 		!strings.Contains(idle.WaitingFor[0], `external event "go", which was not raised`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -133,11 +133,11 @@ func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := env.Admin().DeadLetters(t.Context(), admin.DeadLetterQuery{}, 0); err != nil {
-			t.Errorf("dead letters: %v", err)
+			t.Errorf("dead letters: got error %v", err)
 		}
 		if _, err := env.Admin().Reconcile(t.Context(),
 			admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
-			t.Errorf("reconcile: %v", err)
+			t.Errorf("reconcile: got error %v", err)
 		}
 	})
 	if _, err := client.New(hub.Provider).Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {

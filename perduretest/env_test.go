@@ -55,7 +55,7 @@ func TestAdvance_activitiesTakeHours_instanceCompletesOnTime(t *testing.T) {
 	began := env.Now()
 	env.Advance(time.Hour + 15*time.Minute)
 	if s, err := env.Client().Status(ctx, id); err != nil || s.Status != client.StatusRunning {
-		t.Fatalf("after 75 minutes: %v, %v", s.Status, err)
+		t.Fatalf("after 75 minutes: got %v, error %v", s.Status, err)
 	}
 	env.Advance(15 * time.Minute)
 	s, err := env.Client().Status(ctx, id)
@@ -126,7 +126,7 @@ func TestWait_contextIsCancelled_returnsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := env.Client().Wait(ctx, id); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait whose context has ended: %v", err)
+		t.Errorf("a wait whose context has ended: got error %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: T
 			t.Fatal(err)
 		}
 		if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
-			t.Errorf("%s, %v", status.Status, err)
+			t.Errorf("got %s, error %v", status.Status, err)
 		}
 		return env
 	})

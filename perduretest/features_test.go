@@ -102,10 +102,10 @@ func TestSelect_eventAndTimer_firstOneWins(t *testing.T) {
 		}
 	}
 	if err := env.Client().RaiseEvent(t.Context(), in, "approved", "again"); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("an event for an instance that is over: %v", err)
+		t.Errorf("an event for an instance that is over: got error %v", err)
 	}
 	if err := env.Client().RaiseEvent(t.Context(), "nobody", "approved", nil); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("an event for nobody: %v", err)
+		t.Errorf("an event for nobody: got error %v", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestTerminate_runningInstance_runsNoCode(t *testing.T) {
 		t.Errorf("%s, %+v, %v; code ran: %v", s.Status, s.Failure, err, ran)
 	}
 	if err := env.Client().Terminate(t.Context(), id, ""); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("terminated twice: %v", err)
+		t.Errorf("terminated twice: got error %v", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRetry_failedAttempts_needNoTurn(t *testing.T) {
 	}
 	bad := start(t, env, "tries", 9)
 	if s, err := env.Client().Wait(t.Context(), bad); err != nil || s.Status != client.StatusFailed {
-		t.Errorf("after the last attempt: %s, %v", s.Status, err)
+		t.Errorf("after the last attempt: got %s, error %v", s.Status, err)
 	}
 	if len(attempts) != 3+4 {
 		t.Errorf("%d attempts, want 4 more", len(attempts)-3)
@@ -234,7 +234,7 @@ func TestCancelAndPurge_runningInstance_isCancelledThenPurged(t *testing.T) {
 	id := start(t, env, "watch", 1)
 	env.Advance(time.Minute)
 	if err := env.Client().Purge(t.Context(), id); !errors.Is(err, client.ErrNotEnded) {
-		t.Errorf("purged while it runs: %v", err)
+		t.Errorf("purged while it runs: got error %v", err)
 	}
 	if err := env.Client().Cancel(t.Context(), id, "enough"); err != nil {
 		t.Fatal(err)
@@ -242,12 +242,12 @@ func TestCancelAndPurge_runningInstance_isCancelledThenPurged(t *testing.T) {
 	env.Advance(time.Minute)
 	found, err := client.Collect(env.Client().Cancellations(t.Context(), id, ""))
 	if err != nil || len(found) != 2 || found[1].End != client.OutcomeStopped || found[1].SeenAt.IsZero() {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("got %+v, error %v", found, err)
 	}
 	if err := env.Client().Purge(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := env.Client().Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("after the purge: %v", err)
+		t.Errorf("after the purge: got error %v", err)
 	}
 }

@@ -345,7 +345,7 @@ func TestWait_hundredYearsOfVirtualTime_returnsIdleError(t *testing.T) {
 	}
 	if _, err := env.Client().Wait(t.Context(),
 		start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
-		t.Errorf("one timer that is far away: %v", err)
+		t.Errorf("one timer that is far away: got error %v", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestWithNetwork_callsOnSeveralDays_reuseTheConnection(t *testing.T) {
 			}
 			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Duration != 0 ||
 				string(calls[2].Output) != `"sunny"` {
-				t.Errorf("%+v", calls)
+				t.Errorf("got %+v", calls)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 	env.Advance(5 * time.Minute)
 	p, err := env.Client().Pending(t.Context(), id, "", 0)
 	if err != nil || p.Total != 5 || p.ReadAt.Sub(began) != 5*time.Minute {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, error %v", p, err)
 	}
 	var got []string
 	for _, x := range p.Items {

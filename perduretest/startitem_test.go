@@ -72,7 +72,7 @@ func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestEx
 
 	status, err := env.Client().Wait(t.Context(), saved(t, tables, "order-7"))
 	if err != nil || status.Status != client.StatusCompleted {
-		t.Errorf("%s, %v", status.Status, err)
+		t.Errorf("got %s, error %v", status.Status, err)
 	}
 }
 
@@ -89,12 +89,12 @@ func TestPrepareStart_repeatedIdempotencyKey_startsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := save(t.Context(), hub, tables, "o-1"); !errors.Is(err, client.ErrAlreadyStarted) {
-		t.Errorf("prepared again: %v", err)
+		t.Errorf("prepared again: got error %v", err)
 	}
 	_, err = tables.TransactWriteItems(t.Context(),
 		&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)})
 	if err := late.StartError(err); !errors.Is(err, client.ErrAlreadyStarted) {
-		t.Errorf("prepared before, and committed late: %v", err)
+		t.Errorf("prepared before, and committed late: got error %v", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestWait_preparedStartWithoutWake_suggestsRunSweeper(t *testing.T) {
 	env.Advance(5 * time.Minute)
 	perduretest.RunSweeper(env)
 	if s, err := env.Client().Wait(t.Context(), start.InstanceID()); err != nil || s.Status != client.StatusCompleted {
-		t.Errorf("%s, %v", s.Status, err)
+		t.Errorf("got %s, error %v", s.Status, err)
 	}
 }
 

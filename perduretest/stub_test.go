@@ -61,7 +61,7 @@ func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if got := result(t, env, start(t, env, "order", 100)); got != "bag for 1" {
-		t.Errorf("the second: %q", got)
+		t.Errorf("the second: got %q", got)
 	}
 
 	var lines []string
@@ -84,7 +84,7 @@ func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
 	if calls := env.Calls("charge"); len(calls) != 4 {
 		t.Errorf("%d calls of charge", len(calls))
 	} else if p, err := perduretest.CallInput[payment](calls[3]); err != nil || p.Cents != 100 {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestStub_cancelledDuringTakes_endsWithTheCause(t *testing.T) {
 	env.Advance(time.Minute)
 	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Duration < time.Minute ||
 		calls[0].Duration > 2*time.Minute || calls[0].Error != "timeout" {
-		t.Errorf("%+v", calls)
+		t.Errorf("got %+v", calls)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestCalls_activityIsRunning_isListed(t *testing.T) {
 	start(t, env, "order", 1)
 	env.Advance(20 * time.Minute)
 	if calls := env.Calls(); len(calls) != 1 || !calls[0].Running || calls[0].Duration != 20*time.Minute {
-		t.Errorf("%+v", calls)
+		t.Errorf("got %+v", calls)
 	}
 }
 

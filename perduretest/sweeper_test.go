@@ -43,7 +43,7 @@ func TestOutage_unregisteredActivity_isIdleInTheEnd(t *testing.T) {
 	_, err := env.Client().Wait(t.Context(), id)
 	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.LoopDiagnosis != "" ||
 		!strings.Contains(err.Error(), "which is not registered") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestOutage_hasEnded_instanceCompletes(t *testing.T) {
 				s, err = env.Client().Wait(t.Context(), id)
 			}
 			if err != nil || s.Status != client.StatusCompleted {
-				t.Errorf("%s, %v", s.Status, err)
+				t.Errorf("got %s, error %v", s.Status, err)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestOutage_listsAndPayloads_failUntilItEnds(t *testing.T) {
 	env.Outage(perduretest.S3, time.Hour)
 	env.Advance(50 * time.Minute)
 	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusRunning {
-		t.Errorf("without its bucket: %s, %v", s.Status, err)
+		t.Errorf("without its bucket: got %s, error %v", s.Status, err)
 	}
 	if got := result(t, env, id); len(got) != 1<<20 {
 		t.Errorf("got %d bytes", len(got))

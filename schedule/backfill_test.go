@@ -59,7 +59,7 @@ func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 			s := h.status()
 			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 ||
 				takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	h.Advance(10 * time.Minute)
 	h.want("00:05 00:10 00:00 00:15 00:20", "")
 	if s := h.status(); s.Started != 5 || s.Failed != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestBackfill_timeIsDue_startsBeforeBackfill(t *testing.T) {
 		h.Advance(16 * time.Minute)
 		h.want("23:30 23:35 23:40 00:05 23:45 23:50 00:10 23:55 00:15", "")
 		if s := h.status(); s.Skipped != 0 || s.Missed != 0 {
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 			t.Errorf("%s: %d events in the last execution, %v", overlap, len(events), err)
 		}
 		if s := h.status(); s.Started != 1000 || s.Failed != 0 || len(s.Backfills) > 0 {
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	h.put(every5(time.Minute, "", ""))
 	h.backfill("-20:00", "-23:55")
 	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
@@ -145,12 +145,12 @@ func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	h.RunUntilIdle()
 	err := h.Client().Schedules().Backfill(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
 	if !errors.Is(err, client.ErrEnded) {
-		t.Errorf("of a deleted one: %v", err)
+		t.Errorf("of a deleted one: got error %v", err)
 	}
 	h.Advance(time.Hour)
 	h.want("20:00", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestValidateWindow_invalidWindow_isAFieldError(t *testing.T) {
 		err := c.s.ValidateWindow(schedule.BackfillWindow{From: c.from, To: c.to}, now)
 		field, told := errors.AsType[*provider.FieldError](err)
 		if c.field == "" && err != nil || c.field != "" && (!told || field.Field != c.field) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestBackfill_format_isCompatible(t *testing.T) {
 	} {
 		got, err := json.Marshal(v)
 		if err != nil || string(got) != want {
-			t.Errorf("%s, %v", got, err)
+			t.Errorf("got %s, error %v", got, err)
 		}
 	}
 }

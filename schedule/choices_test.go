@@ -53,13 +53,13 @@ func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	})
 	h.Advance(21 * time.Minute) // the first run is cancelled at 00:10 and ends at 00:22
 	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(2 * time.Minute)
 	s := h.status()
 	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil ||
 		s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestReplace_otherID_keepsID(t *testing.T) {
 	}
 	h.Advance(6 * time.Minute)
 	if s := h.status(); s.Schedule.ID != "s" || s.LastRun == nil || s.LastRun.InstanceID != "s@2000-01-01T00:05:00Z" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestReplace_appliesToLaterTimesOnly(t *testing.T) {
 	h.Advance(time.Minute)
 	h.want("00:05", "")
 	if s := h.status(); s.Missed != 0 || s.Started != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 		if err := env.Client().Schedules().Put(t.Context(), schedule.Schedule{
 			ID: "s", Orchestration: "job", Expression: when,
 		}); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: got error %v", when, err)
 			continue
 		}
 		env.Advance(7 * 24 * time.Hour)
@@ -105,6 +105,6 @@ func TestSchedule_storedByAnEarlierRelease_keepsRunning(t *testing.T) {
 		runs = append(runs, s.InstanceID)
 	}
 	if got, want := strings.Join(runs, " "), "s@2000-01-02T03:00:00Z s@2000-01-01T02:00:00Z"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -41,7 +41,7 @@ func TestReplace_toOverlapAllow_doesNotWait(t *testing.T) {
 	h.Advance(15 * time.Minute)
 	h.want("00:05 00:10 00:15 00:20", "")
 	if s := h.status(); s.Started != 4 || s.Skipped != 0 || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestPut_manyUnchanged_historyStaysShort(t *testing.T) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestPut_atEnd_isNotLost(t *testing.T) {
 	h.put(s)
 	h.Advance(5*time.Minute + 3*time.Second)
 	if got := h.status(); got.LastRun == nil {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	s.Until = time.Time{}
 	h.put(s)
 	h.Advance(5 * time.Minute)
 	if s := h.status(); s.Started != 2 || s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestCatchUpAll_manyTimes_spansExecutions(t *testing.T) {
 		h.Advance(10*time.Minute + 30*time.Second)
 		if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 310 || s.Missed+s.Skipped != 0 {
 			s.LastRun = nil
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestSchedule_maximumSize_continuesAsNew(t *testing.T) {
 	got, err := h.Client().Schedules().Get(t.Context(), s.ID)
 	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil ||
 		got.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestSchedule_extremeTimes(t *testing.T) {
 			got := h.status()
 			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted ||
 				got.Started > 13 {
-				t.Errorf("%s from %s: %+v", when, from, got)
+				t.Errorf("%s from %s: got %+v", when, from, got)
 			}
 		}
 	}

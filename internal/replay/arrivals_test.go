@@ -79,7 +79,7 @@ func (s *session) replays(o replay.Orchestration) {
 		x.Close()
 		// the split is between a turn and its decisions
 		if err != nil && !strings.Contains(err.Error(), "no further event") {
-			s.tb.Fatalf("replay split after event #%d: %v", n+1, err)
+			s.tb.Fatalf("replay split after event #%d: got error %v", n+1, err)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	}
 	s.turn(0, nil)
 	if seen != 1 || s.log[len(s.log)-1].Kind != history.OrchestrationCompleted {
-		t.Errorf("seen %d: %q", seen, kinds(s.log))
+		t.Errorf("seen %d: got %q", seen, kinds(s.log))
 	}
 	s.replays(o)
 }

@@ -241,7 +241,7 @@ func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 		s.Await(activity(s, "undo"))
 		if s.Await(a); string(a.TakeResult()) != "" || a.Failure().Reason != "requested" ||
 			k.Failure().Reason != "requested" {
-			t.Errorf("%+v, %+v", a.Failure(), k.Failure())
+			t.Errorf("got %+v, %+v", a.Failure(), k.Failure())
 		}
 		return why
 	})
@@ -521,7 +521,7 @@ func TestActivityCancelRequested_runningActivity_isCancelled(t *testing.T) {
 		}
 		if f := a.Failure(); f == nil || f.Reason != "requested" || f.Message != "not this one" || !a.IsCancelled() ||
 			a.Cancellation() != nil {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v", f)
 		}
 		c.Await(b)
 	})

@@ -225,7 +225,7 @@ func TestReplay_eventNotFetched_isError(t *testing.T) {
 		spoil(spoilt)
 		x := replay.New(code, options)
 		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}

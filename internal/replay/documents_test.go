@@ -218,7 +218,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 			}
 			if _, blocked := errors.AsType[*replay.BlockedOutsideError](err); blocked != blocks ||
 				!blocked && err != nil {
-				t.Errorf("blocks %v: %v", blocks, err)
+				t.Errorf("blocks %v: got error %v", blocks, err)
 			}
 			x.Close()
 			time.Sleep(2 * time.Hour)
@@ -240,7 +240,7 @@ func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 		_, err := x.Turn(replay.Turn{Now: epoch})
 		if e := as[*replay.FetchError](t, err); e.Ref != "x#01JBEFORE/0/7" ||
 			name == "fails" && !errors.Is(err, s.fail) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}

@@ -40,7 +40,7 @@ func TestStart_carriedEvents_areAvailable(t *testing.T) {
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
 	if err := y.Replay(log); err != nil || !y.Ended() || len(got) != 3 || got[0]+got[1]+got[2] != "234" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 }
 
@@ -55,13 +55,13 @@ func TestTerminate_beforeStart_codeNeverRuns(t *testing.T) {
 		},
 	})
 	if err != nil || !out.Ended || out.Consumed != 2 {
-		t.Errorf("%+v, %v", out, err)
+		t.Errorf("got %+v, error %v", out, err)
 	}
 	wantKinds(t, out.Events, "TurnStarted #2", `ExternalEventRaised #3 "e"`, "OrchestrationTerminated #4")
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
 	if err := y.Replay(append([]history.Event{started}, out.Events...)); err != nil || !y.Ended() {
-		t.Errorf("replay: %v", err)
+		t.Errorf("replay: got error %v", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 				{raise("e", "2", "1")},
 			}})
 			if err != nil || !out.Ended || out.Consumed != 3 {
-				t.Errorf("%+v, %v", out, err)
+				t.Errorf("got %+v, error %v", out, err)
 			}
 			wantKinds(t, out.Events, "TurnStarted #2", "CancelRequested #3 (requested)", "OrchestrationTerminated #4")
 			if y := reload(t, code, append([]history.Event{first}, out.Events...)); !y.Ended() {

@@ -53,7 +53,7 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 		}
 		answer, err := queried(t, events[:i+1]).Query("done", nil)
 		if err != nil || string(answer.Output) != string(rune('0'+want)) {
-			t.Errorf("up to %s: %s, %v", until, answer.Output, err)
+			t.Errorf("up to %s: got %s, error %v", until, answer.Output, err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestQuery_noResponse_isError(t *testing.T) {
 	x := queried(t, events)
 	_, err = x.Query("asks for more", nil)
 	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(stack.Where(e.Stack), "query_test.go") {
-		t.Errorf("wrong line of code: %s", stack.Where(e.Stack))
+		t.Errorf("wrong line of code: got %s", stack.Where(e.Stack))
 	}
 	if !x.Close() {
 		t.Error("coroutines have not ended after Close")

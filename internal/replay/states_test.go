@@ -78,7 +78,7 @@ func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 
 		p.next()
 		if left := p.inherited(); len(left) != 1 || left[0].Name != "b" {
-			t.Errorf("%v", left)
+			t.Errorf("got %v", left)
 		}
 		p.endTurn()
 		if p.inherited() != nil {

@@ -23,7 +23,7 @@ func TestTurn_inputs_precedeTheirDecisions(t *testing.T) {
 		"ActivityCompleted #8 of #4", `ActivityScheduled #9 "after-b"`,
 		"ActivityCancelRequested #10 (orchestration_terminal_completed)", "OrchestrationCompleted #11")
 	if first := events[0]; first.Version != "1" || first.BuildID != "b" || !first.Time.Equal(epoch) {
-		t.Errorf("TurnStarted: %+v", first)
+		t.Errorf("TurnStarted: got %+v", first)
 	}
 	if x.LastEventID() != 11 || !x.Ended() {
 		t.Errorf("last event %d, ended %v", x.LastEventID(), x.Ended())
@@ -60,7 +60,7 @@ func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 			turn(t, x, done(4))
 			before := x.LastEventID()
 			if events := turn(t, x, input); len(events) > 0 || x.LastEventID() != before {
-				t.Errorf("applied: %q", kinds(events))
+				t.Errorf("applied: got %q", kinds(events))
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestTurn_messageEndsTheExecution_isTheLast(t *testing.T) {
 	}
 	out, err = x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(4)}}})
 	if err != nil || len(out.Events) > 0 || out.Consumed != 1 || !out.Ended {
-		t.Errorf("a turn after the end: %+v, %v", out, err)
+		t.Errorf("a turn after the end: got %+v, error %v", out, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestCancel_losersOfOneKind_shareOneEvent(t *testing.T) {
 		"ActivityCancelRequested #12 of #6 (select_loser)")
 	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) ||
 		cancels[0].RequestedBy != history.RequestedByOrchestration {
-		t.Errorf("%+v", cancels[0])
+		t.Errorf("got %+v", cancels[0])
 	}
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })

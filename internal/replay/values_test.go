@@ -31,7 +31,7 @@ func TestLogger_replayAndUnwinding_logsNothing(t *testing.T) {
 	log := record(t, code)
 	x := replay.New(code, opts)
 	if err := x.Replay(log); err != nil || out.Len() > 0 {
-		t.Fatalf("during replay: %q, %v", &out, err)
+		t.Fatalf("during replay: got %q, error %v", &out, err)
 	}
 	turn(t, x, done(3))
 	x.Close()
@@ -135,7 +135,7 @@ func TestReplay_payloadNotFetched_isError(t *testing.T) {
 		spoil(spoilt)
 		x := replay.New(body(race), options)
 		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}

@@ -101,7 +101,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(3)); len(marks(events)) == 0 || got[0] != 1 {
-		t.Errorf("an execution before the change uses versions %v: %v", got, kinds(events))
+		t.Errorf("an execution before the change uses versions %v: got %v", got, kinds(events))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 			}
 			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) ||
 				!strings.Contains(e.Got, tt.got) {
-				t.Errorf("%+v", e)
+				t.Errorf("got %+v", e)
 			}
 		})
 	}
@@ -193,14 +193,14 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 		var e *replay.NondeterminismError
 		if err := x.Replay(log); !errors.As(err, &e) || e.EventID != tt.eventID ||
 			!strings.Contains(e.Expected, "VersionMarked \""+tt.change+"\"") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	for _, code := range []func(*replay.Context){with("new", "first", "newer", "second", "newest")} {
 		x := replay.New(body(code), options)
 		t.Cleanup(func() { x.Close() })
 		if err := x.Replay(log); err != nil || !x.Ended() {
-			t.Errorf("new changes between the recorded changes: %v", err)
+			t.Errorf("new changes between the recorded changes: got error %v", err)
 		}
 	}
 }

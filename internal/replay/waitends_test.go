@@ -115,6 +115,6 @@ func TestWaitEnds_notRequested_returnsNone(t *testing.T) {
 	x := instance(t, body(func(c *replay.Context) { c.WaitForExternalEvent("a") }))
 	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b"})
 	if err != nil || !out.Ended || out.Waits != nil {
-		t.Errorf("%+v, %v", out.Waits, err)
+		t.Errorf("got %+v, error %v", out.Waits, err)
 	}
 }

@@ -51,7 +51,7 @@ func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 		t.Fatal(err)
 	}
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("got %+v, error %v", s, err)
 	}
 	return spans.GetSpans()
 }
@@ -151,7 +151,7 @@ func TestWaitSpans_tasksAreReportedAgain_haveTheSameIDs(t *testing.T) {
 			if s.Parent.SpanID().String() != "00f067aa0ba902b7" ||
 				s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" ||
 				s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 			ids = append(ids, s.SpanContext)
 		}
@@ -174,7 +174,7 @@ func TestWaitSpans_useSamplingDecisionOfTheirTurn(t *testing.T) {
 		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(1, parent))
 		all := spans.GetSpans()
 		if len(all) != want || want == 1 && all[0].Parent.IsValid() != (parent != "") {
-			t.Errorf("%q: %+v", parent, all)
+			t.Errorf("%q: got %+v", parent, all)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	}
 	env.Advance(time.Hour)
 	if s, err := env.Client().Wait(ctx, id); err != nil || s.Status != client.StatusCompleted {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("got %+v, error %v", s, err)
 	}
 	return spans.GetSpans()
 }
@@ -240,7 +240,7 @@ func TestWithoutErrorTexts_failedCall_omitsErrorText(t *testing.T) {
 			return errors.New("secret")
 		})
 	if s := spans.GetSpans()[0]; s.Status.Code != codes.Error || strings.Contains(fmt.Sprint(s), "secret") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 

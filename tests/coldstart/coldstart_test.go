@@ -157,7 +157,7 @@ func build(tb testing.TB, system, arch string) (dir string) {
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%v: %s", err, out)
+		tb.Fatalf("%v: got %s", err, out)
 	}
 	return dir
 }

@@ -60,7 +60,7 @@ func TestEstimateCost_largePayloads_includesRequestsToS3(t *testing.T) {
 		calls := h.Cloud.Counts()
 		s, err := c.Status(t.Context(), "order-1")
 		if err != nil || s.Status != client.StatusCompleted {
-			t.Fatalf("%s: %+v, %v", s.Status, s.Failure, err)
+			t.Fatalf("%s: got %+v, error %v", s.Status, s.Failure, err)
 		}
 		reckoned, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
 		if err != nil {

@@ -147,7 +147,7 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 	for _, x := range found[1:] {
 		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() ||
 			x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted {
-			tb.Errorf("%+v", x)
+			tb.Errorf("got %+v", x)
 		}
 	}
 	out, exit := perdure(tb, "why", instance)
@@ -200,7 +200,7 @@ func TestCancelActivityByAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, error %v", got, err)
 			}
 			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict ||
 				problem["code"] != "not_cancellable" {
@@ -243,7 +243,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 	if n := left(t, url); n != 1 {
 		t.Errorf("%d work items lie in the queue, want the cancelled one", n)
@@ -251,7 +251,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	serve(t, "queued", "worker")
 	x := became(t, c, instance)
 	if x.End != client.OutcomeNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
-		t.Errorf("the activity: %+v", x)
+		t.Errorf("the activity: got %+v", x)
 	}
 	for range 100 {
 		if left(t, url) == 0 {
@@ -284,12 +284,12 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "done" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 	x := became(t, hub.client, instance)
 	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" ||
 		x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
-		t.Errorf("the activity, after %v: %+v", took, x)
+		t.Errorf("the activity, after %v: got %+v", took, x)
 	}
 	valid(t, hub.client, instance)
 }

@@ -124,7 +124,7 @@ func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 		}
 	}
 	if _, err := history.Concat(events); err != nil {
-		t.Errorf("%s: %v", instance, err)
+		t.Errorf("%s: got error %v", instance, err)
 	}
 	return events
 }

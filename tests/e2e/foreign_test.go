@@ -84,7 +84,7 @@ func unmap(t *testing.T) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	t.Fatalf("%+v", all.EventSourceMappings)
+	t.Fatalf("got %+v", all.EventSourceMappings)
 }
 
 // lease is the result of a renewal.
@@ -128,7 +128,7 @@ func (s *stranger) receive(wait int32) (token, handle string) {
 		Token string `json:"token"`
 	}
 	if err := json.Unmarshal([]byte(*out.Messages[0].Body), &item); err != nil || item.Token == "" {
-		s.t.Fatalf("%s, %v", *out.Messages[0].Body, err)
+		s.t.Fatalf("got %s, error %v", *out.Messages[0].Body, err)
 	}
 	return item.Token, *out.Messages[0].ReceiptHandle
 }
@@ -147,13 +147,13 @@ func (s *stranger) renew() lease {
 		}
 		defer r.Body.Close()
 		if b, err = io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
-			s.t.Fatalf("HTTP %d: %s, %v", r.StatusCode, b, err)
+			s.t.Fatalf("HTTP %d: got %s, error %v", r.StatusCode, b, err)
 		}
 	} else {
 		b = lambda(s.t, http.MethodPost, "/functions/perdure-patient-renewer/invocations", s.body)
 	}
 	if err := json.Unmarshal(b, &answer); err != nil || len(answer.Leases) != 1 {
-		s.t.Fatalf("%s, %v", b, err)
+		s.t.Fatalf("got %s, error %v", b, err)
 	}
 	return answer.Leases[0]
 }
@@ -210,7 +210,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	}
 	if l.Cancel == nil || l.Cancel.Reason != "requested" || l.Cancel.Message != "that will do" ||
 		l.Cancel.RequestedAt.IsZero() || l.Error != nil {
-		t.Fatalf("after the cancel: %+v", l)
+		t.Fatalf("after the cancel: got %+v", l)
 	}
 	if _, err := s.queues.DeleteMessage(t.Context(),
 		&sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: &handle}); err != nil {
@@ -221,7 +221,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](end); err != nil || got != "requested: that will do" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 	valid(t, c, "foreign")
 }

@@ -110,13 +110,13 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 
 	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // an instance with several executions
 	if status, body := remove(t, id(t, 1), ""); status != http.StatusNoContent {
-		t.Fatalf("HTTP %d: %s", status, body)
+		t.Fatalf("HTTP %d: got %s", status, body)
 	}
 	b.wantGone(t, id(t, 1), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeChildren", id(t, 2))
 	if out, exit := perdure(t, "purge", id(t, 2), "--with-children"); exit != 0 {
-		t.Fatalf("exit %d: %s", exit, out)
+		t.Fatalf("exit %d: got %s", exit, out)
 	}
 	b.wantGone(t, id(t, 2), own, stays)
 
@@ -135,7 +135,7 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 		<-time.After(100 * time.Millisecond)
 	}
 	if err != nil || job.Done != 1 {
-		t.Fatalf("%+v, %v", job, err)
+		t.Fatalf("got %+v, error %v", job, err)
 	}
 	b.wantGone(t, id(t, 3), own, stays)
 }
@@ -158,7 +158,7 @@ func TestALargeOutputThroughTheAPI(t *testing.T) {
 	}
 	status, _, result := request(t, "GET", "/instances/"+id(t, 0)+"/result?wait=20s", "")
 	if status != http.StatusOK || result["output"] != "hello, "+large {
-		t.Errorf("HTTP %d: %.100v", status, result)
+		t.Errorf("HTTP %d: got %.100v", status, result)
 	}
 	status, _, result = request(t, "GET", "/instances/"+app.SealedPrefix+id(t, 1)+"/result?wait=20s", "")
 	sealed, _ := json.Marshal(result["outputSealed"])
@@ -175,7 +175,7 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 	for _, key := range own {
 		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayloadBytes)
 		if err != nil || bytes.Contains(data, []byte("0123456789")) {
-			t.Errorf("%s: %.40q, %v", key, data, err)
+			t.Errorf("%s: got %.40q, error %v", key, data, err)
 		}
 	}
 	for e, err := range hub.client.History(t.Context(), instance) {
@@ -183,7 +183,7 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, _ := json.Marshal(e); bytes.Contains(text, []byte("0123456789")) {
-			t.Errorf("event %d: %.100s", e.ID, text)
+			t.Errorf("event %d: got %.100s", e.ID, text)
 		}
 	}
 }
@@ -191,6 +191,6 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 // The doctor command reads the lifecycle rules of the bucket and reports no problem.
 func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
-		t.Errorf("exit %d: %s", exit, out)
+		t.Errorf("exit %d: got %s", exit, out)
 	}
 }

@@ -153,7 +153,7 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 		t.Fatal(err)
 	}
 	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrQueriesUnsupported) {
-		t.Errorf("where there is no function: %v", err)
+		t.Errorf("where there is no function: got error %v", err)
 	}
 	if err := without.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
@@ -162,6 +162,6 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 		t.Fatal(err)
 	}
 	if answer, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(answer) != "8" {
-		t.Errorf("a process that has the code: %s, %v", answer, err)
+		t.Errorf("a process that has the code: got %s, error %v", answer, err)
 	}
 }

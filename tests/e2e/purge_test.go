@@ -28,7 +28,7 @@ func TestPurgeWhatIsOver(t *testing.T) {
 		}
 	}
 	if status, body := remove(t, id(t, 0), ""); status != http.StatusNoContent {
-		t.Errorf("HTTP %d: %s", status, body)
+		t.Errorf("HTTP %d: got %s", status, body)
 	}
 	if out, exit := perdure(t, "purge", id(t, 1)); exit != 0 || out != "" {
 		t.Errorf("purge: exit %d, %s", exit, out)
@@ -46,7 +46,7 @@ func TestPurgeWhatIsOver(t *testing.T) {
 		}
 		s, err := hub.client.Wait(t.Context(), id(t, n))
 		if got, _ := client.Result[string](s); err != nil || got != "hello, again" {
-			t.Errorf("the next life: %q, %v", got, err)
+			t.Errorf("the next life: got %q, error %v", got, err)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestPurgeWhatRunsTakesForce(t *testing.T) {
 	}
 	for n := range 2 {
 		if err := hub.client.RaiseEvent(t.Context(), id(t, n), "word", "hello"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("an event for it: %v", err)
+			t.Errorf("an event for it: got error %v", err)
 		}
 	}
 }

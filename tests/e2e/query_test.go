@@ -49,7 +49,7 @@ func TestAnInstanceIsAsked(t *testing.T) {
 	}
 	_, err = hub.client.Query(t.Context(), instance, "steps", "many")
 	if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryBadInput {
-		t.Errorf("bad input: %v", err)
+		t.Errorf("bad input: got error %v", err)
 	}
 
 	if err := hub.client.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
@@ -60,7 +60,7 @@ func TestAnInstanceIsAsked(t *testing.T) {
 	}
 	after, err := hub.client.Query(t.Context(), instance, "steps", 40)
 	if got := json.Number(after); err != nil || got != "41" {
-		t.Errorf("once it is over: %s, %v", after, err)
+		t.Errorf("once it is over: got %s, error %v", after, err)
 	}
 	valid(t, hub.client, instance)
 }

@@ -27,7 +27,7 @@ func runsWhilePaused(t *testing.T, name string) {
 	}
 	if s.LastRun == nil || s.LastRun.InstanceID != run || s.LastRun.Outcome != schedule.OutcomeCompleted ||
 		s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -73,19 +73,19 @@ func TestASchedule(t *testing.T) {
 	}
 	if ended.LastRun == nil || ended.LastRun.InstanceID != run || ended.LastRun.Outcome != schedule.OutcomeCompleted ||
 		ended.Started != 1 || ended.NextDue.IsZero() {
-		t.Errorf("%+v", ended)
+		t.Errorf("got %+v", ended)
 	}
 	valid(t, hub.client, run)
 
 	if status, _, _ := request(t, "POST", path+"/pause", `{"message":"to look at it"}`); status != http.StatusAccepted {
-		t.Errorf("pause: %d", status)
+		t.Errorf("pause: got %d", status)
 	}
 	runsWhilePaused(t, name)
 	if status, _, _ := request(t, "POST", path+"/resume", ""); status != http.StatusAccepted {
-		t.Errorf("resume: %d", status)
+		t.Errorf("resume: got %d", status)
 	}
 	if status, _, _ := request(t, "DELETE", path, ""); status != http.StatusAccepted {
-		t.Errorf("delete: %d", status)
+		t.Errorf("delete: got %d", status)
 	}
 	listed, err := exec.CommandContext(t.Context(), hub.perdure, "schedule", "list", "--hub", "e2e").Output()
 	if err != nil || !strings.Contains(string(listed), name) {

@@ -154,7 +154,7 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 		for _, s := range all {
 			got, err := c.Wait(t.Context(), s.instance)
 			if err != nil {
-				t.Fatalf("%s: %v", s.instance, err)
+				t.Fatalf("%s: got error %v", s.instance, err)
 			}
 			if got.Status != client.StatusCompleted || s.output != "" && !bytes.Equal(got.Output, []byte(s.output)) {
 				t.Errorf("%s: %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)

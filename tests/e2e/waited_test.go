@@ -162,7 +162,7 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 		h.t.Errorf("history has %s", got)
 	}
 	if undone, err := os.Stat(filepath.Join(h.folder, app.Freed)); err != nil || undone.ModTime().Before(killed) {
-		h.t.Errorf("the undo: %v", err)
+		h.t.Errorf("the undo: got error %v", err)
 	}
 }
 
@@ -176,7 +176,7 @@ func (h *holding) why() client.Cancellation {
 	}
 	x := h.cancelled()
 	if x.End != client.OutcomeWorkerLost || x.SeenAt.Before(x.DecidedAt) || x.EndedAt.Before(x.SeenAt) {
-		h.t.Errorf("%+v", x)
+		h.t.Errorf("got %+v", x)
 	}
 	return x
 }

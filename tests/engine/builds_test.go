@@ -126,7 +126,7 @@ func unregistered(t *testing.T, h *hub, id string, says ...string) {
 	d := h.blocked(id)
 	for _, words := range says {
 		if d.Type != history.TypeUnregistered || !strings.Contains(d.Message, words) {
-			t.Errorf("%s: %s; want %q", d.Type, d.Message, words)
+			t.Errorf("%s: got %s, want %q", d.Type, d.Message, words)
 		}
 	}
 }

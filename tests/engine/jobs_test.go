@@ -73,7 +73,7 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 		looks := 0
 		for ; !j.Ended(); looks++ {
 			if looks == 1000 {
-				t.Fatalf("after %d looks: %+v", looks, j)
+				t.Fatalf("after %d looks: got %+v", looks, j)
 			}
 			left.Store(int64(random.IntN(20_000)))
 			dying.Store(true)
@@ -93,11 +93,11 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 		for i := 0; i < instances+instances/10; i += 97 {
 			_, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i))
 			if gone := errors.Is(err, provider.ErrNotFound); gone != (i < instances) {
-				t.Fatalf("copy %d: %v", i, err)
+				t.Fatalf("copy %d: got error %v", i, err)
 			}
 		}
 		if _, err := h.Provider.ReadInstance(ctx, late.InstanceID); err != nil {
-			t.Errorf("one that was started after the job: %v", err)
+			t.Errorf("one that was started after the job: got error %v", err)
 		}
 		if p, err := ops.PreviewJob(ctx, b); err != nil || p.Matched != 0 {
 			t.Errorf("%d are left, %v", p.Matched, err)

@@ -143,7 +143,7 @@ func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time
 	for n := range bursts {
 		if s, err := c.Status(t.Context(), fmt.Sprintf("%s-%d", name, n)); err != nil ||
 			s.Status != client.StatusCompleted {
-			t.Fatalf("%s: %s, %v", name, s.Status, err)
+			t.Fatalf("%s: got %s, error %v", name, s.Status, err)
 		}
 	}
 	return cpu, calls

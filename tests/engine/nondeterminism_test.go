@@ -367,7 +367,7 @@ func TestFailOnNondeterminism_codeChanged_failsInstance(t *testing.T) {
 		h.serve(10 * time.Minute)
 		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil ||
 			s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got %s, %+v", s.Status, s.Failure)
 		}
 	})
 }

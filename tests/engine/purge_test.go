@@ -300,7 +300,7 @@ func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) 
 				t.Fatalf("after a call it is %s, %v: its code goes on", in.Status, err)
 			}
 			if calls == 20 {
-				t.Fatalf("after %d calls: %v", calls, err)
+				t.Fatalf("after %d calls: got error %v", calls, err)
 			}
 			time.Sleep(time.Second)
 		}

@@ -100,7 +100,7 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 	}
 	h.ServeFor(ctx, time.Minute)
 	if in, err = h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || in.Status != provider.StatusCompleted {
-		h.t.Fatalf("%+v, %v", in, err)
+		h.t.Fatalf("got %+v, error %v", in, err)
 	}
 	return in
 }
@@ -131,7 +131,7 @@ func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *tes
 			t.Fatal(err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "copy-0000000"); err != nil {
-			t.Fatalf("before its time: %v", err)
+			t.Fatalf("before its time: got error %v", err)
 		}
 		time.Sleep(5 * 24 * time.Hour)
 		slow = true

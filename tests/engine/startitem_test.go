@@ -96,7 +96,7 @@ func (s shop) saved(id string, start provider.PreparedStart) {
 func (s shop) absent(id string) {
 	s.t.Helper()
 	if _, err := s.client.Status(s.t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-		s.t.Errorf("instance %q: %v", id, err)
+		s.t.Errorf("instance %q: got error %v", id, err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t 
 				err := s.take(context.WithValue(ctx, dyingKey{}, true), "o-1")
 				over = d.calls < n
 				if (err == nil) != over {
-					t.Errorf("a process that dies at call %d: %v", n, err)
+					t.Errorf("a process that dies at call %d: got error %v", n, err)
 				}
 
 				s.serve(15 * time.Minute)
@@ -278,7 +278,7 @@ func TestPrepareStart_purgeUnfinished_returnsAlreadyExists(t *testing.T) {
 			t.Fatal("the purge has come to its end")
 		}
 		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyExists) {
-			t.Errorf("%v, want %v", err, client.ErrAlreadyExists)
+			t.Errorf("got %v, want %v", err, client.ErrAlreadyExists)
 		}
 		dead = false
 	})

@@ -39,7 +39,7 @@ func python(t *testing.T) string {
 	install := exec.CommandContext(ctx, "python3", "venv_python.py", "ministack")
 	install.Dir = folder
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	return ".venv/bin/python" // relative to folder
 }
@@ -149,18 +149,18 @@ func TestProxy_request_arrivesSignedAndUnchanged(t *testing.T) {
 	r := e.request
 	if r.RequestURI != target || r.Method != http.MethodPatch || r.Host != apiHost ||
 		e.sent != `{"a":1}` || r.ContentLength != int64(len(e.sent)) {
-		t.Errorf("%s %s of %s, length %d: %s", r.Method, r.RequestURI, r.Host, r.ContentLength, e.sent)
+		t.Errorf("%s %s of %s, length %d: got %s", r.Method, r.RequestURI, r.Host, r.ContentLength, e.sent)
 	}
 	auth := r.Header.Get("Authorization")
 	signed := strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=test/")
 	if !signed || !strings.Contains(auth, "/us-east-1/execute-api/aws4_request") {
-		t.Errorf("Authorization: %s", auth)
+		t.Errorf("Authorization: got %s", auth)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": media, "Idempotency-Key": "k-1", "Cookie": "", "X-Hop": "", "Traceparent": trace,
 	} {
 		if value := r.Header.Get(name); value != want {
-			t.Errorf("the API received %s: %q, want %q", name, value, want)
+			t.Errorf("the API received %s: got %q, want %q", name, value, want)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestProxy_response_arrivesUnchanged(t *testing.T) {
 		"Location": "/v1/elsewhere?a=b", "Link": "<a>,<b>", "Retry-After": "7", "Server": "",
 	} {
 		if value := strings.Join(e.header.Values(name), ","); value != want {
-			t.Errorf("the caller received %s: %q, want %q", name, value, want)
+			t.Errorf("the caller received %s: got %q, want %q", name, value, want)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestProxy_callersOwnSignature_isKept(t *testing.T) {
 		"SignedHeaders=host, Signature=x"
 	e := through(t, accepts, http.MethodPost, "/v1/jobs", "{}", http.Header{"Authorization": {own}})
 	if got := e.request.Header.Get("Authorization"); got != own || e.request.Header.Get("X-Amz-Date") != "" {
-		t.Errorf("Authorization: %s, %v", got, e.request.Header)
+		t.Errorf("Authorization: got %s, %v", got, e.request.Header)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	ask.Dir = folder
 	out, err := ask.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	seconds, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil || time.Duration(seconds)*time.Second <= transport.IdleConnTimeout {

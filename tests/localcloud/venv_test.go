@@ -34,7 +34,7 @@ func TestScript_virtualEnvironmentIsASymlink_starts(t *testing.T) {
 	}
 	out, err := exec.CommandContext(ctx, "python3", filepath.Join(here, "local.py"), "no-such-command").CombinedOutput()
 	if ctx.Err() != nil || err == nil || !strings.Contains(string(out), "invalid choice: 'no-such-command'") {
-		t.Errorf("%v, %v: %s", ctx.Err(), err, out)
+		t.Errorf("%v, %v: got %s", ctx.Err(), err, out)
 	}
 	if info, err := os.Lstat(filepath.Join(here, ".venv")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v", err)

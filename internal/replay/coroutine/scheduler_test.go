@@ -58,14 +58,14 @@ func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	s.Void(second)
 	s.Void(nil)
 	if got := s.Err(); !s.IsVoid() || !errors.Is(got, first) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 
 	foreign := &ForeignGoroutineError{}
 	s.gate.recordForeign(foreign)
 	s.gate.recordForeign(&ForeignGoroutineError{Late: true})
 	if got := s.Err(); got != error(foreign) { //nolint:errorlint // the same value
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }
 

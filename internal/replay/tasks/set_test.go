@@ -20,7 +20,7 @@ func TestChild_settled_releasesInput(t *testing.T) {
 		ID: 3, Kind: history.SubOrchestrationScheduled, Input: history.Payload("1"), Retry: &history.RetryPolicy{},
 	})
 	if string(child.child.input) != "1" {
-		t.Fatalf("%s", child.child.input)
+		t.Fatalf("got %s", child.child.input)
 	}
 	set.settle(child, json.RawMessage("22"), nil)
 	if child.child.input != nil || set.untaken != 2 {

@@ -200,7 +200,7 @@ func ackWithoutCompletion(f *kit.Fixture) {
 		f.T.Errorf("%d failed", len(failed))
 	}
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the orchestration: %s", kit.Text(ms))
+		f.T.Errorf("messages to the orchestration: got %s", kit.Text(ms))
 	}
 	f.Advance(kit.PastLock)
 	f.WantNothingSent()
@@ -294,7 +294,7 @@ func orphanAfterDelete(f *kit.Fixture) {
 	}
 	for _, w := range queued {
 		if info := f.Cancels(w.ExecutionID).Of(w.ActivityID); !info.Requested || info.RequestedAt.IsZero() {
-			f.T.Errorf("activity %d of execution %s: %+v", w.ActivityID, w.ExecutionID, info)
+			f.T.Errorf("activity %d of execution %s: got %+v", w.ActivityID, w.ExecutionID, info)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func readingOn(f *kit.Fixture) {
 		}
 		known, next = f.CancelsFrom(x, next)
 		if got := known.Of(100 + n).Reason; got != reasonOf(n) {
-			f.T.Errorf("activity %d: %q", 100+n, got)
+			f.T.Errorf("activity %d: got %q", 100+n, got)
 		}
 		f.Advance(shortPass)
 	}

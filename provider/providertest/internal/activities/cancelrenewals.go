@@ -29,11 +29,11 @@ func wantRenewals(f *kit.Fixture, got []provider.Renewal) {
 	}
 	for i, r := range got {
 		if r.Lost || r.Cancel.Requested != (i == 1) {
-			f.T.Errorf("renewal %d: %+v", i, r)
+			f.T.Errorf("renewal %d: got %+v", i, r)
 		}
 	}
 	if c := got[1].Cancel; c.Reason != "requested" || c.Message != "m" || c.RequestedAt.IsZero() {
-		f.T.Errorf("renewal: %+v", c)
+		f.T.Errorf("renewal: got %+v", c)
 	}
 }
 
@@ -114,7 +114,7 @@ func renewUnreadable(f *kit.Fixture) {
 	}
 	for i, r := range renewals {
 		if r.Lost || r.Cancel.Requested || r.Err != nil || r.CancelErr == nil || r.Until.IsZero() {
-			f.T.Errorf("renewal %d: %+v", i, r)
+			f.T.Errorf("renewal %d: got %+v", i, r)
 		}
 	}
 	f.Advance(kit.PastLock)

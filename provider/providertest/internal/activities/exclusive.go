@@ -28,7 +28,7 @@ func exclusiveKey(f *kit.Fixture) {
 		}
 	}
 	if len(came["a"]) != ofA || len(came["b"]) != 1 || !slices.IsSorted(came["a"]) {
-		f.T.Errorf("activities received by key: %v", came)
+		f.T.Errorf("activities received by key: got %v", came)
 	}
 }
 

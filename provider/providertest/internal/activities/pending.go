@@ -132,14 +132,14 @@ func keptOnce(f *kit.Fixture) {
 	first := e.retryOf()
 	if first.Attempt != 1 || first.Pending == nil || !first.NextCheckAt.Equal(due) || first.NextCheckID != "m-1" ||
 		first.Pending.Name != kit.Pack || first.Pending.HeartbeatMs != 5000 {
-		f.T.Fatalf("%+v", first)
+		f.T.Fatalf("got %+v", first)
 	}
 	f.WantErrorIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
 	f.WantEqual("stored by another process", e.retryOf(), first)
 	timers := f.DueTimers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) ||
 		timers[0].Segment != 1 {
-		f.T.Errorf("%+v", timers)
+		f.T.Errorf("got %+v", timers)
 	}
 }
 
@@ -151,7 +151,7 @@ func keptOn(f *kit.Fixture) {
 	f.Must(e.keep(first, "m-3", next))
 	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // first is stale
 	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	f.DueTimers()
 	sent := e.retryOf()
@@ -160,11 +160,11 @@ func keptOn(f *kit.Fixture) {
 		Sent: true,
 	}))
 	if again := f.DueTimers(); len(again) != 1 || !again[0].FireAt.Equal(next) {
-		f.T.Errorf("sent again: %+v", again)
+		f.T.Errorf("sent again: got %+v", again)
 	}
 	f.Must(e.keep(sent, "m-5", time.Time{}))
 	if r := e.retryOf(); !r.NextCheckAt.IsZero() || r.Pending == nil {
-		f.T.Errorf("without a limit: %+v", r)
+		f.T.Errorf("without a limit: got %+v", r)
 	}
 }
 
@@ -186,7 +186,7 @@ func duePending(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if len(done.Waiting) != 2 || done.Waiting[0].Pending != nil || done.Waiting[1].Pending == nil {
-		f.T.Errorf("%+v", done)
+		f.T.Errorf("got %+v", done)
 	}
 	wantAttempts(f)
 }
@@ -199,13 +199,13 @@ func pendingNoMore(f *kit.Fixture) {
 	wantAttempts(f, "3.2")
 	r := e.retryOf()
 	if r.Attempt != 2 || r.Pending != nil || !r.NextCheckAt.IsZero() {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	f.WantErrorIs(e.keep(provider.ActivityRetry{}, "m-2", f.StoredNow()), provider.ErrConflict)
 	second := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: r, Pending: e.waiting(), NextCheckID: "m-3"}
 	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, second))
 	if r = e.retryOf(); r.Pending == nil || r.Attempt != 2 || r.Error.Message != "r.1" || r.Run != "r.1" {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 2, "r.2", 0)), provider.RetryExhausted)
 
@@ -324,7 +324,7 @@ func handoverKept(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if taken.PreviousRecord.Pending == nil || taken.PreviousRecord.PendingAttempt != 2 {
-		f.T.Errorf("%+v", taken)
+		f.T.Errorf("got %+v", taken)
 	}
 }
 
@@ -382,11 +382,11 @@ func graceOfPending(f *kit.Fixture) {
 		ActivityID: 3, Attempt: 1, Pending: p, NextCheckID: "m-1",
 	}))
 	if timers := f.DueTimers(); len(timers) > 0 {
-		f.T.Fatalf("%+v", timers)
+		f.T.Fatalf("got %+v", timers)
 	}
 	e.Ack(cancelTurn(e.Execution, kit.TurnStarted(), cancelEvent(3)))
 	if timers := f.DueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 ||
 		!timers[0].WaitForCancellation {
-		f.T.Errorf("%+v", timers)
+		f.T.Errorf("got %+v", timers)
 	}
 }

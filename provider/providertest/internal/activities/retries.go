@@ -91,7 +91,7 @@ func nextAttempt(f *kit.Fixture) {
 	o := attempted(e, 3, 1, "m.1", time.Millisecond)
 	done := retry(e, o)
 	if wantVerdicts(e, done, provider.RetryNext); !done.Verified || len(done.RejectedOutputs) > 0 {
-		f.T.Errorf("%+v", done)
+		f.T.Errorf("got %+v", done)
 	}
 	items := f.Work(kit.Queue)
 	if len(items) != 1 {
@@ -145,7 +145,7 @@ func failureReportedAgain(f *kit.Fixture) {
 	f.WantEqual("sent again", again, first)
 	for _, w := range f.Work(kit.Queue) { // the dispatch may omit items that have arrived
 		if w.Attempt != 2 || !w.NotBefore.Equal(first.At) {
-			f.T.Errorf("sent: %s", kit.Text(w))
+			f.T.Errorf("sent: got %s", kit.Text(w))
 		}
 	}
 }
@@ -175,7 +175,7 @@ func retriesFenced(f *kit.Fixture) {
 	}
 	wantAttempts(f)
 	if r, err := f.Provider.ReadRetry(f.Ctx(), e.Instance.ExecutionID, 3); err != nil || r.Attempt != 0 {
-		f.T.Errorf("%+v, %v", r, err)
+		f.T.Errorf("got %+v, error %v", r, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func retriesAfterDeletion(f *kit.Fixture) {
 	_, err := f.Provider.RetryActivities(f.Ctx(), &r)
 	f.WantErrorIs(err, provider.ErrConflict)
 	for r, err := range f.Provider.ReadRetries(f.Ctx(), e.Instance.ExecutionID) {
-		f.T.Errorf("left: %+v, %v", r, err)
+		f.T.Errorf("left: got %+v, error %v", r, err)
 	}
 }
 
@@ -239,7 +239,7 @@ func refusedAttempt(f *kit.Fixture) {
 	done := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
 	if wantVerdicts(e, done, provider.RetryNext); len(done.RejectedOutputs) != 1 ||
 		done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
-		f.T.Errorf("rejected outputs: %s", kit.Text(done.RejectedOutputs))
+		f.T.Errorf("rejected outputs: got %s", kit.Text(done.RejectedOutputs))
 	}
 	again := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
 	f.WantEqual("rejected again", again.RejectedOutputs, done.RejectedOutputs)
@@ -290,7 +290,7 @@ func retriesInOrder(f *kit.Fixture) {
 		f.Must(err)
 		ids = append(ids, r.ActivityID)
 		if r.Attempt != 2 || r.Error == nil {
-			f.T.Errorf("%+v", r)
+			f.T.Errorf("got %+v", r)
 		}
 	}
 	f.WantEqual("ids", ids, []int64{3, 5, 10, 14})
@@ -318,7 +318,7 @@ func attemptsBundled(f *kit.Fixture) {
 		got[m.Kind] += len(m.Outcomes)
 		for _, o := range m.Outcomes {
 			if (o.Run != "") != (m.Kind == provider.MessageActivityAttempts) || o.Run != "" && o.RetryAt == nil {
-				f.T.Errorf("%s: %s", m.Kind, kit.Text(o))
+				f.T.Errorf("%s: got %s", m.Kind, kit.Text(o))
 			}
 		}
 	}
@@ -351,10 +351,10 @@ func settledSince(f *kit.Fixture) {
 	ids, s := settled(1)
 	f.WantEqual("settled", ids, []int64{3, 5, 6, 7})
 	if s.Next != 5 || s.Ended || len(s.Cancelled) != 1 || s.Cancelled[0] != (history.Range{First: 6, Last: 7}) {
-		f.T.Errorf("%+v", s)
+		f.T.Errorf("got %+v", s)
 	}
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {
-		f.T.Errorf("settled from segment 3: %v, %+v", ids, s)
+		f.T.Errorf("settled from segment 3: got %v, %+v", ids, s)
 	}
 	// several parts
 	e.Commit(kit.Bulky(900<<10), history.Event{
@@ -364,11 +364,11 @@ func settledSince(f *kit.Fixture) {
 	ids, s = settled(5)
 	f.WantEqual("parked", ids, []int64{4})
 	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Ended {
-		f.T.Errorf("settled after the last page: %v, %+v", got, s)
+		f.T.Errorf("settled after the last page: got %v, %+v", got, s)
 	}
 	e.Commit(kit.Ended(`1`))
 	if _, s := settled(6); !s.Ended || s.Deleted || s.Next != 7 {
-		f.T.Errorf("settled of an ended execution: %+v", s)
+		f.T.Errorf("settled of an ended execution: got %+v", s)
 	}
 }
 
@@ -378,11 +378,11 @@ func settledOfDeleted(f *kit.Fixture) {
 	for _, from := range []int64{1, 2} {
 		if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, from); err != nil || !s.Ended ||
 			!s.Deleted {
-			f.T.Errorf("settled of a deleted instance from segment %d: %+v, %v", from, s, err)
+			f.T.Errorf("settled of a deleted instance from segment %d: got %+v, error %v", from, s, err)
 		}
 	}
 	if s, err := f.Provider.ReadSettled(f.Ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Ended {
-		f.T.Errorf("settled of an unknown execution: %+v, %v", s, err)
+		f.T.Errorf("settled of an unknown execution: got %+v, error %v", s, err)
 	}
 }
 
@@ -392,6 +392,6 @@ func settledStrongly(f *kit.Fixture) {
 	e.Commit(kit.Completed(3))
 	if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, 1); err != nil || len(s.IDs) != 1 ||
 		s.Next != 3 {
-		f.T.Errorf("%+v, %v", s, err)
+		f.T.Errorf("got %+v, error %v", s, err)
 	}
 }

@@ -277,10 +277,10 @@ func acknowledged(f *kit.Fixture) {
 	f.Acknowledge(kit.Queue, kit.Done(f.Locked(kit.Queue), kit.SmallResult))
 	f.Advance(3 * time.Second)
 	if again := f.Locked(kit.Queue); len(again) > 0 {
-		f.T.Errorf("redelivered work items: %s", kit.Text(again))
+		f.T.Errorf("redelivered work items: got %s", kit.Text(again))
 	}
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 3 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -291,7 +291,7 @@ func withoutOutcome(f *kit.Fixture) {
 	f.Acknowledge(kit.Queue, all)
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 ||
 		ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	f.WantNothingSent()
 }
@@ -315,7 +315,7 @@ func undeletedRecords(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Delete, Failure: kit.Rejected, Times: 1})
 	f.Acknowledge(kit.Queue, all) // the outcome is in the inbox, and a redelivery of the record sends the same outcome
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -330,6 +330,6 @@ func abandonedWork(f *kit.Fixture) {
 	f.WantEqual("work item", again[0].WorkItem, first[0].WorkItem)
 	f.Acknowledge(kit.OtherQueue, kit.Done(again, kit.SmallResult))
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }

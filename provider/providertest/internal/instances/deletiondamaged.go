@@ -71,7 +71,7 @@ func damagedEndDeleted(f *kit.Fixture) {
 	f.Advance(6 * time.Minute) // otherwise a queue drops the next response as a duplicate
 	f.DeleteInstance("c")
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	wantGone(f, "c", e.Instance.ExecutionID)
 }

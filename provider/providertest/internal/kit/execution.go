@@ -75,7 +75,7 @@ func CommitTurn(e *Execution, t *provider.Turn) {
 	clear(lent.Events)
 	lent = provider.Turn{Events: lent.Events}
 	if len(refused) > 0 {
-		e.F.T.Fatalf("rejected outputs: %v", refused)
+		e.F.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	e.Follow(t)
 }
@@ -160,7 +160,7 @@ func (e *Execution) ContinueAs(next string, events ...history.Event) *Execution 
 	refused, err := e.F.Provider.AckOrchestrationItem(e.F.Ctx(), t)
 	e.F.Must(err)
 	if len(refused) > 0 {
-		e.F.T.Fatalf("rejected outputs: %v", refused)
+		e.F.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	return e.F.ExecutionAfter(t)
 }

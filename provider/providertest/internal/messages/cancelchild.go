@@ -72,7 +72,7 @@ func cancelBeforeStart(f *kit.Fixture) {
 	ms := f.Messages()
 	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil ||
 		ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1"))
 	f.WantErrorIs(err, provider.ErrAlreadyExists)

@@ -116,7 +116,7 @@ func refusalAnswered(f *kit.Fixture) {
 	got := ms[0].Message
 	if got.InstanceID != "p" || got.ExecutionID != "px" || got.SourceEventID != 5 || got.ChildID != "c" ||
 		got.Kind != provider.MessageChildOutcome {
-		f.T.Errorf("messages to the parent: %s", kit.Text(got))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(got))
 	}
 	if got.Error == nil || got.Error.Type != history.TypeAlreadyExists || !got.Error.NonRetryable {
 		f.T.Errorf("failure %s, want a non-retryable already_exists", kit.Text(got.Error))
@@ -130,7 +130,7 @@ func refusalOfDetached(f *kit.Fixture) {
 	m.Parent, m.Detached = nil, true
 	f.Must(f.Provider.RejectStart(f.Ctx(), m))
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 }
 
@@ -211,7 +211,7 @@ func parentNotifiedAgain(f *kit.Fixture) {
 	f.Advance(6 * time.Minute) // otherwise a queue drops it as a duplicate
 	f.Redispatch(last, t.Watermark)
 	if ms := f.Messages(); len(ms) != 1 || ms[0].InstanceID != "p" {
-		f.T.Errorf("sent again: %s", kit.Text(ms))
+		f.T.Errorf("sent again: got %s", kit.Text(ms))
 	}
 }
 
@@ -235,15 +235,15 @@ func delayedStart(f *kit.Fixture) {
 	in, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("woken %v too early: %s", s.StartAt.Sub(f.Now()), kit.Text(ms))
+		f.T.Errorf("woken %v too early: got %s", s.StartAt.Sub(f.Now()), kit.Text(ms))
 	}
 	if ts := f.Timers(); len(ts) > 0 {
-		f.T.Errorf("timer received %v too early: %s", s.StartAt.Sub(f.Now()), kit.Text(ts))
+		f.T.Errorf("timer received %v too early: got %s", s.StartAt.Sub(f.Now()), kit.Text(ts))
 	}
 	f.Advance(s.StartAt.Sub(f.Now()))
 	ts := f.DueTimers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != in.ExecutionID || !ts[0].FireAt.Equal(s.StartAt) {
-		f.T.Errorf("timers at the due time: %s", kit.Text(ts))
+		f.T.Errorf("timers at the due time: got %s", kit.Text(ts))
 	}
 	e := &kit.Execution{F: f, Instance: in}
 	if at := e.History()[0].StartAt; at == nil || !at.Equal(s.StartAt) || !f.Instance("a").StartAt.Equal(s.StartAt) {

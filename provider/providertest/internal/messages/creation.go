@@ -90,7 +90,7 @@ func startWakes(f *kit.Fixture) {
 	ms := f.Messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "a" ||
 		ms[0].ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -100,7 +100,7 @@ func repeatedStart(f *kit.Fixture) {
 	again := f.Start("a")
 	f.WantEqual("repeated", again.Instance, first.Instance)
 	if ms := f.Messages(); len(ms) != 1 || ms[0].ExecutionID != first.Instance.ExecutionID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	first.WantSegments()
 }
@@ -110,7 +110,7 @@ func repeatedStartLater(f *kit.Fixture) {
 	t := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	again := f.Start("a")
 	if again.Instance.ExecutionID != e.Instance.ExecutionID || again.Instance.Status != provider.StatusRunning {
-		f.T.Errorf("repeated: %+v", again.Instance)
+		f.T.Errorf("repeated: got %+v", again.Instance)
 	}
 	e.WantSegments(t)
 }
@@ -140,7 +140,7 @@ func otherStart(f *kit.Fixture) {
 	refused("ended")
 	e.WantSegments(one, two)
 	if in := f.Instance("a"); in.StartID != e.Instance.StartID || in.ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("instance after the rejected start: %+v", in)
+		f.T.Errorf("instance after the rejected start: got %+v", in)
 	}
 	if ms := f.Messages(); len(ms) > 0 {
 		f.T.Errorf("rejected start sent %s", kit.Text(ms))
@@ -204,7 +204,7 @@ func onlyStartCreates(f *kit.Fixture) {
 	}
 	items := f.Inbox()
 	if len(items) != 1 || len(items[0].Messages) != 3 {
-		f.T.Fatalf("inbox messages: %s", kit.Text(items))
+		f.T.Fatalf("inbox messages: got %s", kit.Text(items))
 	}
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		_, err := f.Provider.ReadOrchestration(f.Ctx(), items[0], c)
@@ -321,7 +321,7 @@ func checkFirstStart(f *kit.Fixture) {
 	next, err := look("the next")
 	f.Must(err)
 	if next.ExecutionID == in.ExecutionID || next.Status != provider.StatusPending {
-		f.T.Errorf("started instance: %s", kit.Text(next))
+		f.T.Errorf("started instance: got %s", kit.Text(next))
 	}
 	_, err = look("start of a")
 	f.WantErrorIs(err, provider.ErrPurged) // regardless of the current incarnation
@@ -335,6 +335,6 @@ func refusedStart(f *kit.Fixture) {
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("sent: %s", kit.Text(ms))
+		f.T.Errorf("sent: got %s", kit.Text(ms))
 	}
 }

@@ -36,7 +36,7 @@ func pastTakenOver(f *kit.Fixture) {
 	}
 	f.WantStatus("b", provider.StatusPending)
 	if ms := f.Messages(); len(ms) != 2 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "b" {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	wantPast(again, e, past)
 }
@@ -47,7 +47,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 	f, log, last := e.F, e.History(), len(past)-1
 	f.T.Helper()
 	if len(log) != len(past) {
-		f.T.Fatalf("history: %s", kit.Text(log))
+		f.T.Fatalf("history: got %s", kit.Text(log))
 	}
 	for i := range past[:last] {
 		if log[i].Kind != past[i].Kind || log[i].ID != past[i].ID || !log[i].Time.Equal(past[i].Time) {

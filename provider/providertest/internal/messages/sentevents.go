@@ -81,7 +81,7 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 	}
 	for i := range ms {
 		if ms[i].Kind != provider.MessageEventSent {
-			f.T.Errorf("sent again: %s", kit.Text(ms[i]))
+			f.T.Errorf("sent again: got %s", kit.Text(ms[i]))
 		}
 	}
 }
@@ -212,7 +212,7 @@ func manySenders(f *kit.Fixture) {
 	f.Must(err)
 	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 ||
 		refused["x045"].First != 0 {
-		f.T.Errorf("%d senders stored: %s", len(refused), kit.Text(refused))
+		f.T.Errorf("%d senders stored: got %s", len(refused), kit.Text(refused))
 	}
 	f.Messages()
 }

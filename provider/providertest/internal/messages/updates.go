@@ -206,7 +206,7 @@ func largeAnswers(f *kit.Fixture) {
 	got, err := f.Provider.ReadUpdate(f.Ctx(), "a", "huge")
 	f.Must(err)
 	if got.Error == nil || got.Error.Message != "outer" {
-		f.T.Errorf("stored error that exceeds the item size: %+v", got.Error)
+		f.T.Errorf("stored error that exceeds the item size: got %+v", got.Error)
 	}
 }
 

@@ -40,7 +40,7 @@ func reportOfAQueue(f *kit.Fixture) {
 	reports := reports(f)
 	if r := reports[kit.Queue]; len(reports) != 1 || r.Queue != kit.Queue || r.BuildID != "b2" ||
 		r.StartedAt.Before(before) || r.SeenAt.Before(before) || r.Missing(f.Now()) {
-		f.T.Errorf("worker reports: %s", kit.Text(reports))
+		f.T.Errorf("worker reports: got %s", kit.Text(reports))
 	}
 }
 

@@ -177,7 +177,7 @@ func outcomeAfterLock(f *kit.Fixture) {
 	failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, kit.Done(items, kit.SmallResult))
 	f.WantErrorIs(err, provider.ErrLockLost)
 	if len(failed) != 2 || failed[0].ID != records[0].ID || failed[1].ID != records[2].ID {
-		f.T.Errorf("failed: %s", kit.Text(failed))
+		f.T.Errorf("failed: got %s", kit.Text(failed))
 	}
 	ms := f.Messages()
 	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
@@ -233,7 +233,7 @@ func twelveHours(f *kit.Fixture) {
 	f.WantPermanent(err)
 	f.WantErrorIs(renewals[0].Err, provider.ErrLockLimit)
 	if renewals[0].Lost || !renewals[0].Until.IsZero() {
-		f.T.Errorf("%+v", renewals[0])
+		f.T.Errorf("got %+v", renewals[0])
 	}
 	if !r.LockedUntil().Equal(until) || !r.Held(f.Now()) {
 		f.T.Errorf("locked until %v, want %v", r.LockedUntil(), until)

@@ -45,7 +45,7 @@ func fetchedAreLocked(f *kit.Fixture) {
 		}
 		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 ||
 			(queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
-			f.T.Errorf("record of %s: %s", queue, kit.Text(r))
+			f.T.Errorf("record of %s: got %s", queue, kit.Text(r))
 		}
 	}
 }
@@ -64,7 +64,7 @@ func adopted(f *kit.Fixture, records []provider.Record) (all []provider.InboxMes
 	f.T.Helper()
 	items, bad := f.Provider.DecodeOrchestrationItems(records)
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	for _, it := range items {
 		all = append(all, it.Messages...)

@@ -52,7 +52,7 @@ func countsFromOne(f *kit.Fixture) {
 		for _, queue := range []string{provider.QueueInbox, kit.Queue, provider.QueueTimers} {
 			rs := f.Receive(queue)
 			if len(rs) != 1 || rs[0].ReceiveCount != want {
-				f.T.Fatalf("delivery %d from queue %s: %s", want, queue, kit.Text(rs))
+				f.T.Fatalf("delivery %d from queue %s: got %s", want, queue, kit.Text(rs))
 			}
 		}
 		f.Advance(3 * time.Second)
@@ -241,7 +241,7 @@ func movedAreFound(f *kit.Fixture) {
 	found := moved(f)
 	for _, queue := range hubQueues() {
 		if ms := found[queue]; len(ms) != 1 || ms[0].Record.Body != "body of "+queue || ms[0].Record.ID == "" {
-			f.T.Errorf("moved from %s: %s", queue, kit.Text(ms))
+			f.T.Errorf("moved from %s: got %s", queue, kit.Text(ms))
 		}
 	}
 	if g := found[provider.QueueInbox][0].Record.Group; g != "g" {
@@ -258,7 +258,7 @@ func annotatedAreNotMoved(f *kit.Fixture) {
 	}
 	for queue, ms := range moved(f) {
 		if len(ms) != 1 || ms[0].Record.Body != "moved" {
-			f.T.Errorf("moved from %s: %s", queue, kit.Text(ms))
+			f.T.Errorf("moved from %s: got %s", queue, kit.Text(ms))
 		}
 	}
 }
@@ -277,7 +277,7 @@ func keptAreCopies(f *kit.Fixture) {
 	}
 	f.Advance(3 * time.Second)
 	if ms := moved(f); len(ms) > 0 {
-		f.T.Errorf("returned again: %s", kit.Text(ms))
+		f.T.Errorf("returned again: got %s", kit.Text(ms))
 	}
 }
 

@@ -97,7 +97,7 @@ func isolation(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 2), kit.Fired("c", 1))
 	items := f.Inbox()
 	if len(items) != 1 || items[0].InstanceID != "c" {
-		f.T.Errorf("while a and b are locked: %s", kit.Text(items))
+		f.T.Errorf("while a and b are locked: got %s", kit.Text(items))
 	}
 }
 
@@ -106,7 +106,7 @@ func groupWaits(f *kit.Fixture) {
 	first := f.Inbox()
 	f.Enqueue(kit.Fired("a", 2))
 	if items := f.Inbox(); len(items) > 0 {
-		f.T.Errorf("delivered while the instance is locked: %s", kit.Text(items))
+		f.T.Errorf("delivered while the instance is locked: got %s", kit.Text(items))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, first[0].Messages[0].Record))
 	wantTimers(f, f.Messages(), 2, 1)
@@ -212,12 +212,12 @@ func lockExpires(f *kit.Fixture) {
 		f.T.Fatalf("received %s", kit.Text(first))
 	}
 	if again := f.Locked(kit.Queue); len(again) > 0 {
-		f.T.Errorf("received while locked: %s", kit.Text(again))
+		f.T.Errorf("received while locked: got %s", kit.Text(again))
 	}
 	f.Advance(3 * time.Second)
 	again := f.Locked(kit.Queue)
 	if len(again) != 1 || again[0].Record.ReceiveCount != 2 || again[0].Record.ID != first[0].Record.ID {
-		f.T.Errorf("after the lock: %s", kit.Text(again))
+		f.T.Errorf("after the lock: got %s", kit.Text(again))
 	}
 }
 
@@ -249,7 +249,7 @@ func abandonedAtOnce(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, f.Receive(kit.Queue)...))
 	if again := f.Locked(kit.Queue); len(again) != 1 || again[0].Record.ReceiveCount != 2 {
-		f.T.Errorf("abandoned: %s", kit.Text(again))
+		f.T.Errorf("abandoned: got %s", kit.Text(again))
 	}
 }
 
@@ -257,11 +257,11 @@ func abandonedWithDelay(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 2*time.Second, f.Receive(kit.Queue)...))
 	if early := f.Locked(kit.Queue); len(early) > 0 {
-		f.T.Errorf("before the delay: %s", kit.Text(early))
+		f.T.Errorf("before the delay: got %s", kit.Text(early))
 	}
 	f.Advance(3 * time.Second)
 	if again := f.Locked(kit.Queue); len(again) != 2 {
-		f.T.Errorf("after the delay: %s", kit.Text(again))
+		f.T.Errorf("after the delay: got %s", kit.Text(again))
 	}
 }
 

@@ -56,7 +56,7 @@ func notMessages() []string {
 func wantUnreadable(f *kit.Fixture, got []provider.Unreadable, want ...provider.Record) {
 	f.T.Helper()
 	if len(got) != len(want) {
-		f.T.Fatalf("%d unreadable records, want %d: %v", len(got), len(want), got)
+		f.T.Fatalf("%d unreadable records, want %d: got %v", len(got), len(want), got)
 	}
 	for i := range want {
 		if got[i].Record != want[i] || got[i].Err == nil {
@@ -74,7 +74,7 @@ func unreadableInbox(f *kit.Fixture) {
 	items, unreadable := f.Provider.DecodeOrchestrationItems(append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(items) != 1 || items[0].InstanceID != "a" || items[0].Messages[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(items))
+		f.T.Errorf("read: got %s", kit.Text(items))
 	}
 }
 
@@ -91,7 +91,7 @@ func unreadableWork(f *kit.Fixture) {
 	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(items))
+		f.T.Errorf("read: got %s", kit.Text(items))
 	}
 }
 
@@ -107,7 +107,7 @@ func unreadableTimers(f *kit.Fixture) {
 	timers, unreadable := f.Provider.DecodeTimers(append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(timers))
+		f.T.Errorf("read: got %s", kit.Text(timers))
 	}
 }
 
@@ -195,6 +195,6 @@ func noRecords(f *kit.Fixture) {
 		f.T.Errorf("decoded %v, %v from no records", items, bad)
 	}
 	if failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, nil); err != nil || len(failed) > 0 {
-		f.T.Errorf("acknowledge without outcomes: %v, %v", failed, err)
+		f.T.Errorf("acknowledge without outcomes: got %v, error %v", failed, err)
 	}
 }

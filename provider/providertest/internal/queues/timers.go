@@ -81,7 +81,7 @@ func longTimers(f *kit.Fixture) {
 	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(7, start.Add(10*365*24*time.Hour)))) // not due during the test
 	f.Advance(10 * time.Minute)
 	if ts := f.Timers(); len(ts) > 0 {
-		f.T.Errorf("after 10 minutes: %s", kit.Text(ts))
+		f.T.Errorf("after 10 minutes: got %s", kit.Text(ts))
 	}
 	for len(dues) > 0 {
 		f.Advance(time.Second)

@@ -163,7 +163,7 @@ func unsentOutputs(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	t := e.Turn(kit.TurnStarted(), kit.Detached("b"), kit.Ended(`1`))
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
-		f.T.Errorf("error of a turn whose message was rejected: %v", err)
+		f.T.Errorf("error of a turn whose message was rejected: got error %v", err)
 	}
 	e.WantSegments(t)
 	if hits() != 1 {

@@ -166,6 +166,6 @@ func terminateDamagedChild(f *kit.Fixture) {
 	told := f.Messages()
 	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil ||
 		told[0].Error.Type != history.TypeTerminated {
-		f.T.Errorf("messages to the parent: %s", kit.Text(told))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(told))
 	}
 }

@@ -55,7 +55,7 @@ func makesTheNext(f *kit.Fixture) {
 	if o.Previous != e.Instance.ExecutionID || len(o.Segments) != 1 || o.Head != (provider.Head{
 		ExecutionID: "x2", Watermark: kit.At(2),
 	}) {
-		f.T.Errorf("execution read: %s", kit.Text(o))
+		f.T.Errorf("execution read: got %s", kit.Text(o))
 	}
 	t := next.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
@@ -103,7 +103,7 @@ func continueOrNot(f *kit.Fixture, wins bool) {
 	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), loser)
 	f.WantErrorIs(err, provider.ErrConflict)
 	if got := f.Instance("a").ExecutionID == "x2"; got != wins {
-		f.T.Errorf("instance continued as new: %v, want %v", got, wins)
+		f.T.Errorf("instance continued as new: got %v, want %v", got, wins)
 	}
 	if n := len(f.Work(kit.OtherQueue)); (n == 0) != wins {
 		f.T.Errorf("%d work items", n)
@@ -113,7 +113,7 @@ func continueOrNot(f *kit.Fixture, wins bool) {
 	}
 	for _, err := range f.Provider.ReadHistory(f.Ctx(), "a", "x2", 0) {
 		if (err == nil) != wins {
-			f.T.Errorf("history of the next execution: %v", err)
+			f.T.Errorf("history of the next execution: got error %v", err)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func unsentAcross(f *kit.Fixture) {
 	next := f.ExecutionAfter(t)
 	f.Redispatch(next, kit.At(1))
 	if ms := f.Messages(); len(ms) != 1 || ms[0].InstanceID != "b" {
-		f.T.Errorf("sent again: %s", kit.Text(ms))
+		f.T.Errorf("sent again: got %s", kit.Text(ms))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }

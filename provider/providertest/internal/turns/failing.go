@@ -164,7 +164,7 @@ func throttled(f *kit.Fixture) {
 	each(actions(f), func(name string, a action) {
 		hits := f.Fail(kit.Fault{Operation: a.on, Failure: kit.Throttled, Times: 2})
 		if err := a.do(f.Ctx()); err != nil {
-			f.T.Errorf("%s: %v", name, err)
+			f.T.Errorf("%s: got error %v", name, err)
 		}
 		if hits() != 2 {
 			f.T.Errorf("%s: %d calls were throttled, want 2", name, hits())

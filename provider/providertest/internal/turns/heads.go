@@ -132,7 +132,7 @@ func instanceIsLatest(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Ended(`1`))
 	f.WantStatus("a", provider.StatusCompleted)
 	if _, err := f.Provider.ReadTerminalEvent(f.Ctx(), e.Instance.ExecutionID); err != nil {
-		f.T.Errorf("final event of a completed instance: %v", err)
+		f.T.Errorf("final event of a completed instance: got error %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func whatRanInlineIsNotSent(f *kit.Fixture) {
 	t.Running = map[int64]bool{5: true}
 	refused, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	if f.Must(err); len(refused) > 0 {
-		f.T.Fatalf("rejected outputs: %v", refused)
+		f.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	e.Follow(t)
 	f.WantWork(kit.Queue, 6, 7)

@@ -59,7 +59,7 @@ func tooLargeStart(f *kit.Fixture) {
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("sent: %s", kit.Text(ms))
+		f.T.Errorf("sent: got %s", kit.Text(ms))
 	}
 }
 

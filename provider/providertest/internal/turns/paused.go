@@ -110,7 +110,7 @@ func pausedIsNotPending(f *kit.Fixture) {
 	}
 	e.Commit(suspended())
 	if found := pending(); len(found) > 0 {
-		f.T.Errorf("pending instances: %v", found)
+		f.T.Errorf("pending instances: got %v", found)
 	}
 	e.Commit(resumed())
 	f.WantStatus("a", provider.StatusPending)

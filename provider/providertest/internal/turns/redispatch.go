@@ -169,7 +169,7 @@ func statusRefreshed(f *kit.Fixture) {
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Version != kit.V1 ||
 		string(in.CustomStatus) != `"on it"` {
-		f.T.Errorf("custom status after the refresh: %s", kit.Text(in))
+		f.T.Errorf("custom status after the refresh: got %s", kit.Text(in))
 	}
 	f.WantWork(kit.Queue, 4)
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
@@ -200,7 +200,7 @@ func endRepaired(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`1`))); !errors.Is(err,
 		provider.ErrDispatchIncomplete) {
-		f.T.Errorf("redispatch of a final status that was not written: %v", err)
+		f.T.Errorf("redispatch of a final status that was not written: got error %v", err)
 	}
 	f.WantStatus("a", provider.StatusRunning)
 	f.Redispatch(e, kit.At(2))
@@ -213,7 +213,7 @@ func unsentSent(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),
 		e.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
-		f.T.Errorf("redispatch of an output that was not sent: %v", err)
+		f.T.Errorf("redispatch of an output that was not sent: got error %v", err)
 	}
 	f.WantNothingSent()
 	f.Redispatch(e, kit.At(1))

@@ -100,7 +100,7 @@ func wrongDocuments(f *kit.Fixture) {
 		"a place of no kind": {Ref: "s3://later", SHA256: "x", Bytes: 1},
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
-			f.T.Errorf("%s: %s, %v", name, doc, err)
+			f.T.Errorf("%s: got %s, error %v", name, doc, err)
 		}
 	}
 	for name, at := range map[string]history.DataLocation{
@@ -109,7 +109,7 @@ func wrongDocuments(f *kit.Fixture) {
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(at, json.RawMessage(`"right"`))); !errors.Is(err,
 			provider.ErrNotFound) {
-			f.T.Errorf("%s: %s, %v", name, doc, err)
+			f.T.Errorf("%s: got %s, error %v", name, doc, err)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func erasedDocuments(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[0], json.RawMessage(`"x"`))); !errors.Is(err,
 		provider.ErrNotFound) {
-		f.T.Errorf("%s, %v", doc, err)
+		f.T.Errorf("got %s, error %v", doc, err)
 	}
 }
 
@@ -133,7 +133,7 @@ func showsDocuments(f *kit.Fixture) {
 			if doc, ok := data.Document(); ok && (string(doc) == `"x"` || string(doc) == string(kit.Noise(100<<10))) {
 				shown++
 			} else {
-				f.T.Errorf("payload shown for event %s: %.80s", e.String(), *data)
+				f.T.Errorf("payload shown for event %s: got %.80s", e.String(), *data)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func damagedDocument(f *kit.Fixture) {
 	f.Damage(first.Instance.ExecutionID, 1, kit.Undecodable)
 	ref := refers(places[0], json.RawMessage(`"x"`))
 	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
-		f.T.Errorf("%s, %v", doc, err)
+		f.T.Errorf("got %s, error %v", doc, err)
 	}
 	got, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[1], json.RawMessage(`"x"`)))
 	f.Must(err)
