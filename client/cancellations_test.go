@@ -143,7 +143,7 @@ func TestCancellations_eachTargetAndOutcome_isReported(t *testing.T) {
 		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	if all, err := client.Collect(c.Cancellations(t.Context(), "one", "")); err != nil || !cmp.Equal(all, got.Items) {
-		t.Errorf("one by one: got %+v, error %v", all, err)
+		t.Errorf("iterator: got %+v, error %v", all, err)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestCancellations_childEndedAfterItsParent_hasOutcome(t *testing.T) {
 	}
 	for i, want := range []client.CancelOutcome{client.OutcomeCancelled, client.OutcomeCompleted, "", "", ""} {
 		if x := got[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
-			t.Errorf("%s: %q at %v", x.ChildID, x.End, x.EndedAt)
+			t.Errorf("%s: got end %q at %v", x.ChildID, x.End, x.EndedAt)
 		}
 	}
 }
@@ -199,11 +199,11 @@ func TestCancellations_pastExecution_hasItsOwn(t *testing.T) {
 	}), at(20, history.Event{Kind: history.OrchestrationContinuedAsNew}))
 	if now, err := c.CancellationsPage(t.Context(), "one", "", client.Paging{}); err != nil || len(now.Items) != 0 ||
 		now.ExecutionID != "x2" {
-		t.Errorf("of the current one: got %+v, error %v", now, err)
+		t.Errorf("current execution: got %+v, error %v", now, err)
 	}
 	if past, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); err != nil || len(past) != 1 ||
 		past[0].ID != 2 {
-		t.Errorf("of the past one: got %+v, error %v", past, err)
+		t.Errorf("earlier execution: got %+v, error %v", past, err)
 	}
 }
 
@@ -221,11 +221,11 @@ func TestCancellations_missingInstanceOrFailingHub_returnsError(t *testing.T) {
 		}
 	}
 	if _, err := client.Collect(c.Cancellations(t.Context(), "", "")); err == nil {
-		t.Error("an empty id was taken")
+		t.Error("empty ID: got no error")
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); !errors.Is(err, down) {
-		t.Errorf("the hub is down: %v", err)
+		t.Errorf("unavailable hub: %v", err)
 	}
 }

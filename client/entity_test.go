@@ -40,7 +40,7 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		}
 		for _, m := range h.Sent() {
 			if m.Kind == provider.MessageUpdate && m.StartID != in.StartID {
-				t.Errorf("a call is for another life: %+v", m)
+				t.Errorf("the call has the start ID of another incarnation: %+v", m)
 			}
 		}
 		same := client.WithUpdateID("u")
@@ -51,7 +51,7 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		}
 		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
 		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("a call of what is over: %v", err)
+			t.Errorf("call of an ended entity: %v", err)
 		}
 	})
 }
@@ -64,23 +64,23 @@ func TestCallEntity_invalidName_isRejected(t *testing.T) {
 		"instanceId": {"sum", strings.Repeat("k", 1024), "add"}, "orchestration": {"unknown", "k", "add"},
 	} {
 		_, err := c.CallEntity(t.Context(), call[0], call[1], call[2], 1)
-		e, told := errors.AsType[*provider.FieldError](err)
+		e, ok := errors.AsType[*provider.FieldError](err)
 		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown ||
-			field != "orchestration" && (!told || e.Field != field) {
+			field != "orchestration" && (!ok || e.Field != field) {
 			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") and ("a", "b@c") would have the same ID
 		_, called := c.CallEntity(t.Context(), entity, "k", "add", 1)
-		_, asked := c.EntityState(t.Context(), entity, "k")
-		for _, err := range []error{called, asked} {
-			if e, told := errors.AsType[*provider.FieldError](err); !told || e.Field != "entity" {
+		_, stateErr := c.EntityState(t.Context(), entity, "k")
+		for _, err := range []error{called, stateErr} {
+			if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "entity" {
 				t.Errorf("%s: got error %v", entity, err)
 			}
 		}
 	}
 	if len(h.Sent()) > 0 {
-		t.Errorf("sent %+v", h.Sent())
+		t.Errorf("got messages %+v, want none", h.Sent())
 	}
 }
 
@@ -106,25 +106,25 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := entities()
-		var told []string
+		var results []string
 		for _, call := range []struct{ key, data string }{{"a", "1"}, {"a", "2"}, {"b", "3"}} {
 			got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", json.RawMessage(call.data),
 				client.WithInstanceID("one"), client.WithIdempotencyKey(call.key))
 			if err != nil {
 				t.Fatal(err)
 			}
-			told = append(told, string(got))
+			results = append(results, string(got))
 			if want := call.key == "a"; started != want {
-				t.Errorf("key %s has started it: %v", call.key, started)
+				t.Errorf("started by key %s: %v", call.key, started)
 			}
 		}
-		if !slices.Equal(told, []string{"1", "1", "3"}) {
-			t.Errorf("told %q", told)
+		if !slices.Equal(results, []string{"1", "1", "3"}) {
+			t.Errorf("got results %q", results)
 		}
 		h.Append("one", completed("1"))
 		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
-			t.Errorf("the answer of what is over: %s, error %v", got, err)
+			t.Errorf("update of an ended instance: %s, error %v", got, err)
 		}
 		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err,
 			client.ErrEnded) {
@@ -133,11 +133,11 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.IfExists(client.Replace))
 		if err != nil || !started || string(got) != "9" {
-			t.Errorf("replaced: got %s, %v, error %v", got, started, err)
+			t.Errorf("ended instance: got got %s, %v, error %v", got, started, err)
 		}
 		in, err := h.ReadInstance(t.Context(), "one")
 		if sent := h.Sent(); err != nil || sent[len(sent)-1].StartID != in.StartID {
-			t.Errorf("sent %+v, %v", sent[len(sent)-1], err)
+			t.Errorf("got last message %+v, error %v", sent[len(sent)-1], err)
 		}
 	})
 }
@@ -164,10 +164,10 @@ func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 		}
 	}
 	if err := ask("nobody", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("nobody knows it: got error %v", err)
+		t.Errorf("unknown orchestration: got error %v", err)
 	}
 	if len(h.Sent()) > 0 {
-		t.Errorf("sent %+v", h.Sent())
+		t.Errorf("got messages %+v, want none", h.Sent())
 	}
 }
 
@@ -186,20 +186,20 @@ func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 		}
 		h.wantCalls(t, "start", "send")
 
-		was := h.life(t, "one")
+		was := h.startID(t, "one")
 		h.UpdateWith(func(provider.Message) *provider.UpdateResult { return nil })
 		h.do["send"] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
 			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{
-				InstanceID: "one", StartID: "the other's", Name: "hello",
+				InstanceID: "one", StartID: "other-start", Name: "hello",
 			})
 		}
 		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started ||
 			!errors.Is(err, client.ErrNotFound) {
 			t.Errorf("got %v, error %v", started, err)
 		}
-		if last := h.told[len(h.told)-1]; last.StartID != was {
-			t.Errorf("told %+v", last)
+		if last := h.messages[len(h.messages)-1]; last.StartID != was {
+			t.Errorf("got last message %+v", last)
 		}
 	})
 }
