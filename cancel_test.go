@@ -147,7 +147,7 @@ func TestCancel_manyActivities_isOneEvent(t *testing.T) {
 		w.turn(stop).replayed()
 		added := w.history[before:]
 		if len(added) != 4-len(name)/len("terminate") {
-			t.Errorf("%s: %d events", name, len(added))
+			t.Errorf("%s: got %d events", name, len(added))
 		}
 		for _, ev := range added {
 			if ev.Kind == history.ActivityCancelRequested &&
@@ -178,7 +178,7 @@ func TestCancel_activitiesOfAlternatingScopes_isOneEventForEachScope(t *testing.
 		history.ActivityCancelRequested, history.OrchestrationFailed)
 	for i, ev := range w.history[began+2 : began+4] {
 		if len(ev.SourceEventIDs) != n/2 || ev.SourceEventIDs[1].First != int64(6+i) {
-			t.Errorf("%d runs, %v", len(ev.SourceEventIDs), ev.SourceEventIDs[:2])
+			t.Errorf("got %d ranges: %v", len(ev.SourceEventIDs), ev.SourceEventIDs[:2])
 		}
 	}
 	w.replayed()
@@ -187,11 +187,11 @@ func TestCancel_activitiesOfAlternatingScopes_isOneEventForEachScope(t *testing.
 func (w *world) wantKindsFrom(from int, want ...history.Kind) {
 	w.t.Helper()
 	if got := len(w.history) - from + 1; got != len(want) {
-		w.t.Fatalf("%d events: got %s", got, w.lines(from))
+		w.t.Fatalf("got %d events: %s", got, w.lines(from))
 	}
 	for i, kind := range want {
 		if got := w.history[from-1+i].Kind; got != kind {
-			w.t.Errorf("event %d is %s, want %s", from+i, got, kind)
+			w.t.Errorf("event %d: got %s, want %s", from+i, got, kind)
 		}
 	}
 }

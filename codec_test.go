@@ -22,9 +22,9 @@ func text(bytes int) string { return strings.Repeat("x", bytes-2) }
 func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("it ran"); return 0, nil })
+	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("the function ran"); return 0, nil })
 	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) {
-		t.Error("it ran")
+		t.Error("the function ran")
 		return 0, nil
 	})
 	bad := json.RawMessage(`{"id":"1","total":"much"}`)
@@ -35,7 +35,7 @@ func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	} {
 		for _, part := range []string{"perdure: decode input of " + kind, "order.total", "string"} {
 			if !strings.Contains(f.Message, part) {
-				t.Errorf("%q does not say %q", f.Message, part)
+				t.Errorf("message %q does not contain %q", f.Message, part)
 			}
 		}
 		if f.Type != history.TypeDecode || !f.NonRetryable {
@@ -95,7 +95,7 @@ func TestCallActivity_inputDoesNotEncode_failsFuture(t *testing.T) {
 		return perdure.CallActivityByName[int](ctx, "inc", make(chan int)).Await(ctx)
 	})
 	if f := w.replayed().failure(); f.Type != history.TypeEncode || len(w.history) != 3 {
-		t.Errorf("%+v, %d events", f, len(w.history))
+		t.Errorf("got %+v and %d events", f, len(w.history))
 	}
 }
 

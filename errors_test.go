@@ -92,16 +92,16 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 			perdure.NonRetryable(&declinedError{}),
 			history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true},
 		},
-		"a nil pointer beside it": {
+		"with a nil pointer": {
 			perdure.NonRetryable(fmt.Errorf("%w (cancel: %w)", &declinedError{}, (*perdure.CancelledError)(nil))),
 			history.Failure{Type: "declinedError", Message: "declined (cancel: <nil>)", NonRetryable: true},
 		},
-		"marked inside": {
+		"marked cause": {
 			fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)),
 			history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true},
 		},
-		"marks itself":     {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
-		"marks itself not": {final{false}, history.Failure{Type: "final", Message: "final"}},
+		"marks itself":                {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
+		"reports itself as retryable": {final{false}, history.Failure{Type: "final", Message: "final"}},
 		"cancelled": {
 			&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"},
 			history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"},
@@ -110,15 +110,15 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 			fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}),
 			history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"},
 		},
-		"cancel, and more": {
+		"cancel and another error": {
 			fmt.Errorf("x: %w", errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, coded{"E1"})),
 			history.Failure{Type: "E1", Message: "x: cancelled (requested)\ncoded E1"},
 		},
-		"cancel, and more without a name": {
+		"cancel and an error without a type": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, errors.New("x")),
 			history.Failure{Type: "error", Message: "cancelled (requested)\nx"},
 		},
-		"cancel, and of a cancel": {
+		"cancel and a wrapped cancel": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
 				&declinedError{&perdure.CancelledError{Reason: perdure.ReasonTimeout}}),
 			history.Failure{
@@ -126,7 +126,7 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 				Cause: &history.Failure{Type: "cancelled", Reason: "timeout"},
 			},
 		},
-		"cancels alone": {
+		"only cancels": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
 				&perdure.CancelledError{Reason: perdure.ReasonTimeout}),
 			history.Failure{
@@ -156,7 +156,7 @@ func TestFailure_longCauseChain_isTruncated(t *testing.T) {
 		depth++
 	}
 	if depth != 9 {
-		t.Errorf("%d failures in a chain", depth)
+		t.Errorf("got %d failures in a chain, want 9", depth)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestFailure_longCauseChainPassedOn_isTruncated(t *testing.T) {
 		depth++
 	}
 	if depth != 9 {
-		t.Errorf("%d failures in a chain", depth)
+		t.Errorf("got %d failures in a chain, want 9", depth)
 	}
 }
 
@@ -192,10 +192,10 @@ func TestFailure_longMessage_isTruncated(t *testing.T) {
 		"panic": w.replayed().failure(),
 	} {
 		if len(f.Message) > 40<<10 || len(f.Message) < 8<<10 || !utf8.ValidString(f.Message) {
-			t.Errorf("%s: %d bytes, valid %v", name, len(f.Message), utf8.ValidString(f.Message))
+			t.Errorf("%s: got %d bytes, valid UTF-8: %v", name, len(f.Message), utf8.ValidString(f.Message))
 		}
 		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestFailure_longMessage_isTruncated") {
-			t.Errorf("%s: the stack is cut off", name)
+			t.Errorf("%s: got a failure without the stack", name)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestFailure_typesOfJoinedErrors_arePassedOn(t *testing.T) {
 		many = append(many, coded{fmt.Sprint(i)})
 	}
 	if f := failing(t, errors.Join(many...)); len(f.Joined) != history.MaxJoined {
-		t.Errorf("%d names", len(f.Joined))
+		t.Errorf("got %d names", len(f.Joined))
 	}
 }
 
@@ -326,7 +326,7 @@ func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypePayloadTooLarge, Message: "another text"})
 	if !errors.As(err, &pe) || pe.Name != "another text" {
-		t.Errorf("too large, of another release: got error %v", err)
+		t.Errorf("too large, message of another release: got error %v", err)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestCancelledError_reason_matchesContextError(t *testing.T) {
 	} {
 		err := fmt.Errorf("x: %w", &perdure.CancelledError{Reason: reason})
 		if errors.Is(err, context.Canceled) == errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, want) {
-			t.Errorf("%v is not %v", err, want)
+			t.Errorf("got error %v, want %v", err, want)
 		}
 	}
 }
@@ -373,11 +373,11 @@ func TestCancelReason_eachReason_hasStableString(t *testing.T) {
 		history.OrchestrationContinuedAsNew: "orchestration_terminal_continued_as_new",
 	} {
 		if got := history.TerminalReason(kind); got != want {
-			t.Errorf("an end by %s cancels for %q, want %q", kind, got, want)
+			t.Errorf("cancel reason after %s: got %q, want %q", kind, got, want)
 		}
 	}
 	if history.ReasonInstanceDeleted != "instance_deleted" {
-		t.Errorf("a deletion cancels for %q", history.ReasonInstanceDeleted)
+		t.Errorf("cancel reason after a deletion: got %q", history.ReasonInstanceDeleted)
 	}
 	reasonsWritten(t)
 }
@@ -463,7 +463,7 @@ func reasonsWritten(t *testing.T) {
 			}
 		}
 		if got := strings.Join(reasons, " "); got != tt.want {
-			t.Errorf("%s: history has the reasons %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got reasons %q, want %q", name, got, tt.want)
 		}
 	}
 }

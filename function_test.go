@@ -155,7 +155,7 @@ func TestCallActivity_functionWithoutUniqueName_fails(t *testing.T) {
 			}
 			for _, part := range append(tt.want, "order-17", "by name or by reference") {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
@@ -188,7 +188,7 @@ func TestCallActivity_queueOfRegistrationOrReference_isRecorded(t *testing.T) {
 		"gpu": func(ctx *perdure.OrchestrationContext) { reference.Call(ctx, 1) },
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Queue != strings.Fields(want)[0] {
-			t.Errorf("%s on %q, want %q: got error %v", ev.String(), ev.Queue, want, err)
+			t.Errorf("got %s on queue %q, want %q; error %v", ev.String(), ev.Queue, want, err)
 		}
 	}
 }
@@ -279,11 +279,11 @@ func TestCallSubOrchestration_functionWithoutUniqueName_fails(t *testing.T) {
 			}
 			for _, part := range append(tt.want, "order-17", "which orchestration function", "; call it by name") {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 			if strings.Contains(err.Error(), "reference") {
-				t.Errorf("%q advises what there is not", err)
+				t.Errorf("error %q recommends references, which orchestrations do not have", err)
 			}
 		})
 	}

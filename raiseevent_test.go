@@ -91,7 +91,7 @@ func TestRaiseEvent_cancelled_isStillDelivered(t *testing.T) {
 		}
 		_, late := perdure.RaiseEvent(scope, "other", "c", 3).Await(ctx)
 		if late == nil {
-			t.Error("an event was raised in a scope that is over")
+			t.Error("RaiseEvent in an ended scope: got no error")
 		}
 		perdure.RaiseEvent(ctx, "other", "d", 4)
 		return 1, perdure.Sleep(ctx, time.Hour)
@@ -184,9 +184,9 @@ func TestWithDelay_subOrchestration_recordsStartTime(t *testing.T) {
 	for i, want := range []time.Duration{time.Hour, 24 * time.Hour, 0} {
 		switch at := w.history[2+i].StartAt; {
 		case want == 0 && at != nil:
-			t.Errorf("start %d at %v, want none", i, at)
+			t.Errorf("start %d: got time %v, want none", i, at)
 		case want > 0 && (at == nil || !at.Equal(epoch.Add(want))):
-			t.Errorf("start %d at %v, want after %v", i, at, want)
+			t.Errorf("start %d: got time %v, want a delay of %v", i, at, want)
 		}
 	}
 	w.replayed()

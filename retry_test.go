@@ -22,11 +22,11 @@ func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 		policy perdure.RetryPolicy
 		want   history.RetryPolicy
 	}{
-		"nothing said": {
+		"empty policy": {
 			perdure.RetryPolicy{},
 			history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2},
 		},
-		"everything said": {
+		"complete policy": {
 			perdure.RetryPolicy{
 				MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5,
 				NonRetryableErrorTypes: []string{"E"}, Jitter: 1,
@@ -118,18 +118,18 @@ func TestRetryNext_policyAndFailure_decideDelay(t *testing.T) {
 		},
 		"marked": {three, 1, &history.Failure{Type: "E", NonRetryable: true}, never},
 		"named":  {three, 1, &history.Failure{Type: "Declined"}, never},
-		"named inside": {
+		"cause has the type": {
 			three, 1, &history.Failure{Type: "ActivityError", Cause: failedWith("Declined")}, never,
 		},
-		"another name":           {three, 1, &history.Failure{Type: "DeclinedError"}, 100 * time.Millisecond},
-		"cancelled":              {three, 1, failedWith(history.TypeCancelled), never},
-		"timed out":              {three, 1, failedWith(history.TypeTimeout), 100 * time.Millisecond},
-		"panicked":               {three, 1, failedWith(history.TypePanic), 100 * time.Millisecond},
-		"without number":         {endless, 2, failed, 10 * time.Second},
-		"far beyond any clock":   {endless, 1000, failed, math.MaxInt64 / 2_000_000 * time.Millisecond},
-		"an attempt of nothing":  {three, 0, failed, 100 * time.Millisecond},
-		"says nothing":           {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
-		"says nothing, for long": {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
+		"another type":                  {three, 1, &history.Failure{Type: "DeclinedError"}, 100 * time.Millisecond},
+		"cancelled":                     {three, 1, failedWith(history.TypeCancelled), never},
+		"timed out":                     {three, 1, failedWith(history.TypeTimeout), 100 * time.Millisecond},
+		"panicked":                      {three, 1, failedWith(history.TypePanic), 100 * time.Millisecond},
+		"without number":                {endless, 2, failed, 10 * time.Second},
+		"delay beyond the largest time": {endless, 1000, failed, math.MaxInt64 / 2_000_000 * time.Millisecond},
+		"attempt without a policy":      {three, 0, failed, 100 * time.Millisecond},
+		"empty policy":                  {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
+		"empty policy, many attempts":   {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
 	} {
 		delay, again := retry.Next(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
 		if again != (tt.want >= 0) || again && delay != tt.want {
@@ -152,16 +152,16 @@ func TestRetryNext_manyFailuresAtOnce_spreadsRetries(t *testing.T) {
 			delay, again := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E"))
 			if repeated, _ := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E")); !again ||
 				repeated != delay {
-				t.Fatalf("activity %d: %v, then %v", id, delay, repeated)
+				t.Fatalf("activity %d: got delay %v, then %v", id, delay, repeated)
 			}
 			if delay <= interval-share || delay > interval {
-				t.Fatalf("activity %d with jitter %v waits %v of %v", id, jitter, delay, interval)
+				t.Fatalf("activity %d with jitter %v: got delay %v of %v", id, jitter, delay, interval)
 			}
 			counts[(interval-delay)*bins/share]++
 		}
 		if least, most := slices.Min(counts[:]),
 			slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
-			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v",
+			t.Errorf("jitter %v: got %d to %d of %d delays in a twelfth of the range: %v",
 				jitter, least, most, calls, counts)
 		}
 	}
@@ -178,7 +178,7 @@ func TestRetryNext_otherAttemptOrExecution_hasOtherJitter(t *testing.T) {
 		}
 	}
 	if len(seen) < 190 {
-		t.Errorf("200 waits of up to a minute have %d different lengths", len(seen))
+		t.Errorf("200 delays of up to a minute: got %d different ones", len(seen))
 	}
 }
 
@@ -198,14 +198,14 @@ func TestRetryNext_jitter_isStableBetweenReleases(t *testing.T) {
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
 			failedWith("E"))
 		if delay != time.Millisecond {
-			t.Errorf("jitter %v: got %v", forged, delay)
+			t.Errorf("jitter %v: got delay %v", forged, delay)
 		}
 	}
 	for _, forged := range []float64{-1, math.NaN()} { // counts as 0
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
 			1, failedWith("E"))
 		if delay != time.Second {
-			t.Errorf("jitter %v: got %v", forged, delay)
+			t.Errorf("jitter %v: got delay %v", forged, delay)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestSideEffect_replay_doesNotRunAgain(t *testing.T) {
 		return n + m, err
 	})
 	if got := w.run().replayed().output(); got != "3" || calls != 1 {
-		t.Errorf("%s after %d calls", got, calls)
+		t.Errorf("got %s after %d calls", got, calls)
 	}
 	if ev := w.history[2]; ev.Kind != history.SideEffectRecorded || string(ev.Value) != "1" {
 		t.Errorf("got %+v", ev)
@@ -39,7 +39,7 @@ func TestSideEffect_firstRun_returnsValueDecodedFromJSON(t *testing.T) {
 		return ok, nil
 	})
 	if got := w.replayed().output(); got != "true" || len(saw) != 2 || saw[0] != saw[1] {
-		t.Errorf("got %s, %v", got, saw)
+		t.Errorf("got %s, values %v", got, saw)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestSideEffect_panicRecovered_isRecorded(t *testing.T) {
 		})
 	})
 	if got := w.run().replayed().output(); got != `"boom"` || calls != 1 {
-		t.Errorf("%s after %d calls", got, calls)
+		t.Errorf("got %s after %d calls", got, calls)
 	}
 }
 

@@ -81,7 +81,7 @@ func nothingScheduled(t *testing.T, call func(*perdure.OrchestrationContext) err
 	t.Helper()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, call(ctx) })
 	if got := kinds(w.replayed().history[2:]); got != "OrchestrationFailed" {
-		t.Errorf("something was scheduled: %s", got)
+		t.Errorf("got events %s, want only OrchestrationFailed", got)
 		return ""
 	}
 	return w.failure().Message
@@ -105,7 +105,7 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 			f := perdure.CallSubOrchestration(ctx, pack, 7, opts...)
 			_, err := f.Await(ctx)
 			if !f.IsDone() || perdure.WhenAll(ctx, f).Error() != err.Error() {
-				t.Errorf("%s: the future has not failed so", want)
+				t.Errorf("%s: the future did not fail with this error", want)
 			}
 			return err
 		})
@@ -118,7 +118,7 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 		if got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			id, err := perdure.StartOrchestration(ctx, "pack", 7, opts...)
 			if id != "" {
-				t.Errorf("%s: instance %q", want, id)
+				t.Errorf("%s: got instance %q, want none", want, id)
 			}
 			return err
 		}); got != want {
@@ -143,7 +143,7 @@ func TestOrchestrationInput_tooLargeOrInvalid_returnsError(t *testing.T) {
 			return err
 		})
 		if waits != want || starts != want {
-			t.Errorf("%s\n%s\nwant %s", waits, starts, want)
+			t.Errorf("got %s\nand %s\nwant %s", waits, starts, want)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestCallSubOrchestration_fanOut_runsInParallel(t *testing.T) {
 		}
 	}
 	if len(ids) != 10 || !w.now.Equal(epoch.Add(100*time.Second)) {
-		t.Errorf("%d instances, until %v", len(ids), w.now)
+		t.Errorf("got %d instances at %v", len(ids), w.now)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestCallSubOrchestration_retry_startsNewInstance(t *testing.T) {
 		t.Error(got)
 	}
 	if !w.now.Equal(epoch.Add(3 * time.Minute)) {
-		t.Errorf("over at %v", w.now)
+		t.Errorf("got end at %v", w.now)
 	}
 	for i, at := range []int{2, 8, 14} {
 		ev := w.history[at]
@@ -285,10 +285,10 @@ func TestCallSubOrchestration_turnRunsAgain_retryHasSameJitter(t *testing.T) {
 	first, second := waits[0][0], waits[0][1]
 	if least := 48 * time.Second; first < least || first >= time.Minute || second < least || second >= time.Minute ||
 		first == second {
-		t.Errorf("waits of %v and %v", first, second)
+		t.Errorf("got waits of %v and %v", first, second)
 	}
 	if waits[0] != waits[1] {
-		t.Errorf("the same turn waits %v, then %v", waits[0], waits[1])
+		t.Errorf("repeated turn: got waits %v and %v", waits[0], waits[1])
 	}
 }
 

@@ -25,7 +25,7 @@ func TestEncode_anyEvents_areDecodedUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got) != len(events) {
-			t.Fatalf("%d events of %d", len(got), len(events))
+			t.Fatalf("got %d events, want %d", len(got), len(events))
 		}
 		for i := range events {
 			if !reflect.DeepEqual(got[i], events[i]) {
@@ -34,7 +34,7 @@ func TestEncode_anyEvents_areDecodedUnchanged(t *testing.T) {
 		}
 		last, found, err := history.DecodeLast(b)
 		if n := len(events); err != nil || found != (n > 0) || n > 0 && !reflect.DeepEqual(last, events[n-1]) {
-			t.Fatalf("the last is %+v, %v, %v", last, found, err)
+			t.Fatalf("last event: got %+v, %v, error %v", last, found, err)
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 	} {
 		last, found, err := history.DecodeLast([]byte(" [" + before + ", " + end + "\n] "))
 		if err != nil || !found || last.ID != 3 || string(last.Output) != `[{"a":"]}"}]` {
-			t.Errorf("behind %s: got %+v, %v, error %v", before, last, found, err)
+			t.Errorf("after %s: got %+v, %v, error %v", before, last, found, err)
 		}
 	}
 	for _, b := range []string{
@@ -169,7 +169,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q does not decode: %v", first, err)
 		}
 		if second, err := history.Encode(again); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%q\nis then %q, %v", first, second, err)
+			t.Errorf("first %q, then %q, error %v", first, second, err)
 		}
 	})
 }

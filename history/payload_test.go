@@ -31,10 +31,10 @@ func TestInlinePayload_anyDocument_isReadUnchanged(t *testing.T) {
 		}
 		for _, p := range []history.Payload{p, read} {
 			if got, ok := p.Document(); !ok || canonical(t, got) != canonical(t, []byte(doc)) {
-				t.Errorf("%s comes back as %s, %v", doc, got, ok)
+				t.Errorf("%s: got document %s, %v", doc, got, ok)
 			}
 			if r, ok := p.Reference(); ok {
-				t.Errorf("%s is a reference: %+v", doc, r)
+				t.Errorf("%s: got reference %+v", doc, r)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func TestReferencePayload_returnsItsReference(t *testing.T) {
 		t.Errorf("got %+v, %v", got, ok)
 	}
 	if doc, ok := p.Document(); ok || doc != nil {
-		t.Errorf("a reference has the document %s", doc)
+		t.Errorf("reference: got document %s", doc)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPayload_emptyOrInvalid_isNullOrError(t *testing.T) {
 		t.Errorf("got %s, error %v", b, err)
 	}
 	if _, err := json.Marshal(history.NewInlinePayload(json.RawMessage(`{"ref":`))); err == nil {
-		t.Error("what is no JSON was written")
+		t.Error("invalid JSON: got no error")
 	}
 	if err := (*history.Payload)(nil).UnmarshalJSON([]byte("1")); err == nil ||
 		!strings.Contains(err.Error(), "nil Payload") {

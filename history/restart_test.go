@@ -54,7 +54,7 @@ func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 	}
 	taken := takeover.History(events)
 	if want := past(); !reflect.DeepEqual(events, want) {
-		t.Errorf("the past is changed:\n%v\n%v", events, want)
+		t.Errorf("past events: got\n%v\nwant\n%v", events, want)
 	}
 
 	for _, c := range []struct {
@@ -74,6 +74,6 @@ func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 		}
 	}
 	if last := taken[len(taken)-1]; last.Kind != history.ExecutionRestarted || last.ID != 8 {
-		t.Errorf("it ends with %+v", last)
+		t.Errorf("last event: got %+v", last)
 	}
 }

@@ -33,7 +33,7 @@ func TestParseTraceParent_anyVersion_isVersion00OrEmpty(t *testing.T) {
 		strings.Repeat("é", 40):    "",
 	} {
 		if got := history.ParseTraceParent(s); got != want {
-			t.Errorf("%.80q is %q, want %q", s, got, want)
+			t.Errorf("%.80q: got %q, want %q", s, got, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 	for id, want := range map[string]string{"waited": "1", "beside": "1", "any": "2"} {
 		run, err := env.Client().Status(t.Context(), id+"@2000-01-01T00:05:00Z")
 		if err != nil || run.Version != want || string(run.Output) != "true" {
-			t.Errorf("%s: version %s, %s, %v", id, run.Version, run.Output, err)
+			t.Errorf("%s: got version %s, output %s, error %v", id, run.Version, run.Output, err)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestRate_countsFromPut(t *testing.T) {
 		s.Expression, s.Input = when, []byte(input)
 		h.put(s)
 		if got := h.status().NextDue.Format("15:04"); got != want {
-			t.Errorf("%s: next at %s, want %s", when, got, want)
+			t.Errorf("%s: next time: got %s, want %s", when, got, want)
 		}
 	}
 	next("rate(10 minutes)", "1", "00:10")
@@ -143,7 +143,7 @@ func TestOverlap_longRun_queueIsLimited(t *testing.T) {
 		h.Advance(24*time.Hour + 90*time.Second)
 		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped ||
 			got.Missed != want.missed {
-			t.Errorf("%s: %d wait, %+v", overlap, got.Queued, got.Counts)
+			t.Errorf("%s: got %d queued, %+v", overlap, got.Queued, got.Counts)
 		}
 	}
 }

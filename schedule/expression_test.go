@@ -49,7 +49,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 			}
 		}
 		if runs != want || sundays != 1 {
-			t.Errorf("%s: %d runs in a week, %d of them on Sunday, want %d and 1", when, runs, sundays, want)
+			t.Errorf("%s: got %d runs in a week, %d of them on Sunday, want %d and 1", when, runs, sundays, want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 		err := env.Client().Schedules().Put(t.Context(), s)
 		field, ok := errors.AsType[*provider.FieldError](err)
 		if !ok || field.Field != "when" || !strings.Contains(field.Problem, problem) {
-			t.Errorf("%s: %v, want a field error with %q", when, err, problem)
+			t.Errorf("%s: got %v, want a field error with %q", when, err, problem)
 		}
 	}
 }

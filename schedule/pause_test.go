@@ -49,28 +49,28 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 		cancelled        string
 		skipped, started int64
 	}{
-		"while none runs": {
+		"no running run": {
 			schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"behind one that runs": {
+		"after the running run": {
 			schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"behind one that runs, queued": {
+		"queued after the running run": {
 			schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"kept times stay kept": {
+		"queued times stay queued": {
 			schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3,
 		},
-		"it cancels the one that runs": {
+		"cancels the running run": {
 			schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5,
 		},
-		"beside the others": {
+		"concurrent with other runs": {
 			schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"one that runs as it is resumed": {
+		"running at the resume": {
 			schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
 		},
-		"and is not cancelled by the past": {
+		"not cancelled by missed times": {
 			schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
 		},
 	} {
@@ -146,7 +146,7 @@ func TestPut_repeatedWhilePaused_catchesUpOnce(t *testing.T) {
 		}
 		h.pause()
 		if p := h.status().Paused; p == nil || !p.At.Equal(since) {
-			t.Errorf("it is paused since %v, and was since %v", p, since)
+			t.Errorf("start of the pause: got %v, want %v", p, since)
 		}
 		h.Advance(clock(t, "00:32").Sub(h.Now()))
 		h.resume()
@@ -175,7 +175,7 @@ func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	h.Advance(time.Minute)
 	h.want("00:05 00:20 23:50 23:55", "")
 	if err := h.Client().Schedules().Resume(t.Context(), "s", ""); !errors.Is(err, client.ErrNotPaused) {
-		t.Errorf("not paused: got error %v", err)
+		t.Errorf("schedule is not paused: got error %v", err)
 	}
 
 	h.pause()
@@ -187,7 +187,7 @@ func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("over: got error %v", err)
+		t.Errorf("ended schedule: got error %v", err)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 		if got, err := client.Collect(
 			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
 		); err != nil || len(got) != 1 || len(runs) != 1 {
-			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
+			t.Errorf("got runs %v, %d instances, error %v", runs, len(got), err)
 		}
 		h.resume()
 		h.Advance(2 * time.Minute)
@@ -359,6 +359,6 @@ func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if got := strings.Join(h.began, " "); !strings.HasSuffix(got, " 00:10 00:15") {
-		t.Errorf("began %s", got)
+		t.Errorf("got runs %s", got)
 	}
 }

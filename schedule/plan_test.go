@@ -94,10 +94,10 @@ func TestPlan_fromAndUntil_limitTimes(t *testing.T) {
 	}
 	d := p.between(noon.Add(-time.Hour), noon.Add(time.Hour))
 	if len(d.Times) != 2 || !d.Times[0].Equal(noon) || !d.Next.Equal(s.Until) {
-		t.Errorf("from the first, inclusive: got %+v", d)
+		t.Errorf("From is inclusive: got %+v", d)
 	}
 	if d := p.between(noon.Add(time.Hour), noon.Add(5*time.Hour)); len(d.Times) != 1 || !d.Next.IsZero() {
-		t.Errorf("until the last, inclusive: got %+v", d)
+		t.Errorf("Until is inclusive: got %+v", d)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestPlan_between_countsDroppedTimes(t *testing.T) {
 		d := p.between(began, now)
 		if len(d.Times) != MaxQueuedRuns || d.Before != 365*24*60-MaxQueuedRuns ||
 			!d.Times[MaxQueuedRuns-1].Equal(now) || !d.Next.Equal(now.Add(time.Minute)) {
-			t.Errorf("%s: %d kept, %d before, next %v", when, len(d.Times), d.Before, d.Next)
+			t.Errorf("%s: got %d times, %d earlier, next %v", when, len(d.Times), d.Before, d.Next)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 		kind, run, _ := strings.Cut(what, " ")
 		due, ok := schedule.DueTime(run)
 		if !ok {
-			return false, perdure.NonRetryable(fmt.Errorf("%q is the id of no run", run))
+			return false, perdure.NonRetryable(fmt.Errorf("%q is not the ID of a run", run))
 		}
 		if minute := due.Format("15:04"); kind == "began" {
 			h.began = append(h.began, minute)
@@ -97,10 +97,10 @@ func (h *hub) want(began, cancelled string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if got := strings.Join(h.began, " "); got != began {
-		h.t.Errorf("began %s, want %s", got, began)
+		h.t.Errorf("started runs: got %s, want %s", got, began)
 	}
 	if got := strings.Join(h.cancelled, " "); got != cancelled {
-		h.t.Errorf("cancelled %s, want %s", got, cancelled)
+		h.t.Errorf("cancelled runs: got %s, want %s", got, cancelled)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestSchedule_day_hasShortHistories(t *testing.T) {
 	}
 	events, err := client.Collect(h.Client().History(t.Context(), s.InstanceID))
 	if err != nil || len(events) > 400 {
-		t.Errorf("%d events, %v", len(events), err)
+		t.Errorf("got %d events, error %v", len(events), err)
 	}
 }
 
@@ -374,21 +374,21 @@ func TestListSchedules_deletedSchedule_isListedUntilPurged(t *testing.T) {
 		return ids
 	}
 	if got := ids(); got != "abs" {
-		t.Errorf("listed %s", got)
+		t.Errorf("got list %s", got)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
 	if got := ids(); got != "abs" {
-		t.Errorf("listed as Completed: got %s", got)
+		t.Errorf("list with status Completed: got %s", got)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil { // it has ended, so it is purged
 		t.Fatal(err)
 	}
 	h.Advance(time.Hour)
 	if got := ids(); got != "as" {
-		t.Errorf("listed when one was gone: got %s", got)
+		t.Errorf("list after a purge: got %s", got)
 	}
 }
 

@@ -84,7 +84,8 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil ||
 		s.Started+s.Skipped+s.Missed != due+byHand {
 		t.Errorf(
-			"%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus,
+			"%d scheduled, %d manual: got %s, %d started, %d skipped, %d missed, %d queued",
+			due, byHand, s.RuntimeStatus,
 			s.Started, s.Skipped, s.Missed, s.Queued,
 		)
 	}
@@ -134,7 +135,7 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 		}
 		if due, ok := schedule.DueTime(got.LastRun.InstanceID); !ok || !due.Equal(got.LastRun.Due) ||
 			schedule.RunID(id, due) != got.LastRun.InstanceID {
-			t.Errorf("%q: run %q, %v", id, got.LastRun.InstanceID, due)
+			t.Errorf("%q: got run %q, due %v", id, got.LastRun.InstanceID, due)
 		}
 		if of, ok := schedule.ParseInstanceID(got.InstanceID); !ok || of != id {
 			t.Errorf("%q: got %q", got.InstanceID, of)
@@ -152,6 +153,6 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 		}
 	}
 	if n != 8 {
-		t.Errorf("listed %d", n)
+		t.Errorf("got %d schedules, want 8", n)
 	}
 }
