@@ -54,7 +54,7 @@ func TestWithMiddleware_wrapsHandler(t *testing.T) {
 		err = json.Unmarshal(answer, &got)
 	}
 	if err != nil || got.StatusCode != http.StatusNotFound || !slices.Equal(calls, []string{"traces", "counts"}) {
-		t.Errorf("answered %d %s, %v, through %v", got.StatusCode, got.Body, err, calls)
+		t.Errorf("got status %d %s, error %v, calls %v", got.StatusCode, got.Body, err, calls)
 	}
 }
 

@@ -45,10 +45,10 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		}
 		if got := ask("/ui"); got.StatusCode != want ||
 			(want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
-			t.Errorf("PERDURE_UI=%q: status %d, %.80s", value, got.StatusCode, got.Body)
+			t.Errorf("PERDURE_UI=%q: got status %d, %.80s", value, got.StatusCode, got.Body)
 		}
 		if got := ask("/ui/"); got.StatusCode != http.StatusNotFound {
-			t.Errorf("PERDURE_UI=%q: /ui/ has status %d", value, got.StatusCode)
+			t.Errorf("PERDURE_UI=%q: /ui/: got status %d", value, got.StatusCode)
 		}
 	}
 	_, err := NewAPI(t.Context(), WithEnvironment(func(name string) string {

@@ -29,7 +29,7 @@ func TestPause_waitForPausedInstance_reportsThePause(t *testing.T) {
 	_, err := env.Client().Wait(t.Context(), id)
 	if err == nil || !strings.Contains(err.Error(), `Client.Resume: paused since`) ||
 		!strings.Contains(err.Error(), "to look at it") {
-		t.Errorf("a wait that cannot end: got error %v", err)
+		t.Errorf("Wait on a paused instance: got error %v", err)
 	}
 	if err := env.Client().Resume(t.Context(), id, ""); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,6 @@ func TestPending_activityIsRetried_showsNextAttemptAndError(t *testing.T) {
 	}
 	if failed, next := x.FailedAt.Sub(began),
 		x.NextAttemptAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
-		t.Errorf("failed after %v, next try after %v", failed, next)
+		t.Errorf("got failure after %v, next attempt after %v", failed, next)
 	}
 }

@@ -110,7 +110,7 @@ func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 	}
 	log := slices.Concat(old, out.Events)
 	if x, err = replayedBy(t, "new", chain("7", "8", "9"), log); err != nil || x.Differences().Count != 1 {
-		t.Errorf("got %v, %+v", err, x.Differences())
+		t.Errorf("got error %v, differences %+v", err, x.Differences())
 	}
 	if x, err = replayedBy(t, "b", chain("1", "2", "3"), log); err != nil || x.Differences().Count != 1 {
 		t.Errorf("replay by the old build: error %v, differences %+v", err, x.Differences())

@@ -89,7 +89,7 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 		}
 		x.Close()
 		if last != `"1x` || len(s.asked) != 2 || s.asked[0] != "x#01JBEFORE/0/7" || s.asked[1] != "x#01JBEFORE/1/7" {
-			t.Errorf("last document %s, requested documents %q", last, s.asked)
+			t.Errorf("got last document %s, requested documents %q", last, s.asked)
 		}
 		s.asked = nil
 	}
@@ -117,7 +117,7 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 		Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}},
 	})
 	if err != nil || out.Continued == nil || len(s.asked) > 0 {
-		t.Fatalf("turn %+v, error %v, requested documents %q", out, err, s.asked)
+		t.Fatalf("got turn %+v, error %v, requested documents %q", out, err, s.asked)
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
@@ -132,7 +132,7 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 		}
 	}
 	if len(out.Continued.Events) != len(want) {
-		t.Errorf("%d events are carried", len(out.Continued.Events))
+		t.Errorf("got %d carried events", len(out.Continued.Events))
 	}
 }
 
@@ -154,13 +154,13 @@ func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	for i := range events {
 		if ref, ok := events[i].Data.Reference(); ok {
 			if want := fmt.Sprintf("x#%s/0/2/inputs/%d", options.ExecutionID, refs); ref.Ref != want {
-				t.Errorf("reference to %s, want %s", ref.Ref, want)
+				t.Errorf("got reference to %s, want %s", ref.Ref, want)
 			}
 			refs++
 		}
 	}
 	if refs != 2 || last != `"2x` || len(s.asked) > 0 {
-		t.Errorf("%d references, last document %s, requested documents %q", refs, last, s.asked)
+		t.Errorf("got %d references, last document %s, requested documents %q", refs, last, s.asked)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 		took = append(took, events[0].ParkedConsumed)
 	}
 	if fmt.Sprint(took) != "[2 2 0]" || last != `"4x` {
-		t.Errorf("turns consumed %v parked inputs, last document %s", took, last)
+		t.Errorf("got turns that consumed %v parked inputs, last document %s", took, last)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(1)
-	s.fail = errors.New("the store is away")
+	s.fail = errors.New("store is unavailable")
 	var last string
 	for name, o := range map[string]replay.Options{"fails": with(s), "none": options} {
 		x := replay.New(takes(1, &last), o)
@@ -278,10 +278,10 @@ func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 		}
 	}
 	if n := x.Bytes(); n > 6<<20 {
-		t.Errorf("the instance uses %d MiB", n>>20)
+		t.Errorf("got %d MiB for the instance", n>>20)
 	}
 	turn(t, x, history.Event{Kind: history.ExternalEventRaised, Name: "go"})
 	if !x.Ended() || last != `"39x` || len(s.asked) < 20 || len(s.asked) > 30 {
-		t.Errorf("ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.asked))
+		t.Errorf("got ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.asked))
 	}
 }

@@ -72,7 +72,7 @@ func TestTerminate_whileWaiting_replays(t *testing.T) {
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })
 	if err := x.Replay(log); err != nil || !x.Ended() {
-		t.Errorf("ended %v, %v", x.Ended(), err)
+		t.Errorf("got ended %v, error %v", x.Ended(), err)
 	}
 	wantKinds(t, turn(t, x, done(10)))
 }
@@ -88,7 +88,7 @@ func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	}
 	turn(t, x, raise("e", "1", string(big)))
 	if got := x.Bytes() - before; got < len(big) {
-		t.Errorf("%d more bytes, want at least the size of the event", got)
+		t.Errorf("got %d more bytes, want at least the size of the event", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestClose_panicInDeferredCall_isLogged(t *testing.T) {
 		}
 		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") ||
 			!strings.Contains(got, "a bug in a deferred call") {
-			t.Errorf("logged %q", got)
+			t.Errorf("got log %q", got)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestClose_suspendedInDeferredCallOfPanic_ends(t *testing.T) {
 		}))
 		turn(t, x)
 		if !x.Close() || recovered != nil {
-			t.Errorf("recovered %v, want nil", recovered)
+			t.Errorf("got recovered value %v, want nil", recovered)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func TestClose_blockingDeferredCall_returnsFalse(t *testing.T) {
 		turn(t, x)
 		before := time.Now()
 		if x.Close() || time.Since(before) != time.Second {
-			t.Errorf("Close waited %v and must return false after a second", time.Since(before))
+			t.Errorf("Close: took %v, want false after one second", time.Since(before))
 		}
 		close(release)
 		if !x.Close() {
@@ -183,7 +183,7 @@ func TestGoexit_inTheBody_failsTheOrchestration(t *testing.T) {
 		}
 		x := replay.New(code, options)
 		if err := x.Replay(log); err != nil || !x.Ended() {
-			t.Errorf("replayed: ended %v, %v", x.Ended(), err)
+			t.Errorf("replay: got ended %v, error %v", x.Ended(), err)
 		}
 		last.ID, last.Kind = last.ID+1, history.TurnStarted
 		y := replay.New(code, options)
@@ -353,7 +353,7 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		if !unwound || past || !x.Close() {
-			t.Errorf("after the release: unwound %v, continued %v", unwound, past)
+			t.Errorf("after the release: got cleanup %v, continued %v", unwound, past)
 		}
 	})
 }

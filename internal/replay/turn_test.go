@@ -26,7 +26,7 @@ func TestTurn_inputs_precedeTheirDecisions(t *testing.T) {
 		t.Errorf("TurnStarted: got %+v", first)
 	}
 	if x.LastEventID() != 11 || !x.Ended() {
-		t.Errorf("last event %d, ended %v", x.LastEventID(), x.Ended())
+		t.Errorf("got last event %d, ended %v", x.LastEventID(), x.Ended())
 	}
 }
 
@@ -40,13 +40,13 @@ func TestTurn_first_startsBeforeItsInputs(t *testing.T) {
 func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 	t.Parallel()
 	for name, input := range map[string]history.Event{
-		"unknown task":           done(99),
-		"not a task":             done(2),
-		"outcome of other kind":  fired(3),
-		"settled already":        done(4),
-		"cancelled timer":        fired(7),
-		"unknown kind of input":  {Kind: history.InputsParked},
-		"a decision is no input": {Kind: history.ActivityScheduled, Name: "x"},
+		"unknown task":            done(99),
+		"not a task":              done(2),
+		"outcome of another kind": fired(3),
+		"already settled":         done(4),
+		"cancelled timer":         fired(7),
+		"unknown kind of input":   {Kind: history.InputsParked},
+		"decision as input":       {Kind: history.ActivityScheduled, Name: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 			turn(t, x, done(4))
 			before := x.LastEventID()
 			if events := turn(t, x, input); len(events) > 0 || x.LastEventID() != before {
-				t.Errorf("applied: got %q", kinds(events))
+				t.Errorf("got events %q", kinds(events))
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestTurn_outcomeOfCancelledActivity_isRecordedOnce(t *testing.T) {
 	turn(t, x, done(5))
 	if failure == nil || failure.Type != history.TypeCancelled || failure.Reason != "requested" ||
 		failure.Message != "not needed" {
-		t.Errorf("the code observed %+v", failure)
+		t.Errorf("got observed failure %+v", failure)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestTurn_outputFailed_settlesItsTask(t *testing.T) {
 	turn(t, x)
 	turn(t, x, history.Event{Kind: history.OutputFailed, SourceEventID: 3, Error: why})
 	if got != why || !x.Ended() {
-		t.Errorf("the timer failed with %+v, ended %v", got, x.Ended())
+		t.Errorf("got timer failure %+v, ended %v", got, x.Ended())
 	}
 }
 
@@ -116,7 +116,7 @@ func TestTurn_messageEndsTheExecution_isTheLast(t *testing.T) {
 	wantKinds(t, out.Events, "TurnStarted #5", "ActivityCompleted #6 of #3",
 		"ActivityCancelRequested #7 of #4 (orchestration_terminal_completed)", "OrchestrationCompleted #8")
 	if out.Consumed != 2 || !out.Ended {
-		t.Errorf("consumed %d, ended %v", out.Consumed, out.Ended)
+		t.Errorf("got consumed %d, ended %v", out.Consumed, out.Ended)
 	}
 	out, err = x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(4)}}})
 	if err != nil || len(out.Events) > 0 || out.Consumed != 1 || !out.Ended {
@@ -148,13 +148,13 @@ func TestTurn_time_neverDecreases(t *testing.T) {
 	want := []time.Duration{time.Minute, time.Minute, time.Hour + time.Minute}
 	for i := range want {
 		if saw[i] != want[i] {
-			t.Errorf("observed %v, want %v", saw, want)
+			t.Errorf("got observed %v, want %v", saw, want)
 			break
 		}
 	}
 	for i := range events {
 		if got := events[i].Time.Sub(epoch); got != want[2] {
-			t.Errorf("%s at %v", events[i].String(), got)
+			t.Errorf("%s: got time %v", events[i].String(), got)
 		}
 	}
 }

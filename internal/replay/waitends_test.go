@@ -57,23 +57,23 @@ func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 		}, [][]history.Event{message(raisedNow("1"), raisedNow("2"))}, []string{
 			"1: a #3  at 1m0s", "1: a #6  at 1m0s",
 		}},
-		"it was there before": {func(c *replay.Context) {
+		"event arrived before the wait": {func(c *replay.Context) {
 			c.Await(activity(c, "x"))
 			c.Await(c.WaitForExternalEvent("a"))
 		}, [][]history.Event{message(raisedNow("1")), message(done(3))}, []string{"2: a #8  at 2m0s"}},
-		"given up": {func(c *replay.Context) {
+		"abandoned": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.Await(activity(c, "x"))
 			w.Cancel("requested", "")
 			c.Await(activity(c, "y"))
 		}, [][]history.Event{message(done(4)), message(raisedNow("1"))}, []string{"1: a #3 requested at 1m0s"}},
-		"received and given up in one turn": {func(c *replay.Context) {
+		"received and abandoned in one turn": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.AwaitAny([]*replay.Task{activity(c, "x")})
 			w.Cancel("select_loser", "")
 			c.Await(activity(c, "y"))
 		}, [][]history.Event{message(raisedNow("1"), done(4))}, []string{"1: a #3 select_loser at 1m0s"}},
-		"received, and given up in a later turn": {func(c *replay.Context) {
+		"received, and abandoned in a later turn": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.AwaitAny([]*replay.Task{activity(c, "x")})
 			w.Cancel("select_loser", "")
@@ -103,7 +103,7 @@ func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 	} {
 		for _, cold := range []bool{false, true} {
 			if got := waitEnds(t, body(c.code), cold, c.messages...); !slices.Equal(got, c.want) {
-				t.Errorf("%s, cold %v: %q, want %q", name, cold, got, c.want)
+				t.Errorf("%s, cold %v: got %q, want %q", name, cold, got, c.want)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestReplay_manyOpenScopes_finishesWithinTurnLimit(t *testing.T) {
 	y := replay.New(o, patient)
 	defer y.Close()
 	if err := y.Replay(log); err != nil || !y.Ended() {
-		t.Errorf("%v, ended: %v", err, y.Ended())
+		t.Errorf("got error %v, ended %v", err, y.Ended())
 	}
 }
 
