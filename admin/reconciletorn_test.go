@@ -144,7 +144,7 @@ func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 				}
 				if visible, hidden, err := h.Provider.CountDeadLetters(h.ctx, provider.QueueInbox); err != nil ||
 					visible+hidden != 1 {
-					t.Errorf("%d dead letters, %v; want the message for instance i only", visible+hidden, err)
+					t.Errorf("got %d dead letters, %v; want the message for instance i only", visible+hidden, err)
 				}
 				if err := h.Terminate(h.ctx, "i", "by the test"); err != nil {
 					t.Fatal(err)

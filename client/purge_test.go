@@ -97,6 +97,6 @@ func TestPurge_ifCreatedAt_deletesOnlyThatIncarnation(t *testing.T) {
 		t.Errorf("matching IfCreatedAt: %v", err)
 	}
 	if _, err := c.Status(t.Context(), "one"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("after the purge: %v", err)
+		t.Errorf("after the purge: got %v", err)
 	}
 }

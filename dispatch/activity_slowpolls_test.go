@@ -286,7 +286,7 @@ func TestPoll_manyExecutions_observesACancelWithinASecond(t *testing.T) {
 				time.Sleep(time.Second + 10*time.Millisecond)
 				f.mu.Lock()
 				if len(f.observations) != i+1 {
-					t.Errorf("%d executions: no activity observed the cancellation within a second of %v",
+					t.Errorf("got %d executions: no activity observed the cancellation within a second of %v",
 						executions, decided)
 				}
 				f.mu.Unlock()

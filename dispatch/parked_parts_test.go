@@ -218,7 +218,7 @@ func (h *hub) end(in provider.Instance) history.Event {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), h.read(in).ExecutionID)
 	if err != nil {
-		h.t.Errorf("status is %s without an end event: %v", h.read(in).Status, err)
+		h.t.Errorf("got status %s without an end event: %v", h.read(in).Status, err)
 	}
 	return end
 }

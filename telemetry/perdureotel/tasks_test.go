@@ -157,7 +157,7 @@ func TestWaitSpans_tasksAreReportedAgain_haveTheSameIDs(t *testing.T) {
 		}
 	}
 	if len(ids) != 4 || !ids[0].Equal(ids[2]) || !ids[1].Equal(ids[3]) || ids[0].Equal(ids[1]) {
-		t.Errorf("ids %v", ids)
+		t.Errorf("got ids %v", ids)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestWaitSpans_hundredThousandTimersEnd_areLimited(t *testing.T) {
 	turn := named(t, all, "turn wait", 1)[0]
 	if n := len(named(t, all, "timer", 1000)); attrs(turn)["perdure.turn.waits_omitted"] != fmt.Sprint(100_000-n) ||
 		len(links(turn)["ended"]) != 32 {
-		t.Errorf("%d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
+		t.Errorf("got %d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
 	}
 }
 

@@ -83,7 +83,7 @@ func named(t *testing.T, all tracetest.SpanStubs, name string, n int) []tracetes
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(all), func(s tracetest.SpanStub) bool { return s.Name != name })
 	if len(found) != n {
-		t.Fatalf("%d spans %q, want %d", len(found), name, n)
+		t.Fatalf("got %d spans %q, want %d", len(found), name, n)
 	}
 	return found
 }
@@ -227,7 +227,7 @@ func TestTurnSpan_repeatedTurn_hasTheSameIDs(t *testing.T) {
 	}
 	if traceparents[0] != traceparents[2] || traceparents[1] != traceparents[3] || traceparents[0] == traceparents[1] ||
 		traceparents[0] == "" {
-		t.Errorf("ids %q", traceparents)
+		t.Errorf("got ids %q", traceparents)
 	}
 }
 
@@ -328,6 +328,6 @@ func TestLogHandler_contextHasSpan_addsItsIDs(t *testing.T) {
 	if !strings.Contains(lines[0],
 		`"trace_id":"`+span.SpanContext().TraceID().String()+`","span_id":"`+span.SpanContext().SpanID().String()+
 			`"`) || strings.Contains(lines[1], "trace_id") {
-		t.Errorf("lines %q", lines)
+		t.Errorf("got lines %q", lines)
 	}
 }

@@ -67,8 +67,8 @@ func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 			within = batchesBound
 		}
 		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/scale.md says %.2f: run go test ./tests/cost "+
-				"-update, and see why", b.Name, b.Total, want)
+			t.Errorf("%s: got %.2f dollars a million, docs/operate/scale.md has %.2f: run go test ./tests/cost "+
+				"-update and check the difference", b.Name, b.Total, want)
 		}
 	}
 	for i, b := range bills {
@@ -80,7 +80,7 @@ func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 			within = chanceBound
 		}
 		if b.Reckoned > b.Total*(1+within) || b.Reckoned < b.Total*(1-within) {
-			t.Errorf("%s: %.2f dollars a million by its history, %.2f as metered", b.Name, b.Reckoned, b.Total)
+			t.Errorf("%s: got %.2f dollars a million by the history, %.2f as metered", b.Name, b.Reckoned, b.Total)
 		}
 	}
 	for name := range said {

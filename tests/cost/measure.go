@@ -117,7 +117,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	m.Functions[Worker].Duration -= s.Exclude
 	m.Calls = counts.Counts()
 	if unpriced := m.Calls.Unpriced(); len(unpriced) > 0 {
-		return nil, fmt.Errorf("cost: %s: nobody knows what AWS bills for %v", s.Name, unpriced)
+		return nil, fmt.Errorf("cost: %s: no prices for the calls %v", s.Name, unpriced)
 	}
 	for i := range m.Instances {
 		if s.Afterwards != nil {

@@ -72,10 +72,10 @@ func TestEstimateCost_largePayloads_includesRequestsToS3(t *testing.T) {
 		}
 		if got, want := of[string(pricing.ObjectWrites)],
 			float64(calls["S3.PutObject"]+calls["S3.CopyObject"]); got != want || want == 0 {
-			t.Errorf("%v writes by its history, %v were made", got, want)
+			t.Errorf("got %v writes by the history, want %v", got, want)
 		}
 		if got, want := of[string(pricing.ObjectReads)], float64(calls["S3.GetObject"]); got != want || want == 0 {
-			t.Errorf("%v reads by its history, %v were made", got, want)
+			t.Errorf("got %v reads by the history, want %v", got, want)
 		}
 	})
 }

@@ -25,7 +25,7 @@ func TestEstimateCost_activitiesWithStoredRuns_includesTheirCalls(t *testing.T) 
 		} {
 			if got, want := reckoned[string(item)]-plain[string(item)],
 				float64(calls[op]-plainCalls[op]); got != want || want == 0 {
-				t.Errorf("%s: %v more %s by its history, %v more calls of %s were made", name, got, item, want, op)
+				t.Errorf("%s: got %v more %s by the history, want %v more calls of %s", name, got, item, want, op)
 			}
 		}
 	}

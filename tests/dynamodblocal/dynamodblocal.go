@@ -52,7 +52,7 @@ var errEnded = errors.New("dynamodblocal: it ended before it answered")
 // does not start, the error contains its standard error. The caller must call Stop.
 func Start(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(jars); err != nil {
-		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w",
+		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not installed; run make dynamodb-local: %w",
 			err)
 	}
 	var err error
@@ -135,7 +135,7 @@ func (s *Server) await(ctx context.Context) error {
 		case <-s.ended:
 			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("dynamodblocal: it does not answer: %w", context.Cause(ctx))
+			return fmt.Errorf("dynamodblocal: server does not respond: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -150,6 +150,6 @@ func (s *Server) Stop() error {
 	case <-s.ended:
 		return nil
 	case <-deadline.C:
-		return fmt.Errorf("dynamodblocal: it runs %v after it was told to end", stopLimit)
+		return fmt.Errorf("dynamodblocal: server is still running %v after the stop signal", stopLimit)
 	}
 }

@@ -34,7 +34,7 @@ func TestACancelReachesRunningActivities(t *testing.T) {
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+
 		"percentile", n, p50, p99)
 	if p99 > limit {
-		t.Errorf("99%% of activities saw their cancellation within %v, want %v", p99, limit)
+		t.Errorf("p99 of observed cancellations: got %v, want %v", p99, limit)
 	}
 }
 
@@ -65,7 +65,7 @@ func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	}
 	slices.Sort(took)
 	if len(took) < enough {
-		tb.Fatalf("%d activities have told when they were cancelled, want %d", len(took), enough)
+		tb.Fatalf("got %d activities that reported their cancellation, want %d", len(took), enough)
 	}
 	return took[len(took)/2], took[len(took)*99/100], len(took)
 }
@@ -120,7 +120,7 @@ func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []ti
 	for _, instance := range ids {
 		s, err := c.Wait(ctx, instance)
 		if err != nil || s.Status != client.StatusCancelled {
-			tb.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
+			tb.Fatalf("%s: got status %s, failure %+v, error %v", instance, s.Status, s.Failure, err)
 		}
 		took = append(took, reached(tb, c, instance)...)
 	}
@@ -142,7 +142,7 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 		}
 	}
 	if len(found) != 1+each || found[0].Target != client.TargetInstance || found[0].End != client.OutcomeCancelled {
-		tb.Fatalf("%d things were cancelled, the first %+v", len(found), found)
+		tb.Fatalf("got %d cancellations, the first %+v", len(found), found)
 	}
 	for _, x := range found[1:] {
 		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() ||
@@ -153,7 +153,7 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 	out, exit := perdure(tb, "why", instance)
 	if exit != 0 || strings.Count(out, "\n") != 5+1+each || !strings.Contains(out, "\nstarted by ") ||
 		!strings.Contains(out, `requested "that will do"`) {
-		tb.Errorf("perdure why: exit %d\n%s", exit, out)
+		tb.Errorf("perdure why: got exit code %d\n%s", exit, out)
 	}
 }
 
@@ -171,7 +171,7 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 		case history.ActivityCompleted:
 			var r app.Relieved
 			if err := json.Unmarshal(e.Result, &r); err != nil || r.Reason != "requested" {
-				tb.Errorf("an activity was told %s, %v", e.Result, err)
+				tb.Errorf("got result %s, error %v", e.Result, err)
 			}
 			took = append(took, r.At.Sub(decided))
 		}
@@ -193,7 +193,7 @@ func TestCancelActivityByAPI(t *testing.T) {
 			path := "/instances/" + instance + "/activities/3/cancel"
 			if status, _, told := request(t, "POST", path,
 				`{"message":"that will do"}`); status != http.StatusAccepted {
-				t.Fatalf("HTTP %d %v", status, told)
+				t.Fatalf("got HTTP %d %v", status, told)
 			}
 			s, err := hub.client.Wait(t.Context(), instance)
 			if err != nil {
@@ -204,11 +204,11 @@ func TestCancelActivityByAPI(t *testing.T) {
 			}
 			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict ||
 				problem["code"] != "not_cancellable" {
-				t.Errorf("again: HTTP %d %v", status, problem)
+				t.Errorf("repeated request: got HTTP %d %v", status, problem)
 			}
 			if status, _, problem := request(t, "POST", strings.Replace(path, "/3/", "/4711/", 1),
 				""); status != http.StatusNotFound || problem["code"] != "activity_not_found" {
-				t.Errorf("another: HTTP %d %v", status, problem)
+				t.Errorf("other activity: got HTTP %d %v", status, problem)
 			}
 		})
 	}
@@ -246,12 +246,12 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		t.Errorf("got %q, error %v", got, err)
 	}
 	if n := left(t, url); n != 1 {
-		t.Errorf("%d work items lie in the queue, want the cancelled one", n)
+		t.Errorf("got %d work items in the queue, want the cancelled one", n)
 	}
 	serve(t, "queued", "worker")
 	x := became(t, c, instance)
 	if x.End != client.OutcomeNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
-		t.Errorf("the activity: got %+v", x)
+		t.Errorf("activity: got %+v", x)
 	}
 	for range 100 {
 		if left(t, url) == 0 {
@@ -260,7 +260,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 	}
 	if n := left(t, url); n != 0 {
-		t.Errorf("%d work items are left in the queue", n)
+		t.Errorf("got %d work items in the queue, want none", n)
 	}
 	valid(t, c, instance)
 }
@@ -289,7 +289,7 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 	x := became(t, hub.client, instance)
 	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" ||
 		x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
-		t.Errorf("the activity, after %v: got %+v", took, x)
+		t.Errorf("activity after %v: got %+v", took, x)
 	}
 	valid(t, hub.client, instance)
 }
@@ -307,7 +307,7 @@ func became(t *testing.T, c *client.Client, instance string) client.Cancellation
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	t.Fatalf("nobody has said what became of the activity of %s", instance)
+	t.Fatalf("got no outcome of the activity of %s", instance)
 	return client.Cancellation{}
 }
 
@@ -329,7 +329,7 @@ func serve(t *testing.T, hubName string, functions ...string) {
 			t.Error(err)
 		}
 		if err := processes.Wait(); err != nil || t.Failed() {
-			t.Errorf("%v ended with %v, and have printed\n%s", functions, err, printed)
+			t.Errorf("%v: got error %v, output\n%s", functions, err, printed)
 		}
 	})
 }

@@ -26,14 +26,14 @@ func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	}
 	await(t, instance, history.ActivityScheduled)
 	if n := killFunctions(t); n == 0 {
-		t.Fatal("no function process was there to be killed")
+		t.Fatal("found no function process to kill")
 	}
 	s, err := hub.client.Wait(t.Context(), instance)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f, err := client.Result[orders.Fulfilment](s); err != nil || f.Status != orders.StatusDelivered {
-		t.Errorf("the order ended as %+v, %v", f, err)
+		t.Errorf("got order %+v, error %v", f, err)
 	}
 	valid(t, hub.client, instance)
 }
@@ -60,13 +60,13 @@ func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		if count, err := client.Result[int](s); err != nil || count != 8 {
-			t.Errorf("instance %d: %d naps, %v", n, count, err)
+			t.Errorf("instance %d: got %d naps, error %v", n, count, err)
 		}
 		valid(t, hub.client, id(t, n))
 	}
 	t.Logf("%d processes were killed", killed)
 	if killed < deaths {
-		t.Errorf("only %d processes were killed", killed)
+		t.Errorf("got %d killed processes", killed)
 	}
 }
 
@@ -118,7 +118,7 @@ func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 		}
 		for _, id := range e.Sources() {
 			if by[id] {
-				t.Errorf("%s: #%d is settled twice", instance, id)
+				t.Errorf("%s: event %d is settled twice", instance, id)
 			}
 			by[id] = true
 		}

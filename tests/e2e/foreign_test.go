@@ -49,7 +49,7 @@ func lambda(t *testing.T, method, path, body string) []byte {
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode > 299 || answer.Header.Get("X-Amz-Function-Error") != "" {
-		t.Fatalf("%s %s: HTTP %d: %s, %v", method, path, answer.StatusCode, b, err)
+		t.Fatalf("%s %s: got HTTP %d: %s, error %v", method, path, answer.StatusCode, b, err)
 	}
 	return b
 }
@@ -73,7 +73,7 @@ func unmap(t *testing.T) {
 				return m.UUID, m.State
 			}
 		}
-		t.Fatalf("no mapping of the work queue among %+v", all.EventSourceMappings)
+		t.Fatalf("no mapping of the work queue in %+v", all.EventSourceMappings)
 		return "", ""
 	}
 	uuid, _ := look()
@@ -165,10 +165,10 @@ func (s *stranger) hold() {
 		l := s.renew()
 		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second ||
 			left > visible*time.Second {
-			s.t.Fatalf("renewal %d: %+v, in %v", s.asked, l, left)
+			s.t.Fatalf("renewal %d: got %+v, remaining %v", s.asked, l, left)
 		}
 		if other, _ := s.receive(1); other != "" {
-			s.t.Fatalf("after %d renewals somebody else has the message", s.asked)
+			s.t.Fatalf("after %d renewals: the message is visible to others", s.asked)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
 	token, handle := s.receive(10)
 	if token == "" {
-		t.Fatal("there is no message")
+		t.Fatal("got no message")
 	}
 	s.body = fmt.Sprintf(`{"visibilityTimeout":%d,"leases":[{"token":%q,"receiptHandle":%q}]}`, visible, token, handle)
 	s.hold()

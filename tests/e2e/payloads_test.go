@@ -81,7 +81,7 @@ func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instan
 	}
 	own := ofExecutions(slices.DeleteFunc(b.keys(t), func(key string) bool { return slices.Contains(before, key) }))
 	if len(own) == 0 {
-		t.Fatal("nothing of it is in the bucket")
+		t.Fatal("got no payloads of the instance in the bucket")
 	}
 	return own
 }
@@ -92,12 +92,12 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 	left := b.keys(t)
 	for _, key := range own {
 		if slices.Contains(left, key) {
-			t.Errorf("%s is purged, and the bucket has %s", instance, key)
+			t.Errorf("after the purge of %s: payload %s remains", instance, key)
 		}
 	}
 	for _, key := range others {
 		if !slices.Contains(left, key) {
-			t.Errorf("%s is purged, and %s is gone, which is another's", instance, key)
+			t.Errorf("after the purge of %s: payload %s of another instance was deleted", instance, key)
 		}
 	}
 }
@@ -110,13 +110,13 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 
 	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // an instance with several executions
 	if status, body := remove(t, id(t, 1), ""); status != http.StatusNoContent {
-		t.Fatalf("HTTP %d: got %s", status, body)
+		t.Fatalf("got HTTP %d: %s", status, body)
 	}
 	b.wantGone(t, id(t, 1), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeChildren", id(t, 2))
 	if out, exit := perdure(t, "purge", id(t, 2), "--with-children"); exit != 0 {
-		t.Fatalf("exit %d: got %s", exit, out)
+		t.Fatalf("got exit code %d: %s", exit, out)
 	}
 	b.wantGone(t, id(t, 2), own, stays)
 
@@ -158,12 +158,12 @@ func TestALargeOutputThroughTheAPI(t *testing.T) {
 	}
 	status, _, result := request(t, "GET", "/instances/"+id(t, 0)+"/result?wait=20s", "")
 	if status != http.StatusOK || result["output"] != "hello, "+large {
-		t.Errorf("HTTP %d: got %.100v", status, result)
+		t.Errorf("got HTTP %d: %.100v", status, result)
 	}
 	status, _, result = request(t, "GET", "/instances/"+app.SealedPrefix+id(t, 1)+"/result?wait=20s", "")
 	sealed, _ := json.Marshal(result["outputSealed"])
 	if status != http.StatusOK || result["output"] != nil || !bytes.Contains(sealed, []byte(`"codec":"e2e"`)) {
-		t.Errorf("encrypted: HTTP %d: %.300v", status, result)
+		t.Errorf("encrypted: got HTTP %d: %.300v", status, result)
 	}
 }
 
@@ -191,6 +191,6 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 // The doctor command reads the lifecycle rules of the bucket and reports no problem.
 func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
-		t.Errorf("exit %d: got %s", exit, out)
+		t.Errorf("got exit code %d: %s", exit, out)
 	}
 }

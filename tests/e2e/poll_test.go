@@ -62,7 +62,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Status != want {
-			t.Errorf("instance %d is %s, want %s", n, s.Status, want)
+			t.Errorf("instance %d: got status %s, want %s", n, s.Status, want)
 		}
 		valid(t, laptop, id(t, n))
 	}
@@ -71,14 +71,14 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := processes.Wait(); err != nil {
-		t.Errorf("the processes ended with %v", err)
+		t.Errorf("processes: got error %v", err)
 	}
 	for _, line := range []string{
 		"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "event=renewer.serving",
 		"event=process.stopped",
 	} {
 		if !strings.Contains(printed.String(), line) {
-			t.Errorf("%q was not printed", line)
+			t.Errorf("want %q in the output", line)
 		}
 	}
 	if t.Failed() {
@@ -153,7 +153,7 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 		t.Fatal(err)
 	}
 	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrQueriesUnsupported) {
-		t.Errorf("where there is no function: got error %v", err)
+		t.Errorf("query without a function: got error %v", err)
 	}
 	if err := without.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
@@ -162,6 +162,6 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 		t.Fatal(err)
 	}
 	if answer, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(answer) != "8" {
-		t.Errorf("a process that has the code: got %s, error %v", answer, err)
+		t.Errorf("query to a process with the code: got %s, error %v", answer, err)
 	}
 }

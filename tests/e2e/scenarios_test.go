@@ -50,7 +50,7 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 		return !of(&s) || *someScenarios != "" && !slices.Contains(strings.Split(*someScenarios, ","), s.Name)
 	})
 	if len(all) == 0 {
-		t.Fatalf("there is no scenario %q", *someScenarios)
+		t.Fatalf("unknown scenario %q", *someScenarios)
 	}
 	results := make([]result, len(all))
 	slots := make(chan struct{}, sideBySide)

@@ -38,14 +38,14 @@ func TestAPutWithAnUpdate(t *testing.T) {
 	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
 	status, _, answer := request(t, "PUT", "/instances/"+to, put)
 	if status != http.StatusOK || answer["result"] != 1.0 || answer["started"] != true {
-		t.Errorf("%d %v", status, answer)
+		t.Errorf("got HTTP %d %v", status, answer)
 	}
 	if s, err := hub.client.Wait(t.Context(), to); err != nil || string(s.Output) != "1" {
-		t.Errorf("it is %s, %s, %v", s.Status, s.Output, err)
+		t.Errorf("got status %s, output %s, error %v", s.Status, s.Output, err)
 	}
 	if status, _, answer := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone ||
 		answer["code"] != "instance_over" {
-		t.Errorf("once it is over: %d %v", status, answer)
+		t.Errorf("ended instance: got HTTP %d %v", status, answer)
 	}
 	valid(t, hub.client, to)
 }
@@ -58,12 +58,12 @@ func TestASchedule(t *testing.T) {
 	status, _, answer := request(t, "PUT", path,
 		`{"orchestration":"hello","input":"world","when":"@yearly","timeZone":"Europe/Berlin"}`)
 	if status != http.StatusAccepted || answer["instanceId"] != schedule.InstanceID(name) {
-		t.Fatalf("put: %d %v", status, answer)
+		t.Fatalf("put: got HTTP %d %v", status, answer)
 	}
 	printed, err := exec.CommandContext(t.Context(), hub.perdure, "schedule", "run", "--hub", "e2e", name).Output()
 	run := strings.TrimSpace(string(printed))
 	if err != nil || !strings.HasPrefix(run, name+"@") {
-		t.Fatalf("run printed %q, %v", printed, err)
+		t.Fatalf("run: got %q, error %v", printed, err)
 	}
 	ended := client.ScheduleStatus{}
 	for started := time.Now(); ended.LastRun == nil && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
@@ -78,25 +78,25 @@ func TestASchedule(t *testing.T) {
 	valid(t, hub.client, run)
 
 	if status, _, _ := request(t, "POST", path+"/pause", `{"message":"to look at it"}`); status != http.StatusAccepted {
-		t.Errorf("pause: got %d", status)
+		t.Errorf("pause: got HTTP %d", status)
 	}
 	runsWhilePaused(t, name)
 	if status, _, _ := request(t, "POST", path+"/resume", ""); status != http.StatusAccepted {
-		t.Errorf("resume: got %d", status)
+		t.Errorf("resume: got HTTP %d", status)
 	}
 	if status, _, _ := request(t, "DELETE", path, ""); status != http.StatusAccepted {
-		t.Errorf("delete: got %d", status)
+		t.Errorf("delete: got HTTP %d", status)
 	}
 	listed, err := exec.CommandContext(t.Context(), hub.perdure, "schedule", "list", "--hub", "e2e").Output()
 	if err != nil || !strings.Contains(string(listed), name) {
-		t.Errorf("list printed %q, %v", listed, err)
+		t.Errorf("list: got %q, error %v", listed, err)
 	}
 	if err := hub.client.Cancel(t.Context(), schedule.InstanceID(name), "it need not linger"); err != nil {
 		t.Error(err)
 	}
 	if s, err := hub.client.Wait(t.Context(), schedule.InstanceID(name)); err != nil ||
 		s.Status != client.StatusCancelled {
-		t.Errorf("it is %s, %v", s.Status, err)
+		t.Errorf("got status %s, error %v", s.Status, err)
 	}
 	valid(t, hub.client, schedule.InstanceID(name))
 }

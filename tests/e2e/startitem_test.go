@@ -76,7 +76,7 @@ func (o orderTable) wantOrder(order string, want bool) {
 		TableName: &o.table, Key: orderKey(order), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || (len(out.Item) > 0) != want {
-		o.Errorf("order %s: %v, %v, want it there: %v", order, out, err, want)
+		o.Errorf("order %s: got %v, error %v, want the order to exist: %v", order, out, err, want)
 	}
 }
 
@@ -88,7 +88,7 @@ func (o orderTable) wantGreeting(instance string) {
 		o.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "hello, "+instance {
-		o.Errorf("%s: %s with %q, %v", instance, s.Status, got, err)
+		o.Errorf("%s: got %s with %q, error %v", instance, s.Status, got, err)
 	}
 	valid(o.T, hub.client, instance)
 }
@@ -108,16 +108,16 @@ func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	}
 
 	if err := o.save("o-2", again); !errors.Is(again.StartError(err), client.ErrAlreadyStarted) {
-		t.Errorf("the same start again: %v, refused for %v", err, again.StartError(err))
+		t.Errorf("repeated start: got error %v, StartError %v", err, again.StartError(err))
 	}
 	o.wantOrder("o-2", false)
 	if err := o.save("o-1", other); err == nil || other.StartError(err) != nil {
-		t.Errorf("another order of the same id: %v, refused for %v", err, other.StartError(err))
+		t.Errorf("order with the same ID: got error %v, StartError %v", err, other.StartError(err))
 	}
 	o.wantOrder("o-1", true)
 	o.wantGreeting(id(t, 1))
 	if _, err := hub.client.Status(t.Context(), id(t, 2)); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("the order was refused, and its orchestration: %v", err)
+		t.Errorf("orchestration of a rejected order: got error %v", err)
 	}
 }
 

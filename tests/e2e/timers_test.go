@@ -48,12 +48,12 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	stop()
 	for name := range schedules(t) {
 		if !before[name] {
-			t.Errorf("schedule %s is left", name)
+			t.Errorf("schedule %s was not deleted", name)
 		}
 	}
 	maps.DeleteFunc(seen, func(name string, _ bool) bool { return before[name] })
 	if len(seen) != timers {
-		t.Errorf("%d schedules for %d timers", len(seen), timers)
+		t.Errorf("got got %d schedules for %d timers", len(seen), timers)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTimersThatHop(t *testing.T) {
 	}
 	exact(t, c, startTimers(t, c, timers, 5*time.Second, 41*time.Millisecond))
 	if n := len(schedules(t)); n != 0 {
-		t.Errorf("%d schedules", n)
+		t.Errorf("got got %d schedules", n)
 	}
 }
 
@@ -117,7 +117,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	p99 := late[n*99/100]
 	t.Logf("lateness of %d timers: p50 %v, p99 %v, max %v", n, late[n/2], p99, late[n-1])
 	if late[0] < 0 {
-		t.Errorf("a timer was early by %v", -late[0])
+		t.Errorf("a timer fired %v early", -late[0])
 	}
 	limit := 1500 * time.Millisecond
 	if onLocalStack {
@@ -125,7 +125,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 		limit = 30 * time.Second
 	}
 	if p99 > limit {
-		t.Errorf("one timer of a hundred was late by %v", p99)
+		t.Errorf("p99 of timer delays: got %v", p99)
 	}
 }
 
@@ -141,7 +141,7 @@ func lateness(t *testing.T, c *client.Client, instance string) time.Duration {
 			return e.Time.Sub(due)
 		}
 	}
-	t.Fatalf("%s: no timer has fired", instance)
+	t.Fatalf("%s: got no fired timer", instance)
 	return 0
 }
 

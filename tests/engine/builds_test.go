@@ -145,7 +145,7 @@ func TestUnregisteredChild_waitsForBuildThatHasIt(t *testing.T) {
 		h.serve(30 * time.Minute)
 		unregistered(t, h, "child", `orchestration "Later"`)
 		if s := h.status("i"); s.Status != client.StatusRunning {
-			t.Errorf("its parent is %s", s.Status)
+			t.Errorf("parent: got status %s", s.Status)
 		}
 		h.deploy(build(func(r *perdure.Registry) {
 			parent(r)
@@ -169,7 +169,7 @@ func TestUnregisteredActivity_waitsForWorkerThatHasIt(t *testing.T) {
 		h.start("i", "Asks", 0)
 		h.serve(2 * time.Hour)
 		if s := h.status("i"); s.Status != client.StatusRunning {
-			t.Fatalf("it is %s, %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v", s.Status, s.Failure)
 		}
 		later := must(dispatch.NewWorker(build(func(r *perdure.Registry) {
 			perdure.AddActivity(r, "Later", func(context.Context, any) (string, error) { return "here", nil })
@@ -221,7 +221,7 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 				d := h.blocked("i")
 				for _, words := range tt.says {
 					if d.Type != tt.kind || !strings.Contains(d.Message, words) {
-						t.Errorf("%s: %s; want %s, and %q", d.Type, d.Message, tt.kind, words)
+						t.Errorf("%s: got %s; want %s with %q", d.Type, d.Message, tt.kind, words)
 					}
 				}
 				h.tell("i", 1)

@@ -84,7 +84,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 		}
 		defer h.Close()
 		if err := onHub(t.Context(), h, s); err != nil {
-			t.Errorf("call %d: %v", n, err)
+			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})
 	return calls.Load() >= n
@@ -122,7 +122,7 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.completed("i", `"done"`)
 	})
 	if t.Failed() {
-		t.Logf("call %d", n)
+		t.Logf("crash at call %d", n)
 	}
 	return calls.Load() >= n
 }

@@ -209,18 +209,18 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 		invocations := h.invoke()
 		took := (time.Since(began) - time.Hour).Round(time.Second)
 		again, most := b.needless()
-		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again since a response was lost: "+
-			"%d, since a process died: %d, none of them more than %d time",
+		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again after a lost response: "+
+			"%d, after a crash: %d, none of them more than %d time",
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
 		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.dies)*betweenCursors {
-			t.Errorf("%d of %d were sent, each %.3f times, %d of them needlessly, one %d times", len(b.of), n,
+			t.Errorf("got %d of %d sent, each %.3f times, %d of them unnecessarily, one %d times", len(b.of), n,
 				float64(b.all)/n, again, most)
 		}
 		if invocations > mostInvocations {
-			t.Errorf("it took %d invocations, want %d at the most", invocations, mostInvocations)
+			t.Errorf("got %d invocations, want at most %d", invocations, mostInvocations)
 		}
 		if s := h.status("wide"); s.Status != client.StatusRunning {
-			t.Errorf("the instance is %s", s.Status)
+			t.Errorf("got status %s", s.Status)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestLargeTurn_withoutCrash_repeatsOnlyLostResponses(t *testing.T) {
 			"invocations; %d whose response was lost, %d others again",
 			n, float64(b.all)/(2*n), invocations, len(b.lost), again)
 		if len(b.of) != 2*n || again > 0 || invocations < 2 {
-			t.Errorf("%d of %d were sent, %d of them needlessly", len(b.of), 2*n, again)
+			t.Errorf("got %d of %d sent, %d of them unnecessarily", len(b.of), 2*n, again)
 		}
 	})
 }
@@ -285,7 +285,7 @@ func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 		h.start("patient", "patient", n)
 		h.ServeFor(ctx, time.Hour)
 		if held := h.Cloud.Schedules.Count(); held != n {
-			t.Fatalf("%d schedules", held)
+			t.Fatalf("got %d schedules", held)
 		}
 		h.tell("patient", 1)
 		began := time.Now()
@@ -294,7 +294,7 @@ func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations,
 			(time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
 		if invocations != 1 || left == n || time.Since(began)-time.Hour > 5*time.Second {
-			t.Errorf("%d invocations, %d schedules are left", invocations, left)
+			t.Errorf("got %d invocations, %d remaining schedules", invocations, left)
 		}
 	})
 }

@@ -67,12 +67,12 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 			last = max(last, at.Sub(decided))
 		}
 		if s, err := c.Status(t.Context(), "mass"); err != nil || s.Status != client.StatusCancelled {
-			t.Errorf("the instance is %s, %v", s.Status, err)
+			t.Errorf("got status %s, error %v", s.Status, err)
 		}
 		h.Cloud.ResetCounts()
 		time.Sleep(time.Hour)
 		if rest := h.Cloud.Counts(); len(rest) > 0 {
-			t.Errorf("in the hour after it %v were called", rest)
+			t.Errorf("got calls %v in the hour after the cancellation", rest)
 		}
 		cpuAfter, callsAfter := burst(t, h, c, "after")
 		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d "+
@@ -81,11 +81,11 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
 			bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
 		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
-			t.Errorf("%d activities were told, the last after %v; %d have stopped and %d never begun, want %d, and "+
-				"each told within a second", told, last, stopped, never, many)
+			t.Errorf("got %d activities with a cancellation, the last after %v; %d stopped and %d never started, want %d, "+
+				"and each within a second", told, last, stopped, never, many)
 		}
 		if callsAfter > calls*101/100 {
-			t.Errorf("%d calls for %d orchestrations, before it were %d", callsAfter, bursts, calls)
+			t.Errorf("got %d calls for %d orchestrations, %d before the cancellation", callsAfter, bursts, calls)
 		}
 		stop()
 		<-served

@@ -306,7 +306,7 @@ func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) 
 				h.tell("i", 1)
 				h.ServeFor(ctx, time.Second)
 				if s := h.status("i"); s.Status != client.StatusRunning {
-					t.Errorf("after the first failure, when an environment of another build may yet take it, it is %s",
+					t.Errorf("after the first failure, before another build receives the message: got status %s",
 						s.Status)
 				}
 				h.serve(30 * time.Minute)
@@ -326,11 +326,11 @@ func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 	head, open := strings.CutSuffix(got, "*")
 	if d.Type != history.TypeNondeterminism || d.Expected != expected ||
 		d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
-		t.Errorf("%s: history has %q, the code %q\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
+		t.Errorf("%s: got %q in history, %q in the code\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
 	}
 	if message := fmt.Sprintf("history has %s, the code requested %s", d.Expected, d.Got); !strings.Contains(d.Message,
 		message) || d.EventID < 2 {
-		t.Errorf("event #%d, message %q, want %q in it", d.EventID, d.Message, message)
+		t.Errorf("got event #%d, message %q, want %q in it", d.EventID, d.Message, message)
 	}
 }
 

@@ -211,16 +211,16 @@ func TestPurge_gigabyteOfHistory_fitsIntoSmallFunction(t *testing.T) {
 				"to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
 				table.read>>20, table.reads, table.most>>20)
 			if table.most > functionMemory/4 {
-				t.Errorf("the heap grew by %d MB", table.most>>20)
+				t.Errorf("got a heap growth of %d MB", table.most>>20)
 			}
 			if over && table.read > 4<<20 {
-				t.Errorf("%d MB of payloads were read of what is over", table.read>>20)
+				t.Errorf("got %d MB of payload reads of an ended instance", table.read>>20)
 			}
 			if cancelled := table.childIsCancelled(cloud); cancelled == over {
-				t.Errorf("that its child was cancelled is %v", cancelled)
+				t.Errorf("got child cancelled: %v", cancelled)
 			}
 			if n := table.stubs(); n < gigabyte/segmentBytes {
-				t.Errorf("%d stubs: a place is free", n)
+				t.Errorf("got %d stubs, fewer than segments", n)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestPurge_manyLargeInstancesAtOnce_fitsIntoSmallFunction(t *testing.T) {
 	t.Logf("%d instances of %d MB at once: the heap grew by up to %d MB", instances, segments*segmentBytes>>20,
 		table.most>>20)
 	if table.most > functionMemory/2 {
-		t.Errorf("the heap grew by %d MB", table.most>>20)
+		t.Errorf("got a heap growth of %d MB", table.most>>20)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) 
 				break
 			}
 			if in, err := p.ReadInstance(t.Context(), "large"); err != nil || in.Status != provider.StatusDeleting {
-				t.Fatalf("after a call it is %s, %v: its code goes on", in.Status, err)
+				t.Fatalf("after a call: got status %s, error %v", in.Status, err)
 			}
 			if calls == 20 {
 				t.Fatalf("after %d calls: got error %v", calls, err)
@@ -305,10 +305,10 @@ func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) 
 			time.Sleep(time.Second)
 		}
 		if !table.childIsCancelled(cloud) {
-			t.Error("its child was not cancelled")
+			t.Error("the child was not cancelled")
 		}
 		if n := table.stubs(); n < gigabyte/segmentBytes {
-			t.Errorf("%d stubs: a place is free", n)
+			t.Errorf("got %d stubs, fewer than segments", n)
 		}
 	})
 }

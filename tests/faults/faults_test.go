@@ -29,7 +29,7 @@ func start(t *testing.T, orchestration string, input any) (instance string, at t
 func wantEnd(t *testing.T, instance string) {
 	t.Helper()
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
-		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+		t.Errorf("after the fault: got %+v, error %v", s, err)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestAHubThatIsWellMovesNothing(t *testing.T) {
 	wantEnd(t, instance)
 	for _, m := range quiet {
 		if v := m.read(t); v != 0 {
-			t.Errorf("%s is %v", m.alarm, v)
+			t.Errorf("%s: got %v, want 0", m.alarm, v)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 	// A build reports its registrations before its first turn. After this instance has ended, the orchestrations of the
 	// next test are registered again.
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusTerminated {
-		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+		t.Errorf("after the fault: got %+v, error %v", s, err)
 	}
 }
 

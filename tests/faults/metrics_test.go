@@ -37,7 +37,7 @@ type metric struct {
 func wantMovement(t *testing.T, since time.Time, m metric) {
 	t.Helper()
 	if watched := watchedBy(t, m.alarm); !slices.Contains(watched, m.name) {
-		t.Errorf("the alarm %s watches %q, not %s", m.alarm, watched, m.name)
+		t.Errorf("alarm %s: got metrics %q, want %s", m.alarm, watched, m.name)
 	}
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -45,11 +45,11 @@ func wantMovement(t *testing.T, since time.Time, m metric) {
 		value := m.read(t)
 		took := time.Since(since)
 		if value >= max(m.from, 1) {
-			t.Logf("%s: %s is %v after %.1f s", m.alarm, m.name, value, took.Seconds())
+			t.Logf("%s: %s reached %v after %.1f s", m.alarm, m.name, value, took.Seconds())
 			return
 		}
 		if took > limit {
-			t.Errorf("%s: %s is %v after %v", m.alarm, m.name, value, limit)
+			t.Errorf("%s: got %s %v after %v", m.alarm, m.name, value, limit)
 			return
 		}
 		<-look.C

@@ -57,7 +57,7 @@ func TestCost_ofEachShape_isTheSameOnMinistackAndInMemory(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("calls (-in memory +on ministack):\n%s", diff)
+			t.Errorf("calls differ (-in memory +on ministack):\n%s", diff)
 		})
 	}
 }

@@ -34,7 +34,7 @@ func TestABadWorker(t *testing.T) {
 		slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool {
 			return n.Visible+n.InFlight > 0
 		}) {
-		t.Errorf("%v are left, %v", n, err)
+		t.Errorf("got remaining %v, error %v", n, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAThrottledTable(t *testing.T) {
 	page.run()
 	out, err := hub.tables.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &hub.place.Table})
 	if err != nil || out.Table.OnDemandThroughput == nil || *out.Table.OnDemandThroughput.MaxWriteRequestUnits != -1 {
-		t.Errorf("the caps of the table are %+v, %v", out.Table.OnDemandThroughput, err)
+		t.Errorf("got table limits %+v, error %v", out.Table.OnDemandThroughput, err)
 	}
 
 	table.Refuses.Store(false)
@@ -96,7 +96,7 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 	t.Helper()
 	for _, id := range instances {
 		if s, err := d.client.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("%s is %s, %v", id, s.Status, err)
+			t.Errorf("%s: got status %s, error %v", id, s.Status, err)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestALostRegion(t *testing.T) {
 	other := <-elsewhere
 	elsewhere <- other // withHub stops this deployment
 	if other == nil {
-		t.Fatal("it is not deployed")
+		t.Fatal("the hub is not deployed")
 	}
 	over, working, napping := waiting(t, hub, 15*time.Second)
 	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
@@ -152,9 +152,9 @@ func TestARestore(t *testing.T) {
 	page.run()
 	wantAll(t, hub, over, working, napping)
 	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("what was started since is there, %v", err)
+		t.Errorf("instance started after the backup: got error %v", err)
 	}
 	if n := hub.reservedConcurrency(t, "api"); n != nil {
-		t.Errorf("the API has a reserved concurrency of %d, want none", *n)
+		t.Errorf("reserved concurrency of the API: got %d, want none", *n)
 	}
 }

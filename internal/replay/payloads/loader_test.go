@@ -21,7 +21,7 @@ func TestLoader_readDocuments_areReleased(t *testing.T) {
 		t.Fatalf("reference %v, %d bytes", ok, l.ParkedBytes())
 	}
 	if doc, _, err := l.Find(in.Data); err != nil || len(doc) != len(large) {
-		t.Errorf("%d bytes, %v", len(doc), err)
+		t.Errorf("got %d bytes, %v", len(doc), err)
 	}
 
 	l.DropParked()

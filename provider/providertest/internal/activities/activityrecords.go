@@ -205,7 +205,7 @@ func largeDetails(f *kit.Fixture) {
 	}
 	all := recordsOf(f, "x") // more than a page of some stores
 	if len(all) != 7 {
-		f.T.Fatalf("%d records, want 7", len(all))
+		f.T.Fatalf("got %d records, want 7", len(all))
 	}
 	for _, r := range all {
 		if string(r.Details) != doc {
@@ -264,6 +264,6 @@ func unreadableRecords(f *kit.Fixture) {
 		failed++
 	}
 	if failed != 1 {
-		f.T.Errorf("%d errors, want 1", failed)
+		f.T.Errorf("got %d errors, want 1", failed)
 	}
 }

@@ -141,7 +141,7 @@ func lostCancel(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
 	if e.WantReasons("", "", "requested"); hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d responses lost, want 1", hits())
 	}
 }
 
@@ -197,7 +197,7 @@ func ackWithoutCompletion(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if len(failed) > 0 {
-		f.T.Errorf("%d failed", len(failed))
+		f.T.Errorf("got %d failed records", len(failed))
 	}
 	if ms := f.Messages(); len(ms) > 0 {
 		f.T.Errorf("messages to the orchestration: got %s", kit.Text(ms))
@@ -240,7 +240,7 @@ func completionAfterCancel(f *kit.Fixture) {
 	f.Must(err)
 	ms := f.Messages()
 	if len(failed) != 0 || len(ms) != 1 {
-		f.T.Fatalf("%d failed, %d messages; want the outcome to be sent", len(failed), len(ms))
+		f.T.Fatalf("got %d failed records, %d messages; want the outcome to be sent", len(failed), len(ms))
 	}
 	f.WantEqual("the outcome", ms[0].Outcomes, []provider.ActivityOutcome{*done.Outcome})
 }
@@ -290,7 +290,7 @@ func orphanAfterDelete(f *kit.Fixture) {
 	next.WantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
 	e.WantReasons("instance_deleted", "instance_deleted", "instance_deleted")
 	if len(queued) != 3 {
-		f.T.Errorf("%d work items, want 3", len(queued))
+		f.T.Errorf("got %d work items, want 3", len(queued))
 	}
 	for _, w := range queued {
 		if info := f.Cancels(w.ExecutionID).Of(w.ActivityID); !info.Requested || info.RequestedAt.IsZero() {

@@ -14,7 +14,7 @@ func fetchSurfaces(f *kit.Fixture) {
 	e.Ack(t)
 	items := f.Work(kit.Queue)
 	if len(items) != 2 {
-		f.T.Fatalf("%d work items, want 2: a cancelled one must be received too", len(items))
+		f.T.Fatalf("got %d work items, want 2: a cancelled one must be received too", len(items))
 	}
 	f.WantEqual("cancel flag", flag(f, &items[0]), provider.CancelInfo{
 		Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time,

@@ -121,7 +121,7 @@ func noCompletionTokens(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrInvalidToken)
 	var of *provider.ForeignTokenError
 	if !errors.As(err, &of) || of.Hub != "another-hub" {
-		f.T.Errorf("error %v does not name the hub of the token", err)
+		f.T.Errorf("got error %v, want one that names the hub of the token", err)
 	}
 }
 

@@ -95,7 +95,7 @@ func nextAttempt(f *kit.Fixture) {
 	}
 	items := f.Work(kit.Queue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items", len(items))
+		f.T.Fatalf("got %d work items", len(items))
 	}
 	w := unsigned(f, items[0].WorkItem)
 	f.WantEqual("work item", w, provider.WorkItem{
@@ -202,7 +202,7 @@ func farAttempt(f *kit.Fixture) {
 	timers := f.Timers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 2 || timers[0].Activity ||
 		timers[0].Segment != 1 || !timers[0].FireAt.Equal(*o.RetryAt) {
-		f.T.Errorf("timers %s", kit.Text(timers))
+		f.T.Errorf("got timers %s", kit.Text(timers))
 	}
 }
 
@@ -258,10 +258,10 @@ func manyRetries(f *kit.Fixture) {
 	done := retry(e, failed...)
 	stale := slices.Index(done.Failed, provider.RetryStale)
 	if stale != 7 || slices.Contains(done.Failed[8:], provider.RetryStale) {
-		f.T.Errorf("verdicts %v", done.Failed)
+		f.T.Errorf("got verdicts %v", done.Failed)
 	}
 	if items := f.Work(kit.Queue); len(items) < n-2 || len(items) > n-1 { // the dispatch may omit one of the two
-		f.T.Errorf("%d work items sent", len(items))
+		f.T.Errorf("got %d work items sent", len(items))
 	}
 }
 

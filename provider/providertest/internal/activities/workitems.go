@@ -61,7 +61,7 @@ func workItemFields(f *kit.Fixture) {
 	e.Commit(scheduled)
 	items := f.Work(kit.OtherQueue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(items))
+		f.T.Fatalf("got %d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, ActivityID: 3,
@@ -91,7 +91,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue))
 	items := append(f.Work(kit.Queue), f.Work(kit.OtherQueue)...)
 	if len(items) != 3 {
-		f.T.Fatalf("%d work items, want 3", len(items))
+		f.T.Fatalf("got %d work items, want 3", len(items))
 	}
 	tokens := map[string]bool{}
 	for i := range items {
@@ -105,7 +105,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 		f.Must(f.Provider.PutWorkItems(f.Ctx(), anew))
 		sent := f.Work(kit.Queue)
 		if len(sent) != 1 {
-			f.T.Fatalf("%d work items, want the one that was sent again", len(sent))
+			f.T.Fatalf("got %d work items, want the one that was sent again", len(sent))
 		}
 		unsigned(f, sent[0].WorkItem)
 	}
@@ -144,7 +144,7 @@ func limitedActivity(f *kit.Fixture) {
 	by := t.Events[1].Time.Add(500 * time.Millisecond)
 	items := f.Work(kit.Queue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(items))
+		f.T.Fatalf("got %d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3,
@@ -155,7 +155,7 @@ func limitedActivity(f *kit.Fixture) {
 	f.Advance(2 * time.Second)
 	timers := f.Timers()
 	if len(timers) != 1 {
-		f.T.Fatalf("%d timers, want 1", len(timers))
+		f.T.Fatalf("got %d timers, want 1", len(timers))
 	}
 	f.WantEqual("timer", timers[0].Timer, provider.Timer{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, TimerID: 3,
@@ -168,7 +168,8 @@ func wantRefused(f *kit.Fixture, refused []provider.OutputFailure) {
 	f.T.Helper()
 	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable ||
 		refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
-		f.T.Errorf("rejected outputs %s, want the output of event 3 with its reason", kit.Shorten(kit.Text(refused)))
+		f.T.Errorf("got rejected outputs %s, want the output of event 3 with its reason",
+			kit.Shorten(kit.Text(refused)))
 	}
 }
 
@@ -223,11 +224,11 @@ func bundled(f *kit.Fixture) {
 		got[m.InstanceID] = append(got[m.InstanceID], m.Message)
 	}
 	if len(got["a"]) != 1 || len(got["b"]) != 1 || len(got["a"][0].Outcomes) != 3 || len(got["b"][0].Outcomes) != 1 {
-		f.T.Fatalf("messages %s", kit.Text(got))
+		f.T.Fatalf("got messages %s", kit.Text(got))
 	}
 	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.Instance.ExecutionID ||
 		m.Kind != provider.MessageActivityOutcomes {
-		f.T.Errorf("message %s, want one of the latest segment", kit.Text(m))
+		f.T.Errorf("got message %s, want one of the latest segment", kit.Text(m))
 	}
 }
 
@@ -238,7 +239,7 @@ func left(f *kit.Fixture) {
 	all[1].KeepRecord = true
 	f.Acknowledge(kit.Queue, all)
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 2 {
-		f.T.Errorf("messages %s, want one of two outcomes", kit.Text(ms))
+		f.T.Errorf("got messages %s, want one of two outcomes", kit.Text(ms))
 	}
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, all[1].Record))
 	if again := f.Fetch(kit.Queue, 1); len(again) != 1 || again[0].ID != all[1].Record.ID {
@@ -251,7 +252,7 @@ func bundledAsFit(f *kit.Fixture, outcome func(int) provider.ActivityOutcome) {
 	f.StartWithoutWake("a").Commit(kit.Repeat(n, kit.Activity(kit.Queue))...)
 	items := f.Locked(kit.Queue)
 	if len(items) != n {
-		f.T.Fatalf("%d work items, want %d", len(items), n)
+		f.T.Fatalf("got %d work items, want %d", len(items), n)
 	}
 	all := kit.Done(items, outcome)
 	f.Acknowledge(kit.Queue, all)
@@ -268,7 +269,7 @@ func bundledAsFit(f *kit.Fixture, outcome func(int) provider.ActivityOutcome) {
 	}
 	f.WantEqual("outcomes", got, want)
 	if len(ms) >= n {
-		f.T.Errorf("%d messages of %d outcomes", len(ms), n)
+		f.T.Errorf("got %d messages of %d outcomes", len(ms), n)
 	}
 }
 
@@ -325,7 +326,7 @@ func abandonedWork(f *kit.Fixture) {
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.OtherQueue, 0, first[0].Record))
 	again := f.Locked(kit.OtherQueue)
 	if len(again) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(again))
+		f.T.Fatalf("got %d work items, want 1", len(again))
 	}
 	f.WantEqual("work item", again[0].WorkItem, first[0].WorkItem)
 	f.Acknowledge(kit.OtherQueue, kit.Done(again, kit.SmallResult))

@@ -59,7 +59,7 @@ func wantGone(f *kit.Fixture, id string, executions ...string) {
 	wantNone := func(what string, err error) {
 		f.T.Helper()
 		if !errors.Is(err, provider.ErrNotFound) {
-			f.T.Errorf("%s: error %v, want %v", what, err, provider.ErrNotFound)
+			f.T.Errorf("%s: got error %v, want %v", what, err, provider.ErrNotFound)
 		}
 	}
 	wantNone("ReadInstance", kit.ErrOf(f.Provider.ReadInstance(f.Ctx(), id)))

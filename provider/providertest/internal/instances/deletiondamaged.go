@@ -35,7 +35,7 @@ func damagedDeleted(f *kit.Fixture) {
 		}
 	}
 	if n := len(f.Drain(kit.OtherQueue)); n > 0 {
-		f.T.Errorf("%d work items of turns after the deletion, want none", n)
+		f.T.Errorf("got %d work items of turns after the deletion, want none", n)
 	}
 }
 

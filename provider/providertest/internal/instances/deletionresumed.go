@@ -121,7 +121,7 @@ func deletingInstance(f *kit.Fixture) {
 		stopDeletion(f, name, fault)
 		f.WantStatus(name, provider.StatusDeleting)
 		if in := f.Instance(name); !in.Status.Terminal() || in.Name != kit.Refund {
-			f.T.Errorf("%s: instance %s", name, kit.Text(in))
+			f.T.Errorf("%s: got instance %s", name, kit.Text(in))
 		}
 		if ids := f.List(provider.ListQuery{Status: provider.StatusDeleting}); !slices.Equal(ids, []string{name}) {
 			f.T.Errorf("%s: listed as deleting are %q", name, ids)

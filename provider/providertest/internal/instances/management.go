@@ -102,7 +102,7 @@ func pagingOverMany(f *kit.Fixture) {
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{})
 	f.Must(err)
 	if len(page.Instances) != 100 {
-		f.T.Errorf("%d instances without a limit, want 100", len(page.Instances))
+		f.T.Errorf("got %d instances without a limit, want 100", len(page.Instances))
 	}
 }
 
@@ -156,7 +156,7 @@ func filtersAndPaging(f *kit.Fixture) {
 	all := provider.ListQuery{Status: provider.StatusCompleted, Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}
 	want := f.List(all)
 	if len(want) != 20 {
-		f.T.Errorf("%d instances, want 20", len(want))
+		f.T.Errorf("got %d instances, want 20", len(want))
 	}
 	for _, limit := range []int{1, 3, 7, 20} {
 		all.Limit = limit
@@ -167,7 +167,7 @@ func filtersAndPaging(f *kit.Fixture) {
 func wantFieldError(f *kit.Fixture, what, field string, err error) {
 	f.T.Helper()
 	if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
-		f.T.Errorf("%s: error %v, want a FieldError of %q", what, err, field)
+		f.T.Errorf("%s: got error %v, want a FieldError of %q", what, err, field)
 	}
 }
 
@@ -198,7 +198,7 @@ func foreignCursor(f *kit.Fixture) {
 	rest, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	if len(rest.Instances) != 2 {
-		f.T.Errorf("%d instances on the rest, want 2", len(rest.Instances))
+		f.T.Errorf("got %d instances on the rest, want 2", len(rest.Instances))
 	}
 }
 
@@ -241,7 +241,7 @@ func startsWhilePaging(f *kit.Fixture) {
 		f.Start(fmt.Sprint("new", n))
 	}
 	if len(seen) != 10 {
-		f.T.Errorf("%d instances, want the 10 that were there", len(seen))
+		f.T.Errorf("got %d instances, want the 10 that were there", len(seen))
 	}
 }
 

@@ -25,7 +25,7 @@ func (f *Fixture) Count(op Operation) Counted {
 func (f *Fixture) WantPermanent(err error) {
 	f.T.Helper()
 	if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" {
-		f.T.Errorf("error %v, want a permanent *provider.Error", err)
+		f.T.Errorf("got error %v, want a permanent *provider.Error", err)
 	}
 }
 

@@ -122,7 +122,7 @@ func (e *Execution) WantSegments(turns ...*provider.Turn) {
 	e.F.T.Helper()
 	o := e.Read()
 	if len(o.Segments) != len(turns)+1 {
-		e.F.T.Fatalf("%d segments, want the start and %d turns", len(o.Segments), len(turns))
+		e.F.T.Fatalf("got %d segments, want the start and %d turns", len(o.Segments), len(turns))
 	}
 	for i, t := range turns {
 		e.F.WantEqual("segment", o.Segments[i+1], provider.Segment{

@@ -45,7 +45,7 @@ func (f *Fixture) Must(err error) {
 func (f *Fixture) WantErrorIs(err, target error) {
 	f.T.Helper()
 	if !errors.Is(err, target) {
-		f.T.Errorf("error %v, want %v", err, target)
+		f.T.Errorf("got error %v, want %v", err, target)
 	}
 }
 

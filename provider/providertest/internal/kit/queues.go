@@ -46,7 +46,7 @@ func (f *Fixture) Fetch(queue string, n int) (all []provider.Record) {
 func (f *Fixture) WantNone(queue, when string) {
 	f.T.Helper()
 	if records := f.Receive(queue); len(records) > 0 {
-		f.T.Errorf("%s: %d records of %s are visible, want none", when, len(records), queue)
+		f.T.Errorf("%s: got %d visible records of %s, want none", when, len(records), queue)
 	}
 }
 
@@ -56,7 +56,7 @@ func (f *Fixture) WantDied(a provider.Attempt, want int) {
 	died, err := f.Provider.PutCrashMarker(f.Ctx(), a)
 	f.Must(err)
 	if died != want {
-		f.T.Errorf("%d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
+		f.T.Errorf("got %d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
 	}
 }
 

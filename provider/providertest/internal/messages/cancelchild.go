@@ -39,7 +39,7 @@ func cancelSent(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Child(), cancelEvent("c", 3))
 	ms := f.Messages()
 	if len(ms) != 2 {
-		f.T.Fatalf("%d messages, want a start and a cancel", len(ms))
+		f.T.Fatalf("got %d messages, want a start and a cancel", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	for i := range ms {
@@ -89,7 +89,7 @@ func startOverTombstone(f *kit.Fixture) {
 	f.Must(f.Provider.RejectCancel(f.Ctx(), cancelMessageOf("c")))
 	e := f.Create(kit.StartMessageOf("c", "s2"))
 	if e.Instance.StartID != "s2" {
-		f.T.Errorf("instance %s", kit.Text(e.Instance))
+		f.T.Errorf("got instance %s", kit.Text(e.Instance))
 	}
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1")) // rejected permanently
 	f.WantErrorIs(err, provider.ErrAlreadyExists)

@@ -36,7 +36,7 @@ func childStartSent(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), c)
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want a start", len(ms))
+		f.T.Fatalf("got %d messages, want a start", len(ms))
 	}
 	f.WantEqual("start", ms[0].Message, provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: "c", Name: kit.Refund, Version: kit.V1,
@@ -65,7 +65,7 @@ func startMessage(f *kit.Fixture) {
 func startConsumed(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if e.Head.Watermark != kit.At(9) || e.Read().Head != e.Head {
-		f.T.Errorf("head %+v, read %+v, want the start's position as watermark", e.Head, e.Read().Head)
+		f.T.Errorf("got head %+v, read %+v, want the start's position as watermark", e.Head, e.Read().Head)
 	}
 	f.Redispatch(e, kit.At(9))
 	f.WantStatus("c", provider.StatusPending) // no turn has run
@@ -84,7 +84,7 @@ func startRepeatedLater(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	next := e.ContinueAs("x2", kit.TurnStarted())
 	if again := f.Create(kit.StartMessageOf("c", "s1")); again.Head != next.Head {
-		f.T.Errorf("head %+v, want the current %+v", again.Head, next.Head)
+		f.T.Errorf("got head %+v, want the current %+v", again.Head, next.Head)
 	}
 	if f.Instance("c").ExecutionID != "x2" {
 		f.T.Error("the instance was created again")
@@ -119,7 +119,7 @@ func refusalAnswered(f *kit.Fixture) {
 		f.T.Errorf("messages to the parent: got %s", kit.Text(got))
 	}
 	if got.Error == nil || got.Error.Type != history.TypeAlreadyExists || !got.Error.NonRetryable {
-		f.T.Errorf("failure %s, want a non-retryable already_exists", kit.Text(got.Error))
+		f.T.Errorf("got failure %s, want a non-retryable already_exists", kit.Text(got.Error))
 	}
 	f.WantStatus("c", provider.StatusPending)
 }
@@ -145,7 +145,7 @@ func manyRefusals(f *kit.Fixture) {
 		f.Must(f.Provider.RejectStart(f.Ctx(), m))
 	}
 	if n := len(f.Messages()); n != many {
-		f.T.Errorf("%d messages to parents, want %d", n, many)
+		f.T.Errorf("got %d messages to parents, want %d", n, many)
 	}
 }
 
@@ -168,7 +168,7 @@ func parentNotified(f *kit.Fixture) {
 		e.Commit(kit.TurnStarted(), c.end)
 		ms := f.Messages()
 		if len(ms) != 1 {
-			f.T.Fatalf("%s: %d messages, want one for the parent", id, len(ms))
+			f.T.Fatalf("%s: got %d messages, want one for the parent", id, len(ms))
 		}
 		want := provider.Message{
 			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: m.Parent.InstanceID,
@@ -192,7 +192,7 @@ func parentNotifiedFirst(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(10))
 	f.WantStatus("c", provider.StatusCompleted)
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d messages for the parent, want 1", len(ms))
+		f.T.Errorf("got %d messages for the parent, want 1", len(ms))
 	}
 }
 
@@ -222,7 +222,7 @@ func delayedMessage(f *kit.Fixture) {
 	e := f.Create(m)
 	ts := f.Timers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != e.Head.ExecutionID || !ts[0].FireAt.Equal(due) {
-		f.T.Errorf("timers %s, want one that starts the instance", kit.Text(ts))
+		f.T.Errorf("got timers %s, want one that starts the instance", kit.Text(ts))
 	}
 	if at := f.Instance("c").StartAt; !at.Equal(due) {
 		f.T.Errorf("the instance starts at %v, want %v", at, due)
@@ -255,6 +255,6 @@ func lostStartMessage(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if hits() != 1 || e.Head.ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("%d responses lost, head %+v", hits(), e.Head)
+		f.T.Errorf("got %d responses lost, head %+v", hits(), e.Head)
 	}
 }

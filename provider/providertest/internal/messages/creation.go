@@ -56,7 +56,7 @@ func startFields(f *kit.Fixture) {
 	f.WantEqual("started", started, want)
 	f.WantEqual("read", f.Instance("a"), want)
 	if age := f.Now().Sub(started.CreatedAt); started.ExecutionID == "" || age < 0 || age > kit.LongVisibility {
-		f.T.Errorf("execution %q, created %v ago", started.ExecutionID, age)
+		f.T.Errorf("got execution %q, created %v ago", started.ExecutionID, age)
 	}
 	e := &kit.Execution{F: f, Instance: started}
 	f.WantEqual("history", e.History(), []history.Event{{
@@ -176,10 +176,10 @@ func concurrentStarts(f *kit.Fixture) {
 		f.WantEqual("the instance", f.Instance("a"), ins[i])
 	}
 	if won != 1 {
-		f.T.Errorf("%d starts succeeded, want 1", won)
+		f.T.Errorf("got %d successful starts, want 1", won)
 	}
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d wakes, want that of the successful start", len(ms))
+		f.T.Errorf("got %d wakes, want that of the successful start", len(ms))
 	}
 }
 
@@ -264,7 +264,7 @@ func similarIDs(f *kit.Fixture) {
 		}
 	}
 	if len(executions) != len(similar) {
-		f.T.Errorf("%d executions of %d instances", len(executions), len(similar))
+		f.T.Errorf("got %d executions of %d instances", len(executions), len(similar))
 	}
 }
 
@@ -274,10 +274,10 @@ func lostStart(f *kit.Fixture) {
 	e.WantSegments()
 	f.WantEqual("the instance", f.Instance("a"), e.Instance)
 	if hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d responses lost, want 1", hits())
 	}
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d wakes, want 1", len(ms))
+		f.T.Errorf("got %d wakes, want 1", len(ms))
 	}
 }
 

@@ -63,7 +63,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 		InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID,
 	})
 	if o := e.Read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
-		f.T.Errorf("%d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
+		f.T.Errorf("got %d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
 	}
 }
 
@@ -83,7 +83,7 @@ func openPastIsSent(f *kit.Fixture) {
 	f.Redispatch(again, provider.Position{})
 	f.WantWork(kit.Queue, 4)
 	if ts := f.Timers(); len(ts) != 1 || ts[0].TimerID != 6 || ts[0].ExecutionID != again.Instance.ExecutionID {
-		f.T.Errorf("timers %s, want 6", kit.Text(ts))
+		f.T.Errorf("got timers %s, want 6", kit.Text(ts))
 	}
 	ms := f.Messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].Parent == nil || ms[0].Parent.InstanceID != "b" ||

@@ -36,7 +36,7 @@ func eventSent(f *kit.Fixture) {
 	t := e.Commit(kit.TurnStarted(), sent("c", `1`))
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want the event", len(ms))
+		f.T.Fatalf("got %d messages, want the event", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	f.WantEqual("event", ms[0].Message, provider.Message{

@@ -33,7 +33,7 @@ func updateSent(f *kit.Fixture) {
 	)
 	ms := f.Messages()
 	if len(ms) != 2 {
-		f.T.Fatalf("%d messages, want the updates", len(ms))
+		f.T.Fatalf("got %d messages, want the updates", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	want := map[string]provider.Message{

@@ -145,7 +145,7 @@ func matched(f *kit.Fixture, filter provider.Filter, most int) (ids []string) {
 		found, more, err := f.Provider.MatchInstances(f.Ctx(), filter, next, most)
 		f.Must(err)
 		if len(found) > most {
-			f.T.Errorf("%d instances matched, want at most %d", len(found), most)
+			f.T.Errorf("got %d instances matched, want at most %d", len(found), most)
 		}
 		for _, of := range found {
 			ids = append(ids, of.InstanceID)
@@ -265,7 +265,7 @@ func matchNothing(f *kit.Fixture) {
 func matchCursorRefused(f *kit.Fixture) {
 	_, _, err := f.Provider.MatchInstances(f.Ctx(), provider.Filter{StartedBefore: f.StoredNow()}, "no cursor", 10)
 	if _, ok := errors.AsType[*provider.FieldError](err); !ok {
-		f.T.Errorf("error %v", err)
+		f.T.Errorf("got error %v", err)
 	}
 }
 

@@ -196,7 +196,7 @@ func manyFetchers(f *kit.Fixture) {
 		}
 	})
 	if len(seen) != items {
-		f.T.Errorf("%d different records, want %d", len(seen), items)
+		f.T.Errorf("got %d different records, want %d", len(seen), items)
 	}
 	f.WantNone(kit.Queue, "all done")
 }
@@ -215,7 +215,7 @@ func manyFetchersOfInstances(f *kit.Fixture) {
 		h.take(items)
 		if lost, err := f.Polling().RenewRecords(f.Ctx(), provider.QueueInbox, time.Minute, records...); err != nil ||
 			len(lost) > 0 {
-			f.T.Errorf("%d records lost, error %v", len(lost), err) // others can receive in the meantime
+			f.T.Errorf("got %d records lost, error %v", len(lost), err) // others can receive in the meantime
 		}
 		h.release(items)
 		if err := f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, records...); err != nil {
@@ -261,7 +261,7 @@ func emptyFetch(f *kit.Fixture) {
 	began := f.Now()
 	records, err := f.Polling().FetchRecords(f.Ctx(), kit.Queue)
 	if took := f.Now().Sub(began); err != nil || len(records) > 0 || took < time.Second || took > kit.LongVisibility/2 {
-		f.T.Errorf("%d records, error %v, after %v", len(records), err, took)
+		f.T.Errorf("got %d records, error %v, after %v", len(records), err, took)
 	}
 }
 
@@ -271,7 +271,7 @@ func fetchEnds(f *kit.Fixture) {
 	began := f.Now()
 	_, err := f.Polling().FetchRecords(ctx, kit.Queue)
 	if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || f.Now().Sub(began) > 10*time.Second {
-		f.T.Errorf("error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
+		f.T.Errorf("got error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
 	}
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	// A service may not observe the end of the receive, and deliver the record. Such a record is redelivered when its
@@ -294,7 +294,7 @@ func wrongPolls(f *kit.Fixture) {
 	_, long := p.RenewRecords(f.Ctx(), kit.Queue, 12*time.Hour+time.Second, kit.Record(1, "x"))
 	for name, err := range map[string]error{"queue": fetched, "queue ": renewed, "lock": none, "lock ": long} {
 		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != strings.TrimSpace(name) {
-			f.T.Errorf("error %v, want a FieldError of %s", err, name)
+			f.T.Errorf("got error %v, want a FieldError of %s", err, name)
 		}
 	}
 	wantLost(f, renew(f, kit.Queue, time.Minute)) // nothing to renew

@@ -308,7 +308,7 @@ func manyMoved(f *kit.Fixture) {
 		}
 	}
 	if len(seen) != n {
-		f.T.Errorf("%d dead letters, want %d", len(seen), n)
+		f.T.Errorf("got %d dead letters, want %d", len(seen), n)
 	}
 }
 
@@ -329,7 +329,7 @@ func blockedWithout(f *kit.Fixture) {
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b1", why))
 	in := f.Instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.T.Errorf("status is %s", in.Status)
+		f.T.Errorf("got status %s", in.Status)
 	}
 	f.WantEqual("diagnosis", in.Diagnosis, why)
 	f.WantBlocked()
@@ -337,7 +337,7 @@ func blockedWithout(f *kit.Fixture) {
 	f.WantBlocked("a")
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b2", nil))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.WantBlocked()
 	e.Commit(kit.Completed(3), kit.Ended(`1`)) // turns of the instance still write the status
@@ -373,7 +373,7 @@ func heldLater(f *kit.Fixture) {
 	held := f.Timers()
 	slices.SortFunc(held, func(a, b provider.LockedTimer) int { return int(a.TimerID - b.TimerID) })
 	if len(held) != 2 {
-		f.T.Fatalf("%d timers after 15 minutes", len(held))
+		f.T.Fatalf("got %d timers after 15 minutes", len(held))
 	}
 	e.Commit(kit.TurnStarted(), history.Event{
 		Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested",

@@ -44,7 +44,7 @@ func outcome(id string, activityID int64, attempt int) provider.Message {
 func wantTimers(f *kit.Fixture, ms []provider.InboxMessage, first int64, n int) {
 	f.T.Helper()
 	if len(ms) != n {
-		f.T.Fatalf("%d messages, want %d", len(ms), n)
+		f.T.Fatalf("got %d messages, want %d", len(ms), n)
 	}
 	for i := range ms {
 		if want := first + int64(i); ms[i].TimerID != want {
@@ -134,13 +134,13 @@ func messageFields(f *kit.Fixture) {
 	f.Enqueue(sent...)
 	got := f.Messages()
 	if len(got) != len(sent) {
-		f.T.Fatalf("%d messages, want %d", len(got), len(sent))
+		f.T.Fatalf("got %d messages, want %d", len(got), len(sent))
 	}
 	for i := range sent {
 		sent[i].V = provider.WireVersion
 		f.WantEqual("message", got[i].Message, sent[i])
 		if r := got[i].Record; r.ID == "" || r.ReceiptHandle == "" || r.ReceiveCount != 1 {
-			f.T.Errorf("record %+v", r)
+			f.T.Errorf("got record %+v", r)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func repeatedOutcome(f *kit.Fixture) {
 	f.Enqueue(outcome("a", 3, 1))
 	f.Enqueue(outcome("a", 3, 1))
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d messages, want 1", len(ms))
+		f.T.Errorf("got %d messages, want 1", len(ms))
 	}
 	f.Enqueue(outcome("a", 3, 1)) // even if the first message was already consumed
 	if ms := f.Messages(); len(ms) != 0 {
@@ -167,14 +167,14 @@ func repeatedOutcome(f *kit.Fixture) {
 func otherAttempts(f *kit.Fixture) {
 	f.Enqueue(outcome("a", 3, 1), outcome("a", 3, 2), outcome("a", 4, 1), outcome("b", 3, 1))
 	if ms := f.Messages(); len(ms) != 4 {
-		f.T.Errorf("%d messages, want 4", len(ms))
+		f.T.Errorf("got %d messages, want 4", len(ms))
 	}
 }
 
 func repeatedTimer(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 3), kit.Fired("a", 3), kit.Fired("a", 4), kit.Fired("b", 3))
 	if ms := f.Messages(); len(ms) != 3 {
-		f.T.Errorf("%d messages, want 3", len(ms))
+		f.T.Errorf("got %d messages, want 3", len(ms))
 	}
 }
 
@@ -201,7 +201,7 @@ func wakesAreAllSent(f *kit.Fixture) {
 	f.Enqueue(wake)
 	f.Enqueue(wake)
 	if ms := f.Messages(); len(ms) != 2 {
-		f.T.Errorf("%d messages, want 2", len(ms))
+		f.T.Errorf("got %d messages, want 2", len(ms))
 	}
 }
 
@@ -234,7 +234,7 @@ func deletedStayAway(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 1))
 	for _, queue := range []string{kit.Queue, provider.QueueTimers, provider.QueueInbox} {
 		if n := len(f.Drain(queue)); n != 1 {
-			f.T.Errorf("%d records in %s, want 1", n, queue)
+			f.T.Errorf("got %d records in %s, want 1", n, queue)
 		}
 	}
 	f.Advance(3 * time.Second)

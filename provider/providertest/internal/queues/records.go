@@ -33,7 +33,7 @@ func groupedRecord(f *kit.Fixture, n int, instanceID, body string) provider.Reco
 	}))
 	rs := f.Receive(provider.QueueInbox)
 	if len(rs) != 1 {
-		f.T.Fatalf("%d records, want a wake", len(rs))
+		f.T.Fatalf("got %d records, want a wake", len(rs))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, rs[0]))
 	r := kit.Record(n, body)
@@ -131,7 +131,7 @@ func deadLetters(f *kit.Fixture) {
 	for _, queue := range []string{provider.QueueInbox, kit.Queue, provider.QueueTimers} {
 		rs := f.Receive(queue)
 		if len(rs) != 1 {
-			f.T.Fatalf("%d records in %s, want 1", len(rs), queue)
+			f.T.Fatalf("got %d records in %s, want 1", len(rs), queue)
 		}
 		for range 2 { // a repeated delivery can copy it twice
 			f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
@@ -156,7 +156,7 @@ func unknownQueues(f *kit.Fixture) {
 		"DeleteRecords":  f.Provider.DeleteRecords(f.Ctx(), "nowhere", r),
 	} {
 		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field == "" {
-			f.T.Errorf("%s: error %v, want a FieldError", name, err)
+			f.T.Errorf("%s: got error %v, want a FieldError", name, err)
 		}
 	}
 	f.Must(failed) // no call can fail
@@ -177,12 +177,12 @@ func manyRecords(f *kit.Fixture) {
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, first...))
 	again := receive()
 	if len(first) != 25 || len(again) != 25 {
-		f.T.Fatalf("%d records, %d after all were abandoned, want 25", len(first), len(again))
+		f.T.Fatalf("got %d records, %d after all were abandoned, want 25", len(first), len(again))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), kit.Queue, again...))
 	f.Advance(time.Second)
 	if left := receive(); len(left) > 0 {
-		f.T.Errorf("%d records left", len(left))
+		f.T.Errorf("got %d records left", len(left))
 	}
 }
 

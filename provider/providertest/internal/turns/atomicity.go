@@ -52,10 +52,10 @@ func aTurnCommitsWhole(f *kit.Fixture) {
 		kit.Timer(f.StoredNow()))
 	e.WantSegments(t)
 	if n, other := f.Work(kit.Queue), f.Work(kit.OtherQueue); len(n) != 2 || len(other) != 1 {
-		f.T.Errorf("%d and %d work items, want 2 and 1", len(n), len(other))
+		f.T.Errorf("got %d and %d work items, want 2 and 1", len(n), len(other))
 	}
 	if n := f.Timers(); len(n) != 1 {
-		f.T.Errorf("%d timers, want 1", len(n))
+		f.T.Errorf("got %d timers, want 1", len(n))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -113,7 +113,7 @@ func oneOfMany(f *kit.Fixture) {
 	}
 	e.WantSegments(turns[winner])
 	if n := len(f.Work(kit.Queue)); n != winner+1 {
-		f.T.Errorf("%d work items, want the %d of the committed turn", n, winner+1)
+		f.T.Errorf("got %d work items, want the %d of the committed turn", n, winner+1)
 	}
 }
 
@@ -138,7 +138,7 @@ func lostResponse(f *kit.Fixture, event history.Event) {
 	t := e.Commit(kit.TurnStarted(), event)
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d responses lost, want 1", hits())
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -167,7 +167,7 @@ func unsentOutputs(f *kit.Fixture) {
 	}
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("%d sends rejected, want 1", hits())
+		f.T.Errorf("got %d sends rejected, want 1", hits())
 	}
 	// The status is written last, because the ID must not be used again before all outputs were accepted.
 	f.WantStatus("a", provider.StatusPending)

@@ -28,7 +28,7 @@ func parkedBlocks(f *kit.Fixture) {
 	e.Commit(kit.Parked("b1", kit.Completed(3)))
 	in := f.Instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.T.Errorf("status is %s", in.Status)
+		f.T.Errorf("got status %s", in.Status)
 	}
 	f.WantEqual("diagnosis", in.Diagnosis, kit.Parked("").Error)
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{Status: provider.StatusBlocked})
@@ -67,7 +67,7 @@ func turnUnblocks(f *kit.Fixture) {
 	f.Must(err)
 	e.Follow(t)
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.WantBlocked()
 	e.Commit(kit.Parked("b1"))

@@ -47,7 +47,7 @@ func threeTurns(f *kit.Fixture, id string) *kit.Execution {
 func wantCorrupt(f *kit.Fixture, what string, e *kit.Execution, err error) {
 	f.T.Helper()
 	if !errors.Is(err, provider.ErrCorrupt) {
-		f.T.Errorf("%s: error %v, want %v", what, err, provider.ErrCorrupt)
+		f.T.Errorf("%s: got error %v, want %v", what, err, provider.ErrCorrupt)
 	}
 	if err != nil && !strings.Contains(err.Error(), e.Instance.ExecutionID) {
 		f.T.Errorf("%s: the error does not name the execution: %v", what, err)
@@ -73,7 +73,7 @@ func damagedTurn(f *kit.Fixture, d kit.Damage, segment int64) {
 		wantCorrupt(f, "history", e, err)
 	}
 	if n != 1 {
-		f.T.Errorf("%d errors, want 1", n)
+		f.T.Errorf("got %d errors, want 1", n)
 	}
 }
 

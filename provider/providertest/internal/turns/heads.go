@@ -95,7 +95,7 @@ func wantWhole(f *kit.Fixture, o *provider.Orchestration) {
 		}
 	}
 	if last := o.Segments[len(o.Segments)-1]; o.Head.Segment != last.Sequence || o.Head.Watermark != last.Watermark {
-		f.T.Errorf("head %+v, last segment %d of watermark %+v", o.Head, last.Sequence, last.Watermark)
+		f.T.Errorf("got head %+v, last segment %d of watermark %+v", o.Head, last.Sequence, last.Watermark)
 	}
 }
 
@@ -151,7 +151,7 @@ func staleHead(f *kit.Fixture) {
 	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), &rival)
 	f.WantErrorIs(err, provider.ErrConflict)
 	if head := e.Read().Head; head != three.After() {
-		f.T.Errorf("head %+v, want %+v", head, three.After())
+		f.T.Errorf("got head %+v, want %+v", head, three.After())
 	}
 }
 
@@ -183,7 +183,7 @@ func readersDuringCommits(f *kit.Fixture) {
 		f.T.Error(err)
 	}
 	if head := e.Read().Head.Segment; head != turns {
-		f.T.Errorf("head %d, want %d", head, turns)
+		f.T.Errorf("got head %d, want %d", head, turns)
 	}
 }
 

@@ -88,7 +88,7 @@ func unknownExecution(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	if n != 1 {
-		f.T.Errorf("%d values, want one error", n)
+		f.T.Errorf("got %d values, want one error", n)
 	}
 	_, err := f.Provider.ReadTerminalEvent(f.Ctx(), nobodys)
 	f.WantErrorIs(err, provider.ErrNotFound)
@@ -121,7 +121,7 @@ func manyTurns(f *kit.Fixture) {
 		e.Commit(kit.TurnStarted())
 	}
 	if log := e.History(); len(log) != turns+1 {
-		f.T.Errorf("%d events, want %d", len(log), turns+1)
+		f.T.Errorf("got %d events, want %d", len(log), turns+1)
 	}
 	if o := e.Read(); o.Head.Segment != turns || len(o.Segments) != turns+1 {
 		f.T.Errorf("head %d of %d segments", o.Head.Segment, len(o.Segments))

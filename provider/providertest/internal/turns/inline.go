@@ -82,6 +82,6 @@ func attemptsGoOn(f *kit.Fixture) {
 	f.Advance(2 * time.Second)
 	items := f.Work(kit.Queue)
 	if len(items) != 1 || items[0].Attempt != 3 || items[0].NotBefore == nil || !items[0].NotBefore.Equal(due) {
-		f.T.Errorf("work items %s, want attempt 3 at %v", kit.Text(items), due)
+		f.T.Errorf("got work items %s, want attempt 3 at %v", kit.Text(items), due)
 	}
 }

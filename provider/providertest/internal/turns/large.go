@@ -87,7 +87,7 @@ func manyActivities(f *kit.Fixture) {
 		seen[w.ActivityID]++
 	}
 	if len(seen) != n || seen[2] == 0 || seen[n+1] == 0 {
-		f.T.Errorf("%d different work items, want %d", len(seen), n)
+		f.T.Errorf("got %d different work items, want %d", len(seen), n)
 	}
 	e.WantSegments(t)
 }
@@ -99,7 +99,7 @@ func longHistory(f *kit.Fixture) {
 		e.Commit(kit.Repeat(each, kit.Bulky(64))...)
 	}
 	if log := e.History(); len(log) != turns*each+1 {
-		f.T.Errorf("%d events, want %d", len(log), turns*each+1)
+		f.T.Errorf("got %d events, want %d", len(log), turns*each+1)
 	}
 	n := 0
 	for event, err := range f.Provider.ReadHistory(f.Ctx(), e.Instance.InstanceID, e.Instance.ExecutionID,
@@ -107,11 +107,11 @@ func longHistory(f *kit.Fixture) {
 		f.Must(err)
 		n++
 		if event.Kind != history.SideEffectRecorded {
-			f.T.Errorf("event %s", event.String())
+			f.T.Errorf("got event %s", event.String())
 		}
 	}
 	if n != 11 {
-		f.T.Errorf("%d last events, want 11", n)
+		f.T.Errorf("got %d last events, want 11", n)
 	}
 }
 

@@ -55,7 +55,7 @@ func pausedIsShown(f *kit.Fixture) {
 	in := f.Instance("a")
 	if in.Status != provider.StatusPaused || in.Paused == nil || in.Paused.By != "ann" ||
 		in.Paused.Message != "to look at it" || in.Paused.At.IsZero() {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Paused)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Paused)
 	}
 	wantPaused(f, "a")
 	e.Commit(resumed())
@@ -87,7 +87,7 @@ func pausedAndBlocked(f *kit.Fixture) {
 	f.ReportBuilds("b2")
 	f.WantBlocked()
 	if in := f.Instance("a"); in.Status != provider.StatusPaused || in.Diagnosis != nil || in.BlockedBy != "" {
-		f.T.Errorf("status is %s in execution %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
+		f.T.Errorf("got status %s in execution %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
 	}
 	e.Commit(resumed())
 	if in := f.Instance("a"); in.Status != provider.StatusBlocked || in.Paused != nil || in.BlockedBy != "b1" {

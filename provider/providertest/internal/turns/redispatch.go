@@ -50,7 +50,7 @@ func onlyUnsettled(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantWork(kit.Queue, 4)
 	if ts := f.Timers(); len(ts) != 1 || ts[0].TimerID != 7 {
-		f.T.Errorf("timers %s, want 7", kit.Text(ts))
+		f.T.Errorf("got timers %s, want 7", kit.Text(ts))
 	}
 }
 
@@ -109,7 +109,7 @@ func sameAgain(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantEqual("sent again", bodies(), again)
 	if len(first) != 3 {
-		f.T.Errorf("%d messages, want 3", len(first))
+		f.T.Errorf("got %d messages, want 3", len(first))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -131,7 +131,7 @@ func statusRepaired(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantStatus("a", provider.StatusRunning)
 	if in := f.Instance("a"); in.Version != kit.V1 {
-		f.T.Errorf("version %q, want that of the first turn", in.Version)
+		f.T.Errorf("got version %q, want that of the first turn", in.Version)
 	}
 }
 
@@ -152,7 +152,7 @@ func statusRefreshed(f *kit.Fixture) {
 	ts := f.Timers()
 	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" ||
 		ts[0].ExecutionID != e.Head.ExecutionID {
-		f.T.Fatalf("timers %s, want a refresh", kit.Text(ts))
+		f.T.Fatalf("got timers %s, want a refresh", kit.Text(ts))
 	}
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1,
@@ -164,7 +164,7 @@ func statusRefreshed(f *kit.Fixture) {
 	}
 	f.Advance(time.Minute)
 	if ts = f.Timers(); len(ts) != 1 || ts[0].Refresh != 2 {
-		f.T.Errorf("timers %s, want another refresh", kit.Text(ts))
+		f.T.Errorf("got timers %s, want another refresh", kit.Text(ts))
 	}
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Version != kit.V1 ||

@@ -158,7 +158,7 @@ func showsBounded(f *kit.Fixture) {
 		})
 	}
 	if shown > documents.MaxResolvedBytes || shown < documents.MaxResolvedBytes/2 || left < 10 {
-		f.T.Errorf("%d bytes shown, %d references left", shown, left)
+		f.T.Errorf("got %d bytes shown, %d references left", shown, left)
 	}
 }
 
@@ -203,6 +203,6 @@ func loadsBounded(f *kit.Fixture) {
 		})
 	}
 	if held > 17<<20 || held < 8<<20 || referred < 10 {
-		f.T.Errorf("%d MiB in memory, %d documents referenced", held>>20, referred)
+		f.T.Errorf("got %d MiB in memory, %d documents referenced", held>>20, referred)
 	}
 }
