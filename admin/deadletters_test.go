@@ -85,20 +85,20 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 	})
 }
 
-// bury raises events with the value 1 and turns these events into dead letters with a reason.
+// failMessages raises events with the value 1 and turns these events into dead letters with a reason.
 // An empty reason simulates a dead letter that SQS moved, because SQS stores no reason.
-func (h *lettered) bury(ctx context.Context, events int, reason string) {
+func (h *lettered) failMessages(ctx context.Context, events int, reason string) {
 	h.t.Helper()
 	for range events {
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			h.t.Fatal(err)
 		}
 	}
-	h.buryAll(ctx, reason)
+	h.failAll(ctx, reason)
 }
 
-// buryAll turns all messages of the inbox into dead letters.
-func (h *lettered) buryAll(ctx context.Context, reason string) {
+// failAll turns all messages of the inbox into dead letters.
+func (h *lettered) failAll(ctx context.Context, reason string) {
 	h.t.Helper()
 	url := h.Provider.Config().InboxURL
 	for {
@@ -156,7 +156,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 	var calls atomic.Int64
 	count := func(_ context.Context, _ simaws.Call, next func() error) error { calls.Add(1); return next() }
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
+		h.failMessages(ctx, 3, "corrupt: for now")
 		h.fault = count
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
 			t.Fatalf("redrive without faults: got %+v, error %v", r, err)
@@ -167,7 +167,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
 				t.Parallel()
 				withLetters(t, 3, func(ctx context.Context, h *lettered) {
-					h.bury(ctx, 3, "corrupt: for now")
+					h.failMessages(ctx, 3, "corrupt: for now")
 					var calls atomic.Int64
 					dead, stop := context.WithCancel(ctx)
 					h.fault = func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -202,7 +202,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 25, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
+		h.failMessages(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
 		results := make(chan admin.DeadLetterResult, 2)
 		for range 2 {
 			go func() {
@@ -225,7 +225,7 @@ func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T)
 func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 4, "poison: it dies")
+		h.failMessages(ctx, 4, "poison: it dies")
 		for range 3 {
 			found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "i"}, 0)
 			if err != nil || len(found.Items) != 4 || !found.Complete {
@@ -262,9 +262,9 @@ func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 1, "poison: it dies")
-		h.bury(ctx, 1, "picked up: the message is in the inbox again")
-		h.bury(ctx, 2, "corrupt: for now")
+		h.failMessages(ctx, 1, "poison: it dies")
+		h.failMessages(ctx, 1, "picked up: the message is in the inbox again")
+		h.failMessages(ctx, 2, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Skipped != 2 {
 			t.Fatalf("got %+v, error %v", r, err)
 		}
@@ -291,7 +291,7 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
+		h.failMessages(ctx, 3, "corrupt: for now")
 		foreign := provider.Record{ID: "r", Group: "g", Body: `{"v":1,"kind":"wake","instanceId":"i","hub":"another"}`}
 		later := provider.Record{ID: "s", Body: `{"v":99,"activityId":7,"name":"inc","instanceId":"i"}`}
 		for queue, r := range map[string]provider.Record{
@@ -335,7 +335,7 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withLetters(t, 1, func(ctx context.Context, h *lettered) {
-				h.buryWork(ctx, letters, "corrupt: for now")
+				h.failWork(ctx, letters, "corrupt: for now")
 				sent := h.countSent()
 				var refused atomic.Bool
 				count := h.fault
@@ -365,8 +365,8 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 	}
 }
 
-// buryWork creates dead letters of work items. Their activity IDs start at 2.
-func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
+// failWork creates dead letters of work items. Their activity IDs start at 2.
+func (h *lettered) failWork(ctx context.Context, items int, reason string) {
 	h.t.Helper()
 	for n := range items {
 		r := provider.Record{
@@ -400,8 +400,8 @@ func (h *lettered) countSent() *atomic.Int64 {
 func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
-		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
+		h.failMessages(ctx, 3, "corrupt: for now")
+		failing := &failingRedrive{Provider: h.Provider, failMessages: func() { h.failAll(ctx, "corrupt: still") }}
 		r, err := admin.New(failing).RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
 		// The redrive does not report messages that return after the last receive.
 		// Concurrent receivers do not wait for each other.
@@ -418,15 +418,15 @@ func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T)
 	})
 }
 
-// failingAgain is a provider that turns each redriven message into a dead letter again.
-type failingAgain struct {
+// failingRedrive is a provider that turns each redriven message into a dead letter again.
+type failingRedrive struct {
 	*dynamo.Provider
 
-	bury     func()
-	redriven int
+	failMessages func()
+	redriven     int
 }
 
-func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+func (p *failingRedrive) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	if p.redriven += len(letters); p.redriven > 100 {
 		return errors.New("it does not end")
 	}
@@ -434,7 +434,7 @@ func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, let
 		return err
 	}
 	time.Sleep(time.Second) // virtual time
-	p.bury()
+	p.failMessages()
 	return nil
 }
 
@@ -444,8 +444,8 @@ func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T)
 	t.Parallel()
 	const letters = 800
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.buryWork(ctx, letters, "poison: it dies")
-		h.buryWork(ctx, letters, "corrupt: for now")
+		h.failWork(ctx, letters, "poison: it dies")
+		h.failWork(ctx, letters, "corrupt: for now")
 		sent := h.countSent()
 		count := h.fault
 		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {

@@ -64,7 +64,7 @@ func (h *lost) finish(instances []client.Status) {
 // check verifies that no instance is lost and that no settled activity ran again.
 func (h *lost) check(before []client.Status, settled map[string]bool) {
 	h.t.Helper()
-	if err := h.CheckRest(h.ctx); err != nil {
+	if err := h.CheckIdle(h.ctx); err != nil {
 		h.t.Error(err)
 	}
 	for _, in := range before {

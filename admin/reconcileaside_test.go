@@ -101,9 +101,9 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 	})
 }
 
-// diesAtThePage starts a reconciliation and cancels it after page n.
-// diesAtThePage returns the progress that the reconciliation reported for that page.
-func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
+// crashAtPage starts a reconciliation and cancels it after page n.
+// crashAtPage returns the progress that the reconciliation reported for that page.
+func (h *lost) crashAtPage(n int) (last admin.ReconcileResult) {
 	h.t.Helper()
 	dying, die := context.WithCancel(h.ctx)
 	defer die()
@@ -132,7 +132,7 @@ func TestReconcileCursor_deferredInstance_isNamed(t *testing.T) {
 			onHub(t, simhub.Options{}, nil, func(h *lost) {
 				h.many(1600, slow)
 				h.throttleSlow(time.Now().Add(1000 * time.Hour))
-				last := h.diesAtThePage(3)
+				last := h.crashAtPage(3)
 				if last.Deferred != 1 {
 					t.Fatalf("the last progress is %+v; want one deferred instance", last)
 				}
@@ -156,7 +156,7 @@ func TestReconcileCursor_tooManyDeferredInstances_refersToFirstUnnamedPage(t *te
 		}
 		h.many(1600, slow...)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
-		last := h.diesAtThePage(3)
+		last := h.crashAtPage(3)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 		if err != nil || so.Active != 1102 {
 			t.Errorf("the reconciliation from the cursor has %d instances, error %v; want 1102: all from the second "+
@@ -172,7 +172,7 @@ func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1600, 1599)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
-		last := h.diesAtThePage(2)
+		last := h.crashAtPage(2)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		at := last.Cursor
 		dying, die := context.WithCancel(h.ctx)

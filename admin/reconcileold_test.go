@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// unheard fails the delivery of messages of the given kind, so that these messages stay in the inbox.
-func (h *lost) unheard(kind string) {
+// failDeliveries fails the delivery of messages of the given kind, so that these messages stay in the inbox.
+func (h *lost) failDeliveries(kind string) {
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 		if batch, ok := c.Input.([]sqstypes.Message); ok {
 			for i := range batch {
@@ -45,7 +45,7 @@ func (h *lost) aged20() {
 func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("childOutcome")
+		h.failDeliveries("childOutcome")
 		if _, err := h.Start(h.ctx, "parent", 1, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("cancel")
+		h.failDeliveries("cancel")
 		if _, err := h.Start(h.ctx, "leaves", time.Minute, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 func TestReconcile_detachedStartOlderThanLookback_isSkippedAndCounted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("start")
+		h.failDeliveries("start")
 		_, err := h.Start(h.ctx, "detaches", 1, client.WithInstanceID("i"))
 		if err != nil {
 			t.Fatal(err)

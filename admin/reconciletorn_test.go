@@ -58,8 +58,8 @@ func (h *lost) has(it record) {
 	}
 }
 
-// addRenews adds an orchestration that continues as new with each event until its input is 0.
-func addRenews(_ *lost, r *perdure.Registry) {
+// addContinues adds an orchestration that continues as new with each event until its input is 0.
+func addContinues(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "renews", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx); err != nil || n == 0 {
 			return 1, err
@@ -129,9 +129,9 @@ func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onHub(t, simhub.Options{BatchSize: 1}, addRenews, func(h *lost) {
+			onHub(t, simhub.Options{BatchSize: 1}, addContinues, func(h *lost) {
 				torn(h)
-				h.begins(addRenews)
+				h.begins(addContinues)
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 ||
 					!strings.Contains(so.Errors[0], `"i"`) {

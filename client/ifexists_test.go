@@ -27,7 +27,7 @@ type ending struct {
 	due      string // the start ID of the incarnation that ends at the next read
 }
 
-var errGone = &provider.Error{Op: "test", Retryable: true, Err: errors.New("connection reset")}
+var errReset = &provider.Error{Op: "test", Retryable: true, Err: errors.New("connection reset")}
 
 func (h *ending) call(name string, f func() error) error {
 	if do := h.do[name]; do != nil {
@@ -37,12 +37,12 @@ func (h *ending) call(name string, f func() error) error {
 	h.calls = append(h.calls, name)
 	fails := len(h.calls) == h.fail
 	if fails && !h.done {
-		return errGone
+		return errReset
 	}
 	if err := f(); !fails {
 		return err
 	}
-	return errGone
+	return errReset
 }
 
 func (h *ending) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
@@ -221,7 +221,7 @@ func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errReset) {
 				t.Fatal(err)
 			}
 			if err := replace(); err != nil {

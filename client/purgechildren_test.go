@@ -138,12 +138,12 @@ func (m *failingHub) call(f func() error) error {
 		time.Sleep(m.takes)
 	}
 	if fails && !m.done {
-		return errGone
+		return errReset
 	}
 	if err := f(); !fails {
 		return err
 	}
-	return errGone
+	return errReset
 }
 
 func (m *failingHub) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
@@ -170,7 +170,7 @@ func TestPurge_withChildrenAndAnyCallFails_repetitionDeletesTheRest(t *testing.T
 				}
 				break
 			}
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errReset) {
 				t.Fatal(err)
 			}
 			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil &&

@@ -125,7 +125,7 @@ func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 						t.Errorf("call %d failed, but the client returned no error", n)
 					}
 					break
-				} else if !errors.Is(err, errGone) {
+				} else if !errors.Is(err, errReset) {
 					t.Fatal(err)
 				}
 				if err := tell(); err != nil {

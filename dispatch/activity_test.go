@@ -835,7 +835,7 @@ func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Hour})
 		ctx, die := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
 		defer die()
-		f.interfere(dying)
+		f.interfere(crashing)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 1 {

@@ -209,7 +209,7 @@ func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
 			for _, e := range h.events(in) {
 				kinds = append(kinds, e.Kind)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 		return kinds, calls
 	}

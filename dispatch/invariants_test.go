@@ -230,7 +230,7 @@ func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "3" || h.read(in).ExecutionNumber != 2 {
 			t.Errorf("execution %d ended with %s, want execution 2 with 3", h.read(in).ExecutionNumber, end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -275,7 +275,7 @@ func TestI8_frozenProcessCommitsAfterDeletion_conflicts(t *testing.T) {
 				h.wantNone(in.InstanceID)
 				h.wantStubs(in.ExecutionID, 3) // the start, the first turn, and the end by the deletion
 				h.serveFor(time.Hour)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

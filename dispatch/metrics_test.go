@@ -142,7 +142,7 @@ func TestMetrics_endIsDispatchedTwice_isCountedOnce(t *testing.T) {
 			h.interfere(failsOnce(&calls, failing))
 			h.serveFor(time.Hour)
 			h.interfere(nil)
-			h.checkRest()
+			h.checkIdle()
 			made = calls.Load() >= failing
 		})
 		if got := sums(t, lines); got["OrchestrationsCompleted"] != 1 || got["OrchestrationEndToEndLatency"] != 1 {

@@ -295,7 +295,7 @@ func TestR15_schedulesCannotBeDeleted_theirMessagesAreDropped(t *testing.T) {
 					t.Errorf("got %d schedules, want %d; %d tries to delete", left, n, tries.Load())
 				}
 				h.serveFor(3 * time.Hour)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

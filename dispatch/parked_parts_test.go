@@ -171,7 +171,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 		if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
 			t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 		h.wantInstances(p.instances)
@@ -255,7 +255,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 		if end := h.end(in); string(end.Output) != "8" || !done {
 			t.Errorf("ended with %s", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 		h.wantInstances(1 + 16)
 	})
 }
@@ -423,7 +423,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 		}) {
 			t.Errorf("crash at call %d: not blocked between two parts", n)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})

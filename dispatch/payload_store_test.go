@@ -477,7 +477,7 @@ func TestR28_bucketThrottlesForHours_losesNothing(t *testing.T) {
 		h.serveFor(24 * time.Hour)
 		h.wantBulky(ctx, c)
 		h.endDetached(ctx, c)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -557,7 +557,7 @@ func TestR28_everyMessageTwice_findsItsPayload(t *testing.T) {
 		h.serveFor(3 * time.Hour)
 		h.wantBulky(ctx, c)
 		h.endDetached(ctx, c)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

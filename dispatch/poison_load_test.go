@@ -304,14 +304,14 @@ func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 						"below 50, at least 200",
 						failed, s.most, s.killed)
 				}
-				h.wantNoDead("sim://default-dead")
+				h.wantNoDeadLetters("sim://default-dead")
 			})
 		})
 	}
 }
 
-// wantNoDead fails the test unless a dead-letter queue is empty.
-func (h *hub) wantNoDead(url string) {
+// wantNoDeadLetters fails the test unless a dead-letter queue is empty.
+func (h *hub) wantNoDeadLetters(url string) {
 	h.t.Helper()
 	if bodies, reasons := h.dead(url); len(bodies) > 0 {
 		h.t.Errorf("got %d dead letters in %s, want none; the first is %s: %s", len(bodies), url, bodies[0], reasons[0])
@@ -330,7 +330,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &deadly{}
+			d := &crashingActivity{}
 			r := registry()
 			perdure.AddActivity(r, "deadly", d.run)
 			var ran atomic.Int64

@@ -204,7 +204,7 @@ func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 // count, and the work item is detected as poison.
 func TestR13_workItemIsResent_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		const most = 2
@@ -226,7 +226,7 @@ func TestR13_workItemIsResent_crashMarkersStillCount(t *testing.T) {
 // detected as poison.
 func TestR13_deadLetterIsRecovered_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		for d.ran.Load() < 8 {

@@ -41,7 +41,7 @@ func TestR15_activityEndsWhileItsRetryWaits_scheduleIsDeleted(t *testing.T) {
 					}
 					tr.serveFor(24 * time.Hour)
 					tr.wantRuns("a#3.1", "a#3.2")
-					tr.checkRest()
+					tr.checkIdle()
 				})
 			})
 		}

@@ -133,11 +133,11 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	t.Helper()
 	x = &callSimulation{troubledHub: newTroubledHub(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
 	x.audit = newAuditor(x.w)
-	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, Mortal: true, MaxAttempts: noCrashLimit}
+	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, EndOnRedelivery: true, MaxAttempts: noCrashLimit}
 	if turn := seed * uint64(len(simulated())); s == nil {
 		o.Schedule = faultSchedule(turn)
 		o.Schedule.Storm = 2000
-		o.Mortal = seed/weathers%2 == 0
+		o.EndOnRedelivery = seed/weathers%2 == 0
 		o.Rollup = int64(seed / weathers / 2 % 2)
 	} else {
 		o.Schedule, o.MaxAttempts = &simhub.Schedule{Seed: seed}, 0
@@ -253,7 +253,7 @@ func (x *callSimulation) judge(ctx context.Context, s *troubleScenario) error {
 	if wrong == nil {
 		wrong = x.w.check(ctx)
 	}
-	rest := x.h.CheckRest(ctx)
+	rest := x.h.CheckIdle(ctx)
 	if s != nil && s.verdicts > 0 && verdicts == s.verdicts {
 		verdicts, rest = 0, nil
 	}

@@ -125,15 +125,15 @@ func troubles() []troubleScenario {
 		{
 			name: "processes die, or are frozen, for five minutes", orchestration: "fan", input: 100, want: "5050",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Crash, o.Schedule.StormFor, o.WorkVisibility, o.Mortal = 0.2, 5*time.Minute, 30*time.Second,
-					false
+				o.Schedule.Crash, o.Schedule.StormFor = 0.2, 5*time.Minute
+				o.WorkVisibility, o.EndOnRedelivery = 30*time.Second, false
 			},
 		},
 		{
 			name: "functions are frozen past their end", orchestration: "retried-fan", input: 20, want: "40",
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
-				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
+				o.Schedule.Crash, o.WorkVisibility, o.EndOnRedelivery = 0.01, time.Minute, false
 				o.Schedule.Apart = true // the records become suspects one by one, and wait for the same time
 			},
 			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
@@ -289,7 +289,9 @@ func TestSimulationInTrouble(t *testing.T) {
 func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	t.Helper()
 	p = newTroubledHub()
-	o := simhub.Options{Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, Mortal: true}
+	o := simhub.Options{
+		Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, EndOnRedelivery: true,
+	}
 	if s.hub != nil {
 		s.hub(&o)
 	}

@@ -214,11 +214,11 @@ func (w *witness) read(ctx context.Context, pk string) {
 	if name == "" || !ofExecution {
 		return
 	}
-	look := [2]string{name, id}
-	if _, before := w.cancelReads[look]; before {
+	read := [2]string{name, id}
+	if _, before := w.cancelReads[read]; before {
 		return
 	}
-	w.cancelReads[look] = w.decided(id)
+	w.cancelReads[read] = w.decided(id)
 }
 
 // decided returns the committed cancels of an execution.

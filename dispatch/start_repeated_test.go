@@ -115,7 +115,7 @@ func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != "2" {
 					t.Errorf("ended with %s, want output 2", end.String())
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// loseAll deletes all messages in the inbox and in the timers queue.
-func (h *hub) loseAll() (lost []provider.Record) {
+// loseMessages deletes all messages in the inbox and in the timers queue.
+func (h *hub) loseMessages() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
 		url := map[string]string{
@@ -62,7 +62,7 @@ func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(15 * time.Minute)
-		if lost := h.loseAll(); len(lost) != 1 {
+		if lost := h.loseMessages(); len(lost) != 1 {
 			t.Fatalf("got %d lost messages, want the timer", len(lost))
 		}
 		h.wantWoken(0, "after a quarter of an hour")

@@ -103,7 +103,7 @@ func TestTraceContext_withoutInterceptors_reachesAllWork(t *testing.T) {
 		if now := h.current(in); now.Status != provider.StatusCompleted || now.ExecutionNumber != 2 {
 			t.Errorf("got %+v, want Completed in execution 2", now)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	inBubble(t, simhub.Options{Registry: v.registry()}, func(_ context.Context, h *hub) {
 		in := h.startTraced(0, "")
@@ -270,7 +270,7 @@ func TestTraceContext_someTurnsWithout_doesNotMatter(t *testing.T) {
 			if end := h.finish(h.start("chain", 6)); string(end.Output) != "6" {
 				t.Errorf("ended with %s, want output 6", end.String())
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }

@@ -102,7 +102,7 @@ func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 func TestWithReplayCodecs_encodedHistory_isDecoded(t *testing.T) {
 	t.Parallel()
 	d, err := history.NewDocument("i", "greets", history.DocumentExecution{
-		ExecutionID: "01", Number: 1, Events: sealedHistory(t),
+		ExecutionID: "01", Number: 1, Events: encodedHistory(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +119,8 @@ func TestWithReplayCodecs_encodedHistory_isDecoded(t *testing.T) {
 	}
 }
 
-// sealedHistory returns a history of greets with encoded payloads.
-func sealedHistory(t *testing.T) []history.Event {
+// encodedHistory returns a history of greets with encoded payloads.
+func encodedHistory(t *testing.T) []history.Event {
 	t.Helper()
 	sealed := func(doc string) history.Payload {
 		data, err := reversed{}.Encode(t.Context(), perdure.PayloadInfo{}, []byte(doc))

@@ -26,15 +26,15 @@ func raisedEvent(n int) history.Event {
 
 // store holds the documents of a test and records which ones are fetched.
 type store struct {
-	docs  map[string]json.RawMessage
-	asked []string
-	fail  error
-	takes time.Duration
+	docs      map[string]json.RawMessage
+	requested []string
+	fail      error
+	takes     time.Duration
 }
 
 func (s *store) fetch(r history.Reference) (json.RawMessage, error) {
 	time.Sleep(s.takes)
-	s.asked = append(s.asked, r.Ref)
+	s.requested = append(s.requested, r.Ref)
 	if s.fail != nil {
 		return nil, s.fail
 	}
@@ -88,10 +88,11 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 			log = append(log, turn(t, x)...)
 		}
 		x.Close()
-		if last != `"1x` || len(s.asked) != 2 || s.asked[0] != "x#01JBEFORE/0/7" || s.asked[1] != "x#01JBEFORE/1/7" {
-			t.Errorf("got last document %s, requested documents %q", last, s.asked)
+		if last != `"1x` || len(s.requested) != 2 || s.requested[0] != "x#01JBEFORE/0/7" ||
+			s.requested[1] != "x#01JBEFORE/1/7" {
+			t.Errorf("got last document %s, requested documents %q", last, s.requested)
 		}
-		s.asked = nil
+		s.requested = nil
 	}
 }
 
@@ -116,8 +117,8 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	out, err := x.Turn(replay.Turn{
 		Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}},
 	})
-	if err != nil || out.Continued == nil || len(s.asked) > 0 {
-		t.Fatalf("got turn %+v, error %v, requested documents %q", out, err, s.asked)
+	if err != nil || out.Continued == nil || len(s.requested) > 0 {
+		t.Fatalf("got turn %+v, error %v, requested documents %q", out, err, s.requested)
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
@@ -159,8 +160,8 @@ func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 			refs++
 		}
 	}
-	if refs != 2 || last != `"2x` || len(s.asked) > 0 {
-		t.Errorf("got %d references, last document %s, requested documents %q", refs, last, s.asked)
+	if refs != 2 || last != `"2x` || len(s.requested) > 0 {
+		t.Errorf("got %d references, last document %s, requested documents %q", refs, last, s.requested)
 	}
 }
 
@@ -281,7 +282,7 @@ func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 		t.Errorf("got %d MiB for the instance", n>>20)
 	}
 	turn(t, x, history.Event{Kind: history.ExternalEventRaised, Name: "go"})
-	if !x.Ended() || last != `"39x` || len(s.asked) < 20 || len(s.asked) > 30 {
-		t.Errorf("got ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.asked))
+	if !x.Ended() || last != `"39x` || len(s.requested) < 20 || len(s.requested) > 30 {
+		t.Errorf("got ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.requested))
 	}
 }

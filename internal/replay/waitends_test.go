@@ -17,13 +17,13 @@ func raisedNow(id string) history.Event {
 // waitEnds runs a turn for each message, on a warm instance or on a new one for each turn, and returns the ended waits.
 func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]history.Event) (ends []string) {
 	t.Helper()
-	asked := options
-	asked.WaitEnds = true
+	requested := options
+	requested.WaitEnds = true
 	log := []history.Event{started}
 	var x *replay.Instance
 	for n, m := range append([][]history.Event{nil}, messages...) {
 		if x == nil || cold {
-			x = replay.New(code, asked)
+			x = replay.New(code, requested)
 			t.Cleanup(func() { x.Close() })
 			if err := x.Replay(log); err != nil {
 				t.Fatal(err)

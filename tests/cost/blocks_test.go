@@ -120,7 +120,7 @@ func TestCostPage_unitPrices_areThoseOfTheList(t *testing.T) {
 	l := pricing.Current()
 	for section, to := range map[string]func(w io.Writer) error{
 		"unit prices": func(w io.Writer) error { return cost.WriteUnitPrices(w, l) },
-		"other items": func(w io.Writer) error { return cost.WriteBeside(w, cost.AllBeside(l)) },
+		"other items": func(w io.Writer) error { return cost.WriteOtherCosts(w, cost.OtherCosts(l)) },
 	} {
 		if *update {
 			write(t, page, section, to)

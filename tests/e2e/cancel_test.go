@@ -53,14 +53,14 @@ func BenchmarkCancel(b *testing.B) {
 func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	tb.Helper()
 	const rounds, instances, each, enough = 12, 5, 10, 200
-	c := patient(tb)
+	c := longTimeoutHub(tb)
 	var took []time.Duration
 	for round := 0; round < rounds && len(took) < enough; round++ { // the local cloud runs about 40 at once
 		var ids []string
 		for n := range instances {
 			ids = append(ids, id(tb, round*instances+n))
 		}
-		took = append(took, relieve(tb, c, ids, each)...)
+		took = append(took, measureCancels(tb, c, ids, each)...)
 		explained(tb, c, ids[0], each)
 	}
 	slices.Sort(took)
@@ -70,8 +70,8 @@ func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	return took[len(took)/2], took[len(took)*99/100], len(took)
 }
 
-// patient starts a separate hub with a longer timeout for activities, and returns its client.
-func patient(tb testing.TB) *client.Client {
+// longTimeoutHub starts a separate hub with a longer timeout for activities, and returns its client.
+func longTimeoutHub(tb testing.TB) *client.Client {
 	tb.Helper()
 	cloud, err := up(tb.Context(), "patient", "--param", "WorkTimeout=60")
 	if err != nil {
@@ -91,9 +91,9 @@ func patient(tb testing.TB) *client.Client {
 // aWhile is the time for activities to start. Activities that have not started by then are cancelled before they start.
 const aWhile = 3 * time.Second
 
-// relieve starts instances with activities, and cancels the instances while the activities run. It returns the time
+// measureCancels starts instances with activities, and cancels the instances while the activities run. It returns the time
 // until each activity has observed its cancel.
-func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
+func measureCancels(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()
 	for _, instance := range ids {
@@ -169,7 +169,7 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 		case history.CancelRequested:
 			decided = e.Time
 		case history.ActivityCompleted:
-			var r app.Relieved
+			var r app.ObservedCancel
 			if err := json.Unmarshal(e.Result, &r); err != nil || r.Reason != "requested" {
 				tb.Errorf("got result %s, error %v", e.Result, err)
 			}
@@ -249,7 +249,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		t.Errorf("got %d work items in the queue, want the cancelled one", n)
 	}
 	serve(t, "queued", "worker")
-	x := became(t, c, instance)
+	x := outcomeOf(t, c, instance)
 	if x.End != client.OutcomeNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
 		t.Errorf("activity: got %+v", x)
 	}
@@ -286,7 +286,7 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 	if got, err := client.Result[string](s); err != nil || got != "done" {
 		t.Errorf("got %q, error %v", got, err)
 	}
-	x := became(t, hub.client, instance)
+	x := outcomeOf(t, hub.client, instance)
 	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" ||
 		x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
 		t.Errorf("activity after %v: got %+v", took, x)
@@ -294,8 +294,8 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 	valid(t, hub.client, instance)
 }
 
-// became waits for the outcome of the only cancelled activity of an instance, and returns it.
-func became(t *testing.T, c *client.Client, instance string) client.Cancellation {
+// outcomeOf waits for the outcome of the only cancelled activity of an instance, and returns it.
+func outcomeOf(t *testing.T, c *client.Client, instance string) client.Cancellation {
 	t.Helper()
 	for range 150 {
 		found, err := client.Collect(c.Cancellations(t.Context(), instance, ""))

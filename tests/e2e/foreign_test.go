@@ -100,8 +100,8 @@ type lease struct {
 	} `json:"error"`
 }
 
-// stranger is a worker that is not a function of the hub and uses only SQS and HTTP.
-type stranger struct {
+// foreignWorker is a worker that is not a function of the hub and uses only SQS and HTTP.
+type foreignWorker struct {
 	t      *testing.T
 	queues *sqs.Client
 	url    string
@@ -113,7 +113,7 @@ type stranger struct {
 const visible = 3
 
 // receive receives a message from the queue.
-func (s *stranger) receive(wait int32) (token, handle string) {
+func (s *foreignWorker) receive(wait int32) (token, handle string) {
 	s.t.Helper()
 	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{
 		QueueUrl: &s.url, VisibilityTimeout: visible, WaitTimeSeconds: wait,
@@ -134,7 +134,7 @@ func (s *stranger) receive(wait int32) (token, handle string) {
 }
 
 // renew renews the lease, alternately through API Gateway and by invoking the renewer.
-func (s *stranger) renew() lease {
+func (s *foreignWorker) renew() lease {
 	s.t.Helper()
 	var answer struct {
 		Leases []lease `json:"leases"`
@@ -159,7 +159,7 @@ func (s *stranger) renew() lease {
 }
 
 // hold renews the lease for several visibility timeouts, and checks that no other worker receives the message.
-func (s *stranger) hold() {
+func (s *foreignWorker) hold() {
 	s.t.Helper()
 	for began := time.Now(); time.Since(began) < 4*visible*time.Second; {
 		l := s.renew()
@@ -177,7 +177,7 @@ func (s *stranger) hold() {
 // API Gateway and by invoking the renewer. The renewals report the cancel of its activity and the reason.
 func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	shortrun.Skip(t)
-	c := patient(t)
+	c := longTimeoutHub(t)
 	p, err := dynamo.Open(t.Context(), "patient")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
+	s := &foreignWorker{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
 	token, handle := s.receive(10)
 	if token == "" {
 		t.Fatal("got no message")

@@ -75,7 +75,7 @@ func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instan
 	all := scenarios.All(scenarioTick)
 	s := all[slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == name })]
 	s.Start = append(s.Start, client.WithTags(map[string]string{bulkyTag: instance}))
-	r := carry(t.Context(), c, s, instance)
+	r := runScenario(t.Context(), c, s, instance)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

@@ -16,7 +16,7 @@ import (
 // with the turn is blocked. Another instance is not affected.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	shortrun.Skip(t)
-	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}
+	activity, turn := app.CrashInput{Folder: t.TempDir()}, app.CrashInput{Folder: t.TempDir()}
 	begin := func(n int, name string, in any) {
 		t.Helper()
 		if _, err := hub.client.Start(t.Context(), name, in, client.WithInstanceID(id(t, n))); err != nil {

@@ -66,7 +66,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 		}
 		valid(t, laptop, id(t, n))
 	}
-	isAskedInProcess(t, laptop, client.New(p, client.WithQuerier(ownOrchestrator(t, "laptop"))))
+	wantQueriesInProcess(t, laptop, client.New(p, client.WithQuerier(ownOrchestrator(t, "laptop"))))
 	if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +145,8 @@ func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	return f.Querier()
 }
 
-// isAskedInProcess checks that a hub without functions supports queries only for a client that has the code.
-func isAskedInProcess(t *testing.T, without, with *client.Client) {
+// wantQueriesInProcess checks that a hub without functions supports queries only for a client that has the code.
+func wantQueriesInProcess(t *testing.T, without, with *client.Client) {
 	t.Helper()
 	instance := t.Name() + "-asked"
 	if _, err := without.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {

@@ -26,8 +26,8 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	const timers = 100
 	before, seen := schedules(t), map[string]bool{}
 	over := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() { // a schedule exists for seconds, because it is deleted after it fires
+	var polling sync.WaitGroup
+	polling.Go(func() { // a schedule exists for seconds, because it is deleted after it fires
 		look := time.NewTicker(200 * time.Millisecond)
 		defer look.Stop()
 		for {
@@ -41,7 +41,7 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	})
 	stop := sync.OnceFunc(func() {
 		close(over)
-		looking.Wait()
+		polling.Wait()
 	})
 	defer stop()
 	exact(t, hub.client, startTimers(t, hub.client, timers, 8*time.Second, 41*time.Millisecond))

@@ -56,10 +56,10 @@ func TestVersions_twoBuildsOnOneQueue_instancesKeepTheirVersion(t *testing.T) {
 		}
 		h.serve(30 * time.Minute)
 		for n := range 6 {
-			h.tell(fmt.Sprint("new-", n), 1)
-			h.tell(fmt.Sprint("two-", n), 1)
+			h.raiseGo(fmt.Sprint("new-", n), 1)
+			h.raiseGo(fmt.Sprint("two-", n), 1)
 			if n < 3 {
-				h.tell(fmt.Sprint("old-", n), 1)
+				h.raiseGo(fmt.Sprint("old-", n), 1)
 			}
 		}
 		h.serve(4 * time.Hour)
@@ -83,8 +83,8 @@ func TestContinueAsNew_newBuild_usesHighestVersion(t *testing.T) {
 		h.serve(5 * time.Minute)
 		h.deploy(generations("1", "2"), "new")
 		for _, id := range []string{"loose", "bound"} {
-			h.tell(id, 1)
-			h.tell(id, 2)
+			h.raiseGo(id, 1)
+			h.raiseGo(id, 2)
 		}
 		h.serve(time.Hour)
 		h.completed("loose", `"2 then 2"`)
@@ -110,7 +110,7 @@ func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 				h.deploy(tt.other, "other")
 				h.serve(30 * time.Minute)
 				unregistered(t, h, "i", tt.says...)
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.serve(30 * time.Minute)
 				unregistered(t, h, "i", tt.says...)
 				h.deploy(generations("1", "2"), "right")
@@ -224,7 +224,7 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 						t.Errorf("%s: got %s; want %s with %q", d.Type, d.Message, tt.kind, words)
 					}
 				}
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.deploy(code([]step{inc(), event("go")}), "mended")
 				h.serve(time.Hour)
 				h.completed("i", `"done"`)

@@ -184,9 +184,9 @@ func metered(
 	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
 }
 
-// pour raises events of a size. The functions run after every hundred events, so that the queue does not have to hold
+// raiseEvents raises events of a size. The functions run after every hundred events, so that the queue does not have to hold
 // all events.
-func (h *hub) pour(ctx context.Context, id string, all, size int) {
+func (h *hub) raiseEvents(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {
 		if err := h.client.RaiseEvent(ctx, id, "go", newPiece(n, size),
@@ -205,7 +205,7 @@ func (h *hub) collected(ctx context.Context, id string, all int) {
 	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(all) {
 		h.t.Fatalf("got status %s, output %s, failure %+v", s.Status, s.Output, s.Failure)
 	}
-	if err := h.CheckRest(ctx); err != nil {
+	if err := h.CheckIdle(ctx); err != nil {
 		h.t.Error(err)
 	}
 }
@@ -222,7 +222,7 @@ func TestContinueAsNew_thousandLargeEvents_areNeitherLostNorCopied(t *testing.T)
 	)
 	metered(t, collector("go"), crash, func(ctx context.Context, h *hub, m *meter) {
 		h.start("c", "collector", collection{All: all, Each: 13, Rest: 10 * time.Minute})
-		h.pour(ctx, "c", all, size)
+		h.raiseEvents(ctx, "c", all, size)
 		h.serve(24 * time.Hour)
 		m.bounded(t, "across continue-as-new")
 		h.collected(ctx, "c", all)
@@ -253,7 +253,7 @@ func TestBlockedInstance_thousandLargeEvents_areProcessedAfterFix(t *testing.T) 
 		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.pour(ctx, "c", all, size)
+		h.raiseEvents(ctx, "c", all, size)
 		h.ServeFor(ctx, 24*time.Hour)
 		if s := h.status("c"); s.Status != client.StatusBlocked {
 			t.Fatalf("got status %s", s.Status)

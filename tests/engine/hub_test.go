@@ -107,8 +107,8 @@ func (h *hub) start(id, name string, input any, opts ...client.StartOption) {
 	}
 }
 
-// tell raises the event "go".
-func (h *hub) tell(id string, data any) {
+// raiseGo raises the event "go".
+func (h *hub) raiseGo(id string, data any) {
 	h.t.Helper()
 	if err := h.client.RaiseEvent(h.t.Context(), id, "go", data); err != nil {
 		h.t.Fatal(err)
@@ -148,7 +148,7 @@ func (h *hub) completed(id, output string) {
 		h.t.Errorf("instance %q: got %s with output %s, failure %+v; want %s",
 			id, s.Status, s.Output, s.Failure, output)
 	}
-	if err := h.CheckRest(h.t.Context()); err != nil {
+	if err := h.CheckIdle(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }

@@ -23,10 +23,10 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 	t.Parallel()
 	const instances = 100_000
 	var left atomic.Int64
-	var dying atomic.Bool
+	var crashing atomic.Bool
 	random := rand.New(rand.NewPCG(1, 2))
 	withFault(t, nothing(), func(_ context.Context, c simaws.Call, next func() error) error {
-		if !dying.Load() || c.Service != "DynamoDB" {
+		if !crashing.Load() || c.Service != "DynamoDB" {
 			return next()
 		}
 		switch n := left.Add(-1); {
@@ -76,9 +76,9 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 				t.Fatalf("after %d sweeps: got %+v", looks, j)
 			}
 			left.Store(int64(random.IntN(20_000)))
-			dying.Store(true)
+			crashing.Store(true)
 			_, _ = h.Timekeeper.Sweep(ctx)
-			dying.Store(false)
+			crashing.Store(false)
 			time.Sleep(2 * time.Minute)
 			if j, err = ops.Job(ctx, j.ID); err != nil {
 				t.Fatal(err)

@@ -110,9 +110,9 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless returns the number of outputs that were repeated without a lost response, and the largest number of such
+// repeats returns the number of outputs that were repeated without a lost response, and the largest number of such
 // repeats for one output.
-func (b *busy) needless() (outputs, most int) {
+func (b *busy) repeats() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {
 			outputs, most = outputs+1, max(most, again)
@@ -208,7 +208,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 		began := time.Now()
 		invocations := h.invoke()
 		took := (time.Since(began) - time.Hour).Round(time.Second)
-		again, most := b.needless()
+		again, most := b.repeats()
 		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again after a lost response: "+
 			"%d, after a crash: %d, none of them more than %d time",
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
@@ -244,7 +244,7 @@ func TestLargeTurn_withoutCrash_repeatsOnlyLostResponses(t *testing.T) {
 		h.start("wide", "wide", n)
 		b.throttle = 0.5
 		invocations := h.invoke()
-		again, _ := b.needless()
+		again, _ := b.repeats()
 		t.Logf("%d activities and as many time limits, half of the sends throttled: sent %.4f times each, by %d "+
 			"invocations; %d whose response was lost, %d others again",
 			n, float64(b.all)/(2*n), invocations, len(b.lost), again)
@@ -287,7 +287,7 @@ func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 		if held := h.Cloud.Schedules.Count(); held != n {
 			t.Fatalf("got %d schedules", held)
 		}
-		h.tell("patient", 1)
+		h.raiseGo("patient", 1)
 		began := time.Now()
 		invocations := h.invoke()
 		left := h.Cloud.Schedules.Count()

@@ -89,7 +89,7 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 		}
 		stop()
 		<-served
-		if err := h.CheckRest(t.Context()); err != nil {
+		if err := h.CheckIdle(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -303,7 +303,7 @@ func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) 
 				h.start("i", "Code", 0)
 				h.serve(10 * time.Minute)
 				h.deploy(code(c.after), "changed")
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.ServeFor(ctx, time.Second)
 				if s := h.status("i"); s.Status != client.StatusRunning {
 					t.Errorf("after the first failure, before another build receives the message: got status %s",
@@ -351,7 +351,7 @@ func TestNondeterminism_onlyArgumentsChanged_isNotReported(t *testing.T) {
 		h.start("i", "Code", 0)
 		h.serve(10 * time.Minute)
 		h.deploy(code(arguments(2, time.Hour, perdure.RetryPolicy{MaxAttempts: 7})), "changed")
-		h.tell("i", 1)
+		h.raiseGo("i", 1)
 		h.serve(10 * time.Minute)
 		h.completed("i", `"done"`)
 	})
@@ -363,7 +363,7 @@ func TestFailOnNondeterminism_codeChanged_failsInstance(t *testing.T) {
 		h.start("i", "Code", 0)
 		h.serve(5 * time.Minute)
 		h.deploy(code([]step{event("gone")}, perdure.FailOnNondeterminism()), "strict")
-		h.tell("i", 1)
+		h.raiseGo("i", 1)
 		h.serve(10 * time.Minute)
 		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil ||
 			s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {

@@ -38,16 +38,16 @@ const (
 type heavyTable struct {
 	*simaws.Table
 
-	t         *testing.T
-	mu        sync.Mutex
-	packer    *zstd.Encoder
-	execution string
-	heavy     []byte // the large value in the events of a segment
-	reads     int
-	read      int64 // bytes
-	base      uint64
-	most      uint64        // maximum of the heap, minus base
-	page      time.Duration // latency of a page of 1 MB; a page of keys has a tenth of it
+	t          *testing.T
+	mu         sync.Mutex
+	packer     *zstd.Encoder
+	execution  string
+	largeValue []byte // the large value in the events of a segment
+	reads      int
+	read       int64 // bytes
+	base       uint64
+	most       uint64        // maximum of the heap, minus base
+	page       time.Duration // latency of a page of 1 MB; a page of keys has a tenth of it
 }
 
 // Query implements the table client of the provider.
@@ -127,10 +127,10 @@ func (h *heavyTable) segment(sk string) []byte {
 		doc = strings.Replace(doc, `,"queue":"default"`, "", 1)
 	}
 	if n < 3 {
-		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.heavy)
+		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.largeValue)
 	} else {
 		doc += fmt.Sprintf(`{"id":%d,"kind":"ActivityCompleted","time":%q,"sourceEventId":%d,"attempt":1,"result":%q}]`,
-			3*n+1, at, settles, h.heavy)
+			3*n+1, at, settles, h.largeValue)
 	}
 	return h.packer.EncodeAll([]byte(doc), nil)
 }
@@ -146,7 +146,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
 		},
 	}))
-	h := &heavyTable{Table: cloud.Table, t: t, heavy: make([]byte, 0, segmentBytes)}
+	h := &heavyTable{Table: cloud.Table, t: t, largeValue: make([]byte, 0, segmentBytes)}
 	var err error
 	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderConcurrency(1)); err != nil {
@@ -156,7 +156,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
 	}
-	h.heavy = []byte(base64.StdEncoding.EncodeToString(noise))
+	h.largeValue = []byte(base64.StdEncoding.EncodeToString(noise))
 	where := dynamo.HubConfig{
 		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
 		TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{}),

@@ -106,17 +106,17 @@ func inShop(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Conte
 	withFault(t, build(func(*perdure.Registry) {}), intercept, func(ctx context.Context, h *hub) { f(ctx, shop{h}) })
 }
 
-type dyingKey struct{}
+type crashKey struct{}
 
-// dying simulates a process that crashes before or after its n-th AWS call.
-type dying struct {
+// crashAtCall simulates a process that crashes before or after its n-th AWS call.
+type crashAtCall struct {
 	n     int
 	after bool
 	calls int
 }
 
-func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error) error {
-	if ctx.Value(dyingKey{}) == nil {
+func (d *crashAtCall) intercept(ctx context.Context, _ simaws.Call, next func() error) error {
+	if ctx.Value(crashKey{}) == nil {
 		return next()
 	}
 	if d.calls++; d.calls < d.n {
@@ -135,9 +135,9 @@ func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t 
 	both, neither := 0, 0
 	for n, over := 1, false; !over; n++ {
 		for _, after := range []bool{false, true} {
-			d := &dying{n: n, after: after}
+			d := &crashAtCall{n: n, after: after}
 			inShop(t, d.intercept, func(ctx context.Context, s shop) {
-				err := s.take(context.WithValue(ctx, dyingKey{}, true), "o-1")
+				err := s.take(context.WithValue(ctx, crashKey{}, true), "o-1")
 				over = d.calls < n
 				if (err == nil) != over {
 					t.Errorf("crash at call %d: got error %v", n, err)

@@ -99,7 +99,7 @@ func TestSweep_millionStartsWithoutSweep_recoversWithinTenSweeps(t *testing.T) {
 		}
 		defer b.Close()
 		ctx := t.Context()
-		b.getStuck(ctx)
+		b.simulateBusyHour(ctx)
 		b.slow.Store(true)
 		for tick := 1; ; tick++ {
 			woken, took := b.tick(ctx)
@@ -171,8 +171,8 @@ func (b *busyHour) movedLeft(ctx context.Context) (n int) {
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// getStuck simulates the busy hour.
-func (b *busyHour) getStuck(ctx context.Context) {
+// simulateBusyHour simulates the busy hour.
+func (b *busyHour) simulateBusyHour(ctx context.Context) {
 	b.deletions(ctx)
 	template := b.template(ctx)
 	for n := range moved {

@@ -21,8 +21,8 @@ import (
 // metrics of the hub from the logs of its functions.
 
 const (
-	limit     = 2 * time.Minute // the longest time until a metric changes
-	lookEvery = 250 * time.Millisecond
+	limit        = 2 * time.Minute // the longest time until a metric changes
+	pollInterval = 250 * time.Millisecond
 )
 
 // metric is the metric of an alarm, with a function that reads its value.
@@ -39,7 +39,7 @@ func wantMovement(t *testing.T, since time.Time, m metric) {
 	if watched := watchedBy(t, m.alarm); !slices.Contains(watched, m.name) {
 		t.Errorf("alarm %s: got metrics %q, want %s", m.alarm, watched, m.name)
 	}
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		value := m.read(t)

@@ -22,7 +22,7 @@ import (
 
 const (
 	lookEvery = 100 * time.Millisecond
-	lookLimit = 90 * time.Second
+	pollLimit = 90 * time.Second
 )
 
 // until polls a condition, and fails the test after a time limit.
@@ -30,9 +30,9 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for limit := time.Now().Add(lookLimit); !is(); <-look.C {
+	for limit := time.Now().Add(pollLimit); !is(); <-look.C {
 		if time.Now().After(limit) {
-			t.Fatalf("after %v: condition is not met: %s", lookLimit, what)
+			t.Fatalf("after %v: condition is not met: %s", pollLimit, what)
 		}
 	}
 }

@@ -50,8 +50,8 @@ func (f *Fixture) WantNone(queue, when string) {
 	}
 }
 
-// WantDied marks an attempt, and fails if the number of attempts that died before differs.
-func (f *Fixture) WantDied(a provider.Attempt, want int) {
+// WantCrashes marks an attempt, and fails if the number of attempts that died before differs.
+func (f *Fixture) WantCrashes(a provider.Attempt, want int) {
 	f.T.Helper()
 	died, err := f.Provider.PutCrashMarker(f.Ctx(), a)
 	f.Must(err)

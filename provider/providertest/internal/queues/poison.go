@@ -89,80 +89,80 @@ func attempt(record string, delivery int) provider.Attempt {
 	}
 }
 
-func firstMark(f *kit.Fixture) { f.WantDied(attempt("r", 11), 0) }
+func firstMark(f *kit.Fixture) { f.WantCrashes(attempt("r", 11), 0) }
 
 func earlierMarks(f *kit.Fixture) {
 	for n := range 4 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
-	f.WantDied(attempt("r", 20), 4) // the deliveries in between left no marker
+	f.WantCrashes(attempt("r", 20), 4) // the deliveries in between left no marker
 }
 
 func markedAgain(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
-	f.WantDied(attempt("r", 12), 1)
-	f.WantDied(attempt("r", 11), 1) // by a function that was frozen
-	f.WantDied(attempt("r", 13), 2)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 1) // by a function that was frozen
+	f.WantCrashes(attempt("r", 13), 2)
 }
 
 func lostMark(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.ResponseLost, Times: 1})
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	if hits() != 1 {
 		f.T.Error("no response was lost")
 	}
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
 }
 
 func unmarked(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
-	f.WantDied(attempt("r", 13), 0)
-	f.WantDied(attempt("r", 14), 1)
+	f.WantCrashes(attempt("r", 13), 0)
+	f.WantCrashes(attempt("r", 14), 1)
 }
 
 func unmarkedLate(f *kit.Fixture) {
 	for n := range 3 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
-	f.WantDied(attempt("r", 14), 1) // the 13th
+	f.WantCrashes(attempt("r", 14), 1) // the 13th
 }
 
 // progressed checks that a delivery that has stored progress and continues keeps its own marker and removes the others.
 func progressed(f *kit.Fixture) {
 	for n := range 3 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
 	on := attempt("r", 13)
 	on.Progressed = true
 	for range 2 {
 		f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), on))
 	}
-	f.WantDied(attempt("r", 14), 1) // the 13th
+	f.WantCrashes(attempt("r", 14), 1) // the 13th
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 14)))
-	f.WantDied(attempt("r", 15), 0)
+	f.WantCrashes(attempt("r", 15), 0)
 }
 
 // unmarkedAfter removes the marker of a frozen delivery after the marker of a later delivery.
 func unmarkedAfter(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
-	f.WantDied(attempt("r", 13), 0)
+	f.WantCrashes(attempt("r", 13), 0)
 }
 
 func unmarkedTwice(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	for range 2 {
 		f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
 	}
-	f.WantDied(attempt("r", 12), 0)
+	f.WantCrashes(attempt("r", 12), 0)
 }
 
 // together returns a delivery that runs concurrently with others.
@@ -173,37 +173,37 @@ func together(delivery int) provider.Attempt {
 }
 
 func markedTogether(f *kit.Fixture) {
-	f.WantDied(together(3), 0)
-	f.WantDied(together(3), 0) // repeated call
+	f.WantCrashes(together(3), 0)
+	f.WantCrashes(together(3), 0) // repeated call
 	for n := 4; n < 7; n++ {
-		f.WantDied(together(n), 1) // the delivery leaves no marker
+		f.WantCrashes(together(n), 1) // the delivery leaves no marker
 	}
-	f.WantDied(attempt("r", 7), 1)
-	f.WantDied(together(8), 2)
-	f.WantDied(together(6), 2) // by a function that was frozen
+	f.WantCrashes(attempt("r", 7), 1)
+	f.WantCrashes(together(8), 2)
+	f.WantCrashes(together(6), 2) // by a function that was frozen
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 7)))
-	f.WantDied(together(9), 0)
-	f.WantDied(together(10), 1)
+	f.WantCrashes(together(9), 0)
+	f.WantCrashes(together(10), 1)
 }
 
 func lostMarkTogether(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.ResponseLost, Times: 1})
-	f.WantDied(together(3), 0)
-	f.WantDied(together(4), 1)
+	f.WantCrashes(together(3), 0)
+	f.WantCrashes(together(4), 1)
 }
 
 func marksAreApart(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	other, turn := attempt("r", 12), attempt("r", 12)
 	other.ExecutionID, turn.ActivityID = "y", 0
-	f.WantDied(other, 0)
-	f.WantDied(turn, 0)
-	f.WantDied(attempt("another", 12), 0)
+	f.WantCrashes(other, 0)
+	f.WantCrashes(turn, 0)
+	f.WantCrashes(attempt("another", 12), 0)
 	next := attempt("r", 12)
 	next.ActivityID = 70
-	f.WantDied(next, 0)
+	f.WantCrashes(next, 0)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), turn))
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
 }
 
 func refusedMarks(f *kit.Fixture) {
