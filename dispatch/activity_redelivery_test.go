@@ -151,7 +151,7 @@ func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 		"second delivery with a parked outcome": {
 			before: func(tr *retryHub, in provider.Instance) { tr.commits(in, parked) }, counts: 2,
 		},
-		"second delivery of a past attempt": {before: (*retryHub).fails, counts: 2},
+		"second delivery of an earlier attempt": {before: (*retryHub).fails, counts: 2},
 		"current attempt": {
 			before: (*retryHub).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1,
 		},

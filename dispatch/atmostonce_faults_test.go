@@ -282,8 +282,8 @@ func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 func TestR32_faultAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){
-		"dies before":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
-		"dies after":    func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
+		"crash before":  func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
+		"crash after":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
 		"fails":         func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, false) },
 		"response lost": func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, true) },
 	} {

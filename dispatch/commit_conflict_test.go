@@ -35,7 +35,7 @@ func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies fu
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" &&
 			dies(send) {
-			return errors.New("the process died between commit and dispatch")
+			return errors.New("the process crashed between commit and dispatch")
 		}
 		if isCommit(c, "h#0000000002") && !done {
 			zombie, done = true, true

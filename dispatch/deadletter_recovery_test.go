@@ -101,7 +101,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {
 						_ = next()
-						return errors.New("the process has died")
+						return errors.New("the process has crashed")
 					}
 				}
 				return next()

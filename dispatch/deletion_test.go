@@ -177,7 +177,7 @@ func TestR17_turnCommitsDuringDeletion_deletionCancelsItsTasks(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch {
 			case crashing.Load() && c.Operation == "SendMessageBatch":
-				return errors.New("died before it sent")
+				return errors.New("crashed before the send")
 			case c.Operation == "TransactWriteItems" && raced.CompareAndSwap(false, true):
 				crashing.Store(true)
 				h.turn(0)

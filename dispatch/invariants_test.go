@@ -239,7 +239,7 @@ func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 // 3. The process commits the turn, and the commit conflicts.
 func TestI8_frozenProcessCommitsAfterDeletion_conflicts(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{"the fence", "its stub"} {
+	for _, place := range []string{"the fence", "stub"} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -240,7 +240,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 		dies, done := false, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if dies && c.Operation == "SendMessageBatch" {
-				return errors.New("the zombie died between commit and dispatch")
+				return errors.New("the zombie crashed between commit and dispatch")
 			}
 			if c.Operation == "PutItem" && !done {
 				dies, done = true, true

@@ -173,16 +173,16 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 		want   provider.RuntimeStatus
 		events int // pause and resume events in history
 	}{
-		"paused":                                {"p", provider.StatusPaused, 1},
-		"paused twice":                          {"p pp", provider.StatusPaused, 1},
-		"paused twice in a batch":               {"pp", provider.StatusPaused, 1},
-		"paused and resumed in a batch":         {"pr", provider.StatusRunning, 2},
-		"resumed":                               {"r", provider.StatusRunning, 0},
-		"resumed, then paused":                  {"rp", provider.StatusPaused, 1},
-		"paused twice, resumed":                 {"p pp r", provider.StatusRunning, 2},
-		"resumed twice":                         {"p rr r", provider.StatusRunning, 2},
-		"a copy of the pause after the resume":  {"p r P", provider.StatusRunning, 2},
-		"a copy of the pause in that batch":     {"prP", provider.StatusRunning, 2},
+		"paused":                               {"p", provider.StatusPaused, 1},
+		"paused twice":                         {"p pp", provider.StatusPaused, 1},
+		"paused twice in a batch":              {"pp", provider.StatusPaused, 1},
+		"paused and resumed in a batch":        {"pr", provider.StatusRunning, 2},
+		"resumed":                              {"r", provider.StatusRunning, 0},
+		"resumed, then paused":                 {"rp", provider.StatusPaused, 1},
+		"paused twice, resumed":                {"p pp r", provider.StatusRunning, 2},
+		"resumed twice":                        {"p rr r", provider.StatusRunning, 2},
+		"a copy of the pause after the resume": {"p r P", provider.StatusRunning, 2},
+		"a copy of the pause in the batch of the resume": {"prP", provider.StatusRunning, 2},
 		"paused again":                          {"p r p", provider.StatusPaused, 3},
 		"a copy of the pause in the next pause": {"p r p P r", provider.StatusRunning, 4},
 	} {
@@ -271,7 +271,7 @@ func TestR25_pauseBeforeFirstTurn_startsAfterResumeAndDelay(t *testing.T) {
 		"at once":                     {0, time.Hour},
 		"start time during the pause": {10 * time.Minute, time.Hour},
 		"start time after the pause":  {2 * time.Hour, time.Hour},
-		"before its wake":             {0, 0},
+		"before the wake":             {0, 0},
 		"start time at the resume":    {time.Hour, time.Hour},
 		"start time just after":       {time.Hour + 2*time.Second, time.Hour},
 		"start time between hops":     {40 * time.Minute, time.Hour},
@@ -357,7 +357,7 @@ func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 			}
 		})
 	})
-	t.Run("terminate behind a resume", func(t *testing.T) {
+	t.Run("terminate after a resume", func(t *testing.T) {
 		t.Parallel()
 		paused(t, func(_ context.Context, h *hub, in provider.Instance) {
 			h.resume(in, "r1")

@@ -378,7 +378,7 @@ func (a *tokenHub) holdBack(queueURL string, d time.Duration) simaws.Interceptor
 	until := time.Now().Add(d + 15*time.Second)
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*sqs.ReceiveMessageInput); ok && *in.QueueUrl == queueURL && time.Now().Before(until) {
-			return errors.New("held back")
+			return errors.New("delayed")
 		}
 		return next()
 	}
@@ -899,11 +899,11 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash before": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, false)
 			return i, c.Load
 		},
-		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash after": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, true)
 			return i, c.Load
 		},

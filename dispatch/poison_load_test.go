@@ -384,7 +384,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 					perOne = max(perOne, n-1)
 				}
 				t.Logf("%d of %d activities kill: they ran %d times and cost %d deliveries of others, at most %d of "+
-					"one; "+
+					"one activity; "+
 					"the maximum of deliveries is %d; the instance took %v",
 					c.killers, c.killers+c.healthy, d.ran.Load(), lost, perOne, most, end.Time.Sub(in.CreatedAt))
 				if string(end.Output) != fmt.Sprint(c.killers) || d.ran.Load() > int64(13*c.killers) {
@@ -392,7 +392,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 				}
 				if lost > 36*c.killers || c.killers == 1 && perOne > 4 {
 					t.Errorf("got %d lost deliveries of others, at most %d of one; want up to %d, and up to 4 for "+
-						"one killer",
+						"one killer activity",
 						lost, perOne, 36*c.killers)
 				}
 			})

@@ -70,7 +70,7 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 // it waits, SQS redelivers the suspect within half a minute.
 func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
+	for name, dies := range map[string]bool{"suspect runs": false, "the process crashes": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var running, most atomic.Int64
@@ -83,7 +83,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 				if dies {
 					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if time.Since(began) > 40*time.Second && c.Operation != "ReceiveMessage" {
-							return errors.New("the process has died")
+							return errors.New("the process has crashed")
 						}
 						return next()
 					})

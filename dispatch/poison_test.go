@@ -718,7 +718,7 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 						if calls == n && after {
 							_ = next()
 						}
-						return errors.New("the process has died")
+						return errors.New("the process has crashed")
 					})
 					if _, err := h.Timekeeper.Sweep(ctx); err == nil {
 						t.Error("sweep did not report the failure")

@@ -380,7 +380,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the last failure of a past attempt does not", func(t *testing.T) {
+	t.Run("last failure of an earlier attempt does not count", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.sendOutcomes(in, failed(3, 1, "r.1", now))
@@ -395,7 +395,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("none after the last one in a message", func(t *testing.T) {
+	t.Run("no retry after the last attempt in a message", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.sendOutcomes(in, failed(3, 1, "r.1", none), failed(3, 1, "r.2", now))
@@ -416,7 +416,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("none behind a success of the same batch", func(t *testing.T) {
+	t.Run("no retry after a success of the same batch", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.complete(in, 1, 3)
@@ -752,11 +752,11 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash before": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, false)
 			return i, c.Load
 		},
-		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash after": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, true)
 			return i, c.Load
 		},

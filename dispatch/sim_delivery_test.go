@@ -110,9 +110,9 @@ func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 	}
 	switch current, err := d.h.Provider.ReadRetry(ctx, item.ExecutionID, item.ActivityID); {
 	case settled.Ended:
-		return "its execution had ended"
+		return "execution had ended"
 	case ids.Has(item.ActivityID):
-		return "it had been settled"
+		return "activity was settled"
 	case item.Retry != nil && err == nil && current.Attempt > 0 && current.Attempt != item.Attempt:
 		return fmt.Sprintf("attempt %d was the current one", current.Attempt)
 	}

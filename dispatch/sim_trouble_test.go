@@ -200,7 +200,7 @@ func troubles() []troubleScenario {
 			},
 		},
 		{
-			name: "a killer among its neighbours", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
+			name: "a killer among other activities", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
 			judge: func(p *troubledHub) error {
 				killer := [2]int64{3, 1}
 				// because each copy of its work item has its own crash markers

@@ -27,8 +27,8 @@ import (
 type step struct {
 	What  string
 	Takes time.Duration
-	// CleanupTime is the time for which the activity runs after its context has ended. A negative value means until it is
-	// done.
+	// CleanupTime is the time for which the activity runs after its context has ended. A negative value means until it
+	// is done.
 	CleanupTime time.Duration
 	// Fails is the number of attempts that fail first. Child makes the call in a separate order.
 	Fails int
@@ -206,7 +206,8 @@ func newPurchase(rng *rand.Rand, id string) purchase {
 	cleanups := []time.Duration{0, 0, time.Second, 4 * time.Second, 9 * time.Second, -1}
 	for _, what := range []string{"reserve", "charge", "ship"} {
 		s := step{
-			What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond, CleanupTime: cleanups[rng.IntN(len(cleanups))],
+			What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond,
+			CleanupTime: cleanups[rng.IntN(len(cleanups))],
 		}
 		if rng.IntN(6) == 0 {
 			s.Fails = 1 + rng.IntN(2)

@@ -70,7 +70,7 @@ func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 			t.Errorf("got an update at %v, want none", now.UpdatedAt)
 		}
 		time.Sleep(delay - 20*time.Minute)
-		h.wantWoken(0, "five minutes before it is due")
+		h.wantWoken(0, "five minutes before the start time")
 		time.Sleep(7*time.Minute + time.Second)
 		h.wantWoken(1, "two minutes after")
 		if end := h.finish(in); string(end.Output) != "1" {
@@ -125,7 +125,7 @@ func TestR11_indexShowsInstanceLate_sweeperFindsIt(t *testing.T) {
 			h.startPending(ctx, fmt.Sprint("i-", n))
 		}
 		time.Sleep(3 * time.Minute)
-		h.wantWoken(200, "while the index does not show it")
+		h.wantWoken(200, "before the index has the instance")
 		h.withoutShard(ctx, "late", shard)
 		for range 40 {
 			time.Sleep(2 * time.Minute)
@@ -258,7 +258,7 @@ func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 				total, many)
 		}
 		h.orchestrator(registry(), "another")
-		h.wantWoken(many, "a build that is deployed meanwhile")
+		h.wantWoken(many, "another build is deployed during the sweep")
 	})
 }
 

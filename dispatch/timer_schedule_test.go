@@ -169,7 +169,7 @@ func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 // before or after its query.
 func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]bool{"before the query": false, "after it": true} {
+	for name, after := range map[string]bool{"before the query": false, "after the call": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := (*hub)(nil)

@@ -199,8 +199,8 @@ func lastTurn(events []history.Event) (last history.Event) {
 func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(simaws.Call) bool{
-		"before it sends": func(c simaws.Call) bool { return isCommit(c, "h#0000000001") },
-		"after it has sent": func(c simaws.Call) bool {
+		"before the send": func(c simaws.Call) bool { return isCommit(c, "h#0000000001") },
+		"after the send": func(c simaws.Call) bool {
 			in, ok := c.Input.(*sqs.SendMessageBatchInput)
 			return ok && strings.Contains(*in.Entries[0].MessageBody, `"activityId"`)
 		},
@@ -422,7 +422,7 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 	}{
 		"terminated": {nil, terminateMiddle, testTraceParent(7)},
 		// the second try, because the first one must read history
-		"terminated in a context of its own": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
+		"terminated in another trace context": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
 		"deleted": {nil, func(ctx context.Context, h *hub, _ *dispatch.Orchestrator) {
 			if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil {
 				h.t.Error(err)

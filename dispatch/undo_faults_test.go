@@ -235,8 +235,8 @@ func TestR23_pollerCannotRenewAndCodeStillRuns_outcomeIsAbandoned(t *testing.T) 
 func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ invocation, limit time.Duration }{
-		"the end of its invocation": {time.Minute, 0},
-		"the end of its time":       {0, 3 * time.Second},
+		"end of the invocation": {time.Minute, 0},
+		"timeout":               {0, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

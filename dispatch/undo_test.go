@@ -786,11 +786,11 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d spec) {
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]spec{
-		"an activity":                    {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
-		"an activity that ignores it":    {Job: job{Takes: 20 * time.Second, Ignores: true}},
-		"one that waits for its attempt": {FailsUntil: 100, Every: time.Hour},
-		"a child":                        {Child: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
-		"a failure beside it":            {Fails: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"an activity": {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"an activity that ignores the cancellation":   {Job: job{Takes: 20 * time.Second, Ignores: true}},
+		"an activity that waits for its next attempt": {FailsUntil: 100, Every: time.Hour},
+		"a child":         {Child: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"another failure": {Fails: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
 	} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", after=", after), func(t *testing.T) {

@@ -81,8 +81,8 @@ type Options struct {
 	Ordered bool
 	// Sweep adds a Sweeper. It requires virtual time and a hub without a Schedule.
 	Sweep bool
-	// EndOnRedelivery ends an invocation when one of its messages is redelivered, as a function's timeout does. Otherwise
-	// the invocation continues, like one that was frozen.
+	// EndOnRedelivery ends an invocation when one of its messages is redelivered, as the timeout of a function does.
+	// Otherwise the invocation continues, like one that was frozen.
 	EndOnRedelivery bool
 	// Faults observes the faults of user code that the functions report. It may be nil.
 	Faults faults.Observer

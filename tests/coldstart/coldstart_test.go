@@ -48,7 +48,7 @@ func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"a hub by its name": {
+		"hub with a name": {
 			[]string{"PERDURE_HUB=orders"},
 			"PERDURE_HUB names a hub that cannot be opened: dynamo: open hub \"orders\": this binary was built for " +
 				"Lambda, with the tag perdure_lambda",
@@ -57,7 +57,7 @@ func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 			append(slices.Clone(configuration), "AWS_REGION=us-east-1"),
 			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda",
 		},
-		"a CA of one's own": {
+		"custom CA": {
 			append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a",
 				"AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"),
 			"AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda",

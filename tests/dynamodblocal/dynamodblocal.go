@@ -45,7 +45,7 @@ const mainClass = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
 const whileInput = `exec 3<&0; "$@" </dev/null & server=$!
 { cat <&3; kill "$server"; } >/dev/null 2>&1 & wait "$server"`
 
-var errEnded = errors.New("dynamodblocal: it ended before it answered")
+var errEnded = errors.New("dynamodblocal: server ended before its first response")
 
 // Start starts a new, empty server in memory, and returns when the server responds. The server listens on all
 // interfaces, because DynamoDB Local has no option for an address. The context ctx limits only the start. If the server

@@ -91,8 +91,8 @@ func longTimeoutHub(tb testing.TB) *client.Client {
 // aWhile is the time for activities to start. Activities that have not started by then are cancelled before they start.
 const aWhile = 3 * time.Second
 
-// measureCancels starts instances with activities, and cancels the instances while the activities run. It returns the time
-// until each activity has observed its cancel.
+// measureCancels starts instances with activities, and cancels the instances while the activities run. It returns the
+// time until each activity has observed its cancel.
 func measureCancels(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()

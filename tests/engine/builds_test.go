@@ -207,7 +207,7 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 		}, history.TypeForeignGoroutine, []string{
 			`instance "i"`, "a goroutine that does not belong to the orchestration",
 		}},
-		"a call of a closure": {func(ctx *perdure.OrchestrationContext) error {
+		"call of a closure": {func(ctx *perdure.OrchestrationContext) error {
 			name := "x"
 			perdure.CallActivity(ctx, func(context.Context, int) (string, error) { return name, nil }, 1)
 			return nil

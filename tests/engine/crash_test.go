@@ -104,7 +104,8 @@ func TestEngine_crashWhileBlocked_recoversWithFixedBuild(t *testing.T) {
 	}
 }
 
-// survivesBlocking blocks and unblocks an instance, with a fault at the n-th call. It reports whether the n-th call happened.
+// survivesBlocking blocks and unblocks an instance, with a fault at the n-th call. It reports whether the n-th call
+// happened.
 func survivesBlocking(t *testing.T, f fault, n int64, after bool) bool {
 	t.Helper()
 	intercept, calls := f(n, after)

@@ -184,8 +184,8 @@ func metered(
 	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
 }
 
-// raiseEvents raises events of a size. The functions run after every hundred events, so that the queue does not have to hold
-// all events.
+// raiseEvents raises events of a size. The functions run after every hundred events, so that the queue does not have to
+// hold all events.
 func (h *hub) raiseEvents(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {

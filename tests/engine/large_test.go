@@ -171,10 +171,10 @@ func TestLargeTurn_invocationsCrashOrAreThrottled_sendsEachActivityOnce(t *testi
 	shortrun.Skip(t)
 	t.Parallel()
 	// invocations; an inbox message is a dead letter after 100 deliveries
-	most := map[string]int{"without keys": 6, "of one key": 60, "a key each": 6}
+	most := map[string]int{"without keys": 6, "with one key": 60, "a key each": 6}
 	for name, opts := range map[string]func(n int) []perdure.ActivityCallOption{
 		"without keys": func(int) []perdure.ActivityCallOption { return nil },
-		"of one key": func(int) []perdure.ActivityCallOption {
+		"with one key": func(int) []perdure.ActivityCallOption {
 			return []perdure.ActivityCallOption{perdure.Exclusive("a")}
 		},
 		"a key each": func(n int) []perdure.ActivityCallOption {

@@ -81,8 +81,8 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
 			bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
 		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
-			t.Errorf("got %d activities with a cancellation, the last after %v; %d stopped and %d never started, want %d, "+
-				"and each within a second", told, last, stopped, never, many)
+			t.Errorf("got %d activities with a cancellation, the last after %v; %d stopped and %d never started, want "+
+				"%d, and each within a second", told, last, stopped, never, many)
 		}
 		if callsAfter > calls*101/100 {
 			t.Errorf("got %d calls for %d orchestrations, %d before the cancellation", callsAfter, bursts, calls)

@@ -125,7 +125,7 @@ func (d *crashAtCall) intercept(ctx context.Context, _ simaws.Call, next func() 
 	if d.after && d.calls == d.n {
 		_ = next()
 	}
-	return errors.New("the process is gone")
+	return errors.New("the process has crashed")
 }
 
 // The program crashes before or after each of its AWS calls. Either the order is saved and its orchestration runs, or
@@ -265,7 +265,7 @@ func TestPrepareStart_purgeUnfinished_returnsAlreadyExists(t *testing.T) {
 	dead := false
 	half := func(_ context.Context, c simaws.Call, next func() error) error {
 		if dead && c.Operation == "PutItem" {
-			return errors.New("the process is gone")
+			return errors.New("the process has crashed")
 		}
 		return next()
 	}

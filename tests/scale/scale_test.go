@@ -19,7 +19,7 @@ import (
 
 var (
 	update = flag.Bool("update", false, "write the figures into docs/operate/scale.md")
-	all    = flag.Bool("all", false, "with 10,000 instances in flight too, which takes minutes")
+	all    = flag.Bool("all", false, "also measure 10,000 instances in flight; takes minutes")
 )
 
 // mostActivities is the largest number of simultaneous activities that is simulated. It excludes 10,000 fan-outs of

@@ -184,8 +184,8 @@ func turnReportsEnd(f *kit.Fixture) {
 		waits bool
 		told  int
 	}{
-		"waits": {time.Hour, true, 1}, "may have begun": {time.Millisecond, true, 0},
-		"nobody waits": {time.Hour, false, 0},
+		"waits": {time.Hour, true, 1}, "may have started": {time.Millisecond, true, 0},
+		"no waiting receiver": {time.Hour, false, 0},
 	} {
 		e := awaited(f, id)
 		wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", c.after)), provider.RetryNext)

@@ -42,7 +42,7 @@ func damagedDeleted(f *kit.Fixture) {
 // damagedEnded deletes an instance whose terminal event can be read, but not the events before it. The status shows
 // that the outcome was not sent to the parent. The parent receives the child's outcome.
 func damagedEnded(f *kit.Fixture) {
-	for id, told := range map[string]bool{"told": true, "not told": false} {
+	for id, told := range map[string]bool{"sent": true, "not sent": false} {
 		m := kit.StartMessageOf(id, "s1")
 		m.Parent.ExecutionID = "parent of " + id
 		e := f.Create(m)

@@ -112,10 +112,10 @@ func lostDeletion(f *kit.Fixture) {
 // deletingInstance checks an instance whose deletion has started and is not complete.
 func deletingInstance(f *kit.Fixture) {
 	for name, fault := range map[string]kit.Fault{
-		"before its end is sent":      {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
-		"before it is erased":         {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
-		"when its start is erased":    {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2},
-		"before the execution before": {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
+		"before the outcome is sent":   {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
+		"before the history is erased": {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
+		"while the start is erased":    {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2},
+		"before the execution before":  {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
 	} {
 		family(f, name)
 		stopDeletion(f, name, fault)

@@ -177,18 +177,18 @@ func foreignCursor(f *kit.Fixture) {
 	page, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	for name, other := range map[string]provider.ListQuery{
-		"no filter": {}, "another name": {Name: kit.Refund}, "one more status": {
+		"no filter": {}, "another name": {Name: kit.Refund}, "additional status": {
 			Name:   kit.Order,
 			Status: provider.StatusPending,
 		},
-		"one more time": {Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}, "one more end time": {
+		"additional start time": {Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}, "additional end time": {
 			Name:          kit.Order,
 			StartedBefore: f.Now().Add(time.Hour),
 		},
-		"one more version": {Name: kit.Order, Version: kit.V1}, "one more parent": {
+		"additional version": {Name: kit.Order, Version: kit.V1}, "additional parent": {
 			Name:   kit.Order,
 			Parent: "p",
-		}, "one more tag": {Name: kit.Order, Tags: map[string]string{"k": "v"}},
+		}, "additional tag": {Name: kit.Order, Tags: map[string]string{"k": "v"}},
 	} {
 		other.Cursor = page.NextCursor
 		_, err := f.Provider.ListInstances(f.Ctx(), other)

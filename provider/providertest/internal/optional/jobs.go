@@ -270,7 +270,7 @@ func matchCursorRefused(f *kit.Fixture) {
 }
 
 func deleteIncarnation(f *kit.Fixture) {
-	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "start of nobody", true))
+	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "unknown start", true))
 	e := f.Start("a")
 	f.WantErrorIs(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, false), provider.ErrNotEnded)
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "a", "another start", true))
@@ -284,7 +284,7 @@ func deleteIncarnation(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	s := kit.StartOf("a")
-	s.StartID = "the next life"
+	s.StartID = "next incarnation"
 	_, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, true))
