@@ -22,7 +22,10 @@ func text(bytes int) string { return strings.Repeat("x", bytes-2) }
 func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("the function ran"); return 0, nil })
+	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) {
+		t.Error("the function ran")
+		return 0, nil
+	})
 	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) {
 		t.Error("the function ran")
 		return 0, nil

@@ -100,8 +100,8 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 			fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)),
 			history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true},
 		},
-		"marks itself":                {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
-		"reports itself as retryable": {final{false}, history.Failure{Type: "final", Message: "final"}},
+		"marks itself":           {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
+		"marks itself retryable": {final{false}, history.Failure{Type: "final", Message: "final"}},
 		"cancelled": {
 			&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"},
 			history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"},

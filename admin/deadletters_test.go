@@ -348,7 +348,7 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 				}
 				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"})
 				if sent.Load() != letters || r.Done != int64(permits) || r.Failed != int64(letters-permits) {
-					t.Errorf("the redrive of %d work items made %d sends: got %+v, error %v",
+					t.Errorf("redrive of %d work items with %d sends: got %+v, error %v",
 						letters, sent.Load(), r, err)
 				}
 				if left := h.left(ctx); left != letters-permits {

@@ -98,7 +98,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 		}
 	}
 	if again > 0 {
-		h.t.Errorf("got %d of %d settled activities ran again", again, len(settled))
+		h.t.Errorf("got %d repeated runs of %d settled activities", again, len(settled))
 	}
 }
 
@@ -116,7 +116,7 @@ func (h *lost) checkLoose(in client.Status) {
 	}
 	for _, id := range loose {
 		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted {
-			h.t.Errorf("got instance %s, started by %s, is %s, error %v; want completed",
+			h.t.Errorf("instance %s, started by %s: got status %s, error %v, want completed",
 				id, in.InstanceID, s.Status, err)
 		}
 	}

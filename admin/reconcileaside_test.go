@@ -96,7 +96,7 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 ||
 			len(so.RemainingInstances) > 0 || took > 32*time.Minute {
-			t.Errorf("the reconciliation took %v: %+v, error %v", took, so, err)
+			t.Errorf("reconciliation: took %v, got %+v, error %v", took, so, err)
 		}
 	})
 }

@@ -138,7 +138,7 @@ func TestReconcile_thousandsOfExecutions_readsAboutAHundred(t *testing.T) {
 		queries := h.Cloud.Counts()["DynamoDB.Query"]
 		t.Logf("%d queries for an instance that has continued as new 4,320 times: %v", queries, h.Cloud.Counts())
 		if err != nil || so.TruncatedInstances != 1 || so.Active != 1 || queries > 150 || queries < 50 {
-			t.Errorf("%d queries; want 50 to 150: got %+v, error %v", queries, so, err)
+			t.Errorf("got %d queries, want 50 to 150: %+v, error %v", queries, so, err)
 		}
 	})
 }

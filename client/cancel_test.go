@@ -97,11 +97,11 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 		id   int64
 		want error // nil: the message is sent
 	}{
-		"pending or running":                   {nil, 3, nil},
-		"instance is ending":                   {[]history.Event{cancelRequested}, 3, nil},
-		"retry is due":                         {[]history.Event{of(history.ActivityRetryScheduled)}, 3, nil},
-		"another activity has ended":           {[]history.Event{scheduled, of(history.ActivityCompleted)}, 4, nil},
-		"result of another activity is parked": {[]history.Event{scheduled, parked(of(history.ActivityCompleted))}, 4, nil},
+		"pending or running":         {nil, 3, nil},
+		"instance is ending":         {[]history.Event{cancelRequested}, 3, nil},
+		"retry is due":               {[]history.Event{of(history.ActivityRetryScheduled)}, 3, nil},
+		"another activity has ended": {[]history.Event{scheduled, of(history.ActivityCompleted)}, 4, nil},
+		"another activity is parked": {[]history.Event{scheduled, parked(of(history.ActivityCompleted))}, 4, nil},
 
 		"completed":            {[]history.Event{of(history.ActivityCompleted)}, 3, client.ErrNotCancellable},
 		"failed":               {[]history.Event{of(history.ActivityFailed)}, 3, client.ErrNotCancellable},
@@ -117,10 +117,10 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 			}, 3, client.ErrNotCancellable,
 		},
 
-		"after the last event":                  {nil, 4, client.ErrActivityNotFound},
-		"another kind of event":                 {nil, 2, client.ErrActivityNotFound},
-		"a timer":                               {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
-		"unknown event of a completed instance": {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
+		"after the last event":  {nil, 4, client.ErrActivityNotFound},
+		"another kind of event": {nil, 2, client.ErrActivityNotFound},
+		"a timer":               {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
+		"completed instance":    {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
 		"earlier execution": {
 			[]history.Event{{Kind: history.OrchestrationContinuedAsNew}}, 3, client.ErrActivityNotFound,
 		},

@@ -226,6 +226,6 @@ func TestCancellations_missingInstanceOrFailingHub_returnsError(t *testing.T) {
 	down := errors.New("down")
 	p.FailWith(down)
 	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); !errors.Is(err, down) {
-		t.Errorf("unavailable hub: %v", err)
+		t.Errorf("unavailable hub: got error %v", err)
 	}
 }

@@ -51,7 +51,7 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		}
 		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
 		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("call of an ended entity: %v", err)
+			t.Errorf("call of an ended entity: got error %v", err)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 			}
 			results = append(results, string(got))
 			if want := call.key == "a"; started != want {
-				t.Errorf("started by key %s: %v", call.key, started)
+				t.Errorf("started by key %s: got %v", call.key, started)
 			}
 		}
 		if !slices.Equal(results, []string{"1", "1", "3"}) {
@@ -124,7 +124,7 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		h.Append("one", completed("1"))
 		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
-			t.Errorf("update of an ended instance: %s, error %v", got, err)
+			t.Errorf("update of an ended instance: got %s, error %v", got, err)
 		}
 		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err,
 			client.ErrEnded) {
@@ -133,7 +133,7 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.IfExists(client.Replace))
 		if err != nil || !started || string(got) != "9" {
-			t.Errorf("ended instance: got got %s, %v, error %v", got, started, err)
+			t.Errorf("ended instance: got %s, %v, error %v", got, started, err)
 		}
 		in, err := h.ReadInstance(t.Context(), "one")
 		if sent := h.Sent(); err != nil || sent[len(sent)-1].StartID != in.StartID {

@@ -71,7 +71,7 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 					strings.Join(strings.Fields(string(m.Kind)+" "+m.Name+" "+string(m.Data)+m.Text), " "))
 			}
 			if !slices.Equal(sent, c.sent) {
-				t.Errorf("got messages %q, want", sent)
+				t.Errorf("got messages %q, want %q", sent, c.sent)
 			}
 		})
 	}

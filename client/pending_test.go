@@ -366,7 +366,7 @@ func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 		"next attempt was due five minutes ago": {
 			since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true,
 		},
-		"next attempt was due five seconds ago": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
+		"next attempt has just become due": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

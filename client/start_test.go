@@ -61,7 +61,7 @@ func TestStart_noInstanceID_generatesULID(t *testing.T) {
 	}
 	u, err := ulid.ParseStrict(first)
 	if err != nil || !ulid.Time(u.Time()).Equal(began) {
-		t.Errorf("ID %q: want a ULID with the time of the clock: got error %v", first, err)
+		t.Errorf("ID %q: want a ULID with the time of the clock, got error %v", first, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestStart_repeatedIdempotencyKey_startsOneInstance(t *testing.T) {
 	start("hello", key, client.WithInstanceID("mine"))
 	if _, err := c.Start(t.Context(), "bye", nil, key, client.WithInstanceID("mine")); !errors.Is(err,
 		client.ErrAlreadyExists) {
-		t.Errorf("same key for another orchestration: %v", err)
+		t.Errorf("same key for another orchestration: got error %v", err)
 	}
 }
 

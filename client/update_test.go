@@ -175,7 +175,7 @@ func TestUpdate_invalidArgument_isRejected(t *testing.T) {
 		} {
 			_, err := c.Update(t.Context(), bad.instance, bad.update, bad.input, client.WithUpdateID(bad.id))
 			if err == nil || !strings.Contains(err.Error(), bad.field) {
-				t.Errorf("%.20s %.20q %.20q: got error %.200v, want %s", bad.instance, bad.update, bad.id, err, bad.field)
+				t.Errorf("%.20s %.20q %.20q: got %.200v, want %s", bad.instance, bad.update, bad.id, err, bad.field)
 			}
 		}
 		down := errors.New("denied")

@@ -94,7 +94,7 @@ func TestWait_polling_backsOffWithJitter(t *testing.T) {
 		}
 	}
 	if tail := slices.Compact(pauses[6:]); len(tail) == 1 {
-		t.Errorf("got pauses without jitter: got %v", pauses)
+		t.Errorf("pauses without variation: got %v", pauses)
 	}
 }
 

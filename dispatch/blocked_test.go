@@ -290,7 +290,7 @@ func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
 			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
 		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutside_") ||
 			!strings.Contains(m, "(dispatch/blocked_test.go:") {
-			t.Errorf("the diagnosis lacks the line: got %s", m)
+			t.Errorf("the diagnosis lacks the line: %s", m)
 		}
 		time.Sleep(2 * time.Hour) // the orchestration returns
 	})

@@ -36,7 +36,7 @@ func (j *journal) wantLine(t *testing.T, event string, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(lines[0], " "+w) {
-			t.Errorf("the line lacks %s: got %s", w, lines[0])
+			t.Errorf("the line lacks %s: %s", w, lines[0])
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 			}
 			f.log.wantLine(t, eventCleanupPanic, want...)
 			if secret := strings.Contains(f.log.String(), "a secret"); secret == omit {
-				t.Errorf("with OmitErrorTexts=%v, the log contains the panic's text: got %v", omit, secret)
+				t.Errorf("with OmitErrorTexts=%v, the log contains the text of the panic: %v", omit, secret)
 			}
 		})
 	}

@@ -286,7 +286,7 @@ func TestCancelTimer_hasASchedule_deletesIt(t *testing.T) {
 		h.Cloud.ResetCounts()
 		h.serveFor(48 * time.Hour)
 		if got := h.Cloud.Counts(); got["SQS.SendMessageBatch"] > 0 {
-			t.Errorf("the cancelled timer fired: got %v", got)
+			t.Errorf("the cancelled timer fired: %v", got)
 		}
 		if end := h.endsAfter(in, 0); string(end.Output) != `"event"` {
 			t.Errorf("ended with %s, want event", end.Output)

@@ -124,7 +124,7 @@ func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 	took := time.Since(began)
 	h.interfere(nil)
 	if dies != (err != nil) || dies != died.Load() || took < 3*time.Minute {
-		h.t.Fatalf("the purge returned %v after %v, want a failure: got %v", err, took, dies)
+		h.t.Fatalf("the purge returned %v after %v, want a failure: %v", err, took, dies)
 	}
 	if oldest > time.Minute {
 		h.t.Errorf("got no progress for %v, want at most 1m", oldest)

@@ -500,7 +500,7 @@ func (h *hub) checkFamily(what string, in provider.Instance, past []string) {
 	h.wantNone("middle")
 	for _, x := range past {
 		if it := h.item("x#"+x, "h#0000000000"); text(it, "stub") == "" {
-			h.t.Errorf("%s: got execution %s still exists: %v", what, x, it)
+			h.t.Errorf("%s: execution %s still exists: %v", what, x, it)
 		}
 	}
 	if s := h.read(provider.Instance{InstanceID: "grandchild"}).Status; s != provider.StatusCancelled {

@@ -141,7 +141,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 				}
 				for _, call := range h.made() {
 					if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-						t.Errorf("%s contains the secret: got %s", call.Operation, in)
+						t.Errorf("%s contains the secret: %s", call.Operation, in)
 					}
 				}
 				if strings.Contains(logged.String(), secret) {
@@ -197,7 +197,7 @@ func TestR28_errorDetailsOfAPlainClient_areEncoded(t *testing.T) {
 		for _, call := range h.made() {
 			in := string(must(json.Marshal(call.Input)))
 			if strings.Contains(in, secret) && strings.HasPrefix(call.Operation, "DynamoDB") {
-				t.Errorf("%s contains the secret: got %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 	})

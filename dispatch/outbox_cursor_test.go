@@ -193,7 +193,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 			}
 		}
 		if sent := sentBy(h.made()); len(sent) != n || slices.Min(slices.Collect(maps.Values(sent))) != 2 {
-			t.Errorf("got %d of %d were sent, or some not twice", len(sent), n)
+			t.Errorf("got %d of %d outputs sent, or some not twice", len(sent), n)
 		}
 		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
 			t.Errorf("got cursor %v, want none", it)
@@ -214,11 +214,11 @@ func TestR4_largeTurnIsRedelivered_sendsNothingAgain(t *testing.T) {
 			}
 		}
 		if sent := sentBy(h.made()); len(sent) != n || slices.Max(slices.Collect(maps.Values(sent))) != 1 {
-			t.Errorf("got %d of %d were sent, or some twice", len(sent), n)
+			t.Errorf("got %d of %d outputs sent, or some twice", len(sent), n)
 		}
 		cursor := h.item("x#"+in.ExecutionID, "o#0000000001")
 		if cursor["ttl"] == nil {
-			t.Errorf("cursor never expires: got %v", cursor)
+			t.Errorf("cursor never expires: %v", cursor)
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)

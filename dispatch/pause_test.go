@@ -158,7 +158,7 @@ func TestR25_messagesArriveDuringAPause_areConsumedAfterTheResume(t *testing.T) 
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExecutionResumed })
 		if i < 0 || events[i].RequestedBy != "bob" || events[i].Message != "to look at it" ||
 			events[i+1].Kind != history.TurnStarted {
-			t.Errorf("history lacks the requester or the turn of the resume: got %v", events)
+			t.Errorf("history lacks the requester or the turn of the resume: %v", events)
 		}
 		h.checkIdle()
 	})

@@ -167,7 +167,7 @@ func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-				t.Errorf("%s contains the secret: got %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 		h.checkIdle()

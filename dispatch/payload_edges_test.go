@@ -181,7 +181,7 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" &&
 				strings.Contains(in, secret) {
-				t.Errorf("%s contains the secret: got %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 		h.checkIdle()

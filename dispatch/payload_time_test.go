@@ -116,7 +116,7 @@ func TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation(t *testin
 			}
 			if failed++; !strings.Contains(line, "the code read 4 large payloads with 37748748 bytes") ||
 				!strings.Contains(line, "InboxTimeout") {
-				t.Errorf("log lacks the progress of the turn: got %s", line)
+				t.Errorf("log lacks the progress of the turn: %s", line)
 			}
 		}
 		if failed < 3 {

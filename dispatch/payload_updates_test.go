@@ -104,7 +104,7 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-				t.Errorf("%s contains the secret: got %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 		got := h.updateBy(ctx, blind, "u-3", secret) // sent as plain data, encoded before it is stored in history

@@ -111,7 +111,7 @@ func (h *hub) wantOnlyExpiringItems(p *trafficLog, alive ...string) {
 			kind, _, _ := strings.Cut(sk, "#")
 			kinds[pk[:1]+" "+kind]++
 			if it["ttl"] == nil {
-				h.t.Errorf("%s %s never expires: got %v", pk, sk, it)
+				h.t.Errorf("%s %s never expires: %v", pk, sk, it)
 			}
 			if it["events"] != nil || it["zstd"] != nil || it["details"] != nil || sk == "i" && it["deleted"] == nil {
 				h.t.Errorf("%s %s still has data: %v", pk, sk, it)

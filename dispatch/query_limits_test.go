@@ -60,7 +60,7 @@ func TestQuery_twoHandlersHang_errorsNameTheirOwnLines(t *testing.T) {
 		h.wantQueryError("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/query_limits_test.go:")
 		e := h.wantQueryError("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/query_limits_test.go:")
 		if strings.Contains(e.Message, "func1.2") {
-			t.Errorf("the error names the other handler: got %v", e)
+			t.Errorf("the error names the other handler: %v", e)
 		}
 		time.Sleep(2 * time.Hour) // the handlers return
 	})

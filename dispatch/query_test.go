@@ -117,7 +117,7 @@ func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 	})
 	for _, c := range h.made()[before:] {
 		if !readsStrongly(c) {
-			h.t.Errorf("query %q called %s: got %+v", query, c.Operation, c.Input)
+			h.t.Errorf("query %q called %s: %+v", query, c.Operation, c.Input)
 		}
 	}
 	return string(answer), err

@@ -270,7 +270,7 @@ func TestStatusRefresh_firedByOlderRenewer_changesNothing(t *testing.T) {
 		h.send(fired[0])
 		h.turn(0)
 		if after := h.events(in); len(after) != len(before) {
-			t.Errorf("the timer added events: got %v", after[len(before):])
+			t.Errorf("the timer added events: %v", after[len(before):])
 		}
 	})
 }

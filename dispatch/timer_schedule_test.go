@@ -30,7 +30,7 @@ func (h *hub) wantNoTimer() {
 	h.Cloud.ResetCounts()
 	h.serveFor(2 * day)
 	if got := h.Cloud.Counts(); got["SQS.SendMessageBatch"] > 0 {
-		h.t.Errorf("the cancelled timer fired: got %v", got)
+		h.t.Errorf("the cancelled timer fired: %v", got)
 	}
 }
 

@@ -95,7 +95,7 @@ func (o operations) wantBy(instance string, kind history.Kind, operation, by str
 		e := &page.Items[i]
 		if e.Kind == kind && (kind != history.ActivityCancelRequested || e.IsInput()) {
 			if found++; e.RequestedBy != by {
-				o.t.Errorf("%s of %q : got requester %q, want %q", kind, instance, e.RequestedBy, by)
+				o.t.Errorf("%s of %q: got requester %q, want %q", kind, instance, e.RequestedBy, by)
 			}
 		}
 	}

@@ -226,7 +226,7 @@ func TestTurn_failed_codeCannotRecover(t *testing.T) {
 			t.Error("a turn succeeded after a failed turn")
 		}
 		if !x.Close() || swallowed {
-			t.Errorf("the code recovered the failure of the turn: got %v", swallowed)
+			t.Errorf("the code recovered the failure of the turn: %v", swallowed)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func (s *foreignWorker) renew() lease {
 		}
 		defer r.Body.Close()
 		if b, err = io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
-			s.t.Fatalf("HTTP %d: got %s, error %v", r.StatusCode, b, err)
+			s.t.Fatalf("got HTTP %d: %s, error %v", r.StatusCode, b, err)
 		}
 	} else {
 		b = lambda(s.t, http.MethodPost, "/functions/perdure-patient-renewer/invocations", s.body)

@@ -28,7 +28,7 @@ func TestPurgeWhatIsOver(t *testing.T) {
 		}
 	}
 	if status, body := remove(t, id(t, 0), ""); status != http.StatusNoContent {
-		t.Errorf("HTTP %d: got %s", status, body)
+		t.Errorf("got HTTP %d: %s", status, body)
 	}
 	if out, exit := perdure(t, "purge", id(t, 1)); exit != 0 || out != "" {
 		t.Errorf("purge: got exit code %d, output %s", exit, out)

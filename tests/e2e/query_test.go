@@ -30,7 +30,7 @@ func TestAnInstanceIsAsked(t *testing.T) {
 		status, answer = asked()
 	}
 	if status != http.StatusOK || answer["answer"] != 20.0 || answer["query"] != "steps" {
-		t.Fatalf("query over HTTP: got %d %v", status, answer)
+		t.Fatalf("query over HTTP: got HTTP %d %v", status, answer)
 	}
 
 	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps",

@@ -53,7 +53,7 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	}
 	maps.DeleteFunc(seen, func(name string, _ bool) bool { return before[name] })
 	if len(seen) != timers {
-		t.Errorf("got got %d schedules for %d timers", len(seen), timers)
+		t.Errorf("got %d schedules for %d timers", len(seen), timers)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTimersThatHop(t *testing.T) {
 	}
 	exact(t, c, startTimers(t, c, timers, 5*time.Second, 41*time.Millisecond))
 	if n := len(schedules(t)); n != 0 {
-		t.Errorf("got got %d schedules", n)
+		t.Errorf("got %d schedules", n)
 	}
 }
 

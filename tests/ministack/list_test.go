@@ -49,7 +49,7 @@ func TestListInstances_tenThousandInPages_returnsEachOnceNewestFirst(t *testing.
 	t.Logf("%d instances in %d pages: a page takes %v at the median, %v at most", len(seen), len(took),
 		took[len(took)/2], took[len(took)-1])
 	if len(seen) != instances {
-		t.Errorf("got got %d instances, want %d", len(seen), instances)
+		t.Errorf("got %d instances, want %d", len(seen), instances)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestAwait_repeatedRaces_keepNoWaiters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := tasks.Waiters(slow); n > 1 {
-			t.Fatalf("got %d waiters", n)
+			t.Fatalf("got %d waiting tasks", n)
 		}
 		id = x.LastEventID()
 	}

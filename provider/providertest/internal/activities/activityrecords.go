@@ -100,7 +100,7 @@ func emptyRecord(f *kit.Fixture) {
 	putRecords(f, "x")
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3})
 	if all := recordsOf(f, "x"); len(all) > 0 {
-		f.T.Errorf("unexpected activity records: got %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -110,7 +110,7 @@ func unknownRecord(f *kit.Fixture) {
 	for _, executionID := range []string{e.Instance.ExecutionID, "nobody's"} {
 		wantRecord(f, executionID, provider.ActivityRecord{ActivityID: 3})
 		if all := recordsOf(f, executionID); len(all) > 0 {
-			f.T.Errorf("unexpected activity records: got %s", kit.Text(all))
+			f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func recordsPerExecution(f *kit.Fixture) {
 	wantRecord(f, "x", kit.Beat(3, now, `"of x"`))
 	wantRecord(f, "x", provider.ActivityRecord{ActivityID: 4})
 	if all := recordsOf(f, "y"); len(all) != 2 || string(all[0].Details) != `"of y"` {
-		f.T.Errorf("unexpected activity records: got %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -234,7 +234,7 @@ func strongRecords(f *kit.Fixture) {
 	putRecords(f, "x", kit.Beat(3, now, `2`), kit.Beat(4, now, `3`))
 	wantRecord(f, "x", kit.Beat(3, now, `2`))
 	if all := recordsOf(f, "x"); len(all) != 2 {
-		f.T.Errorf("unexpected activity records: got %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -244,7 +244,7 @@ func refusedRecords(f *kit.Fixture) {
 		kit.Beat(4, f.StoredNow(), `1`)))
 	f.Fail(kit.Fault{})
 	if all := recordsOf(f, "x"); len(all) > 0 {
-		f.T.Errorf("unexpected activity records: got %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 	hits := f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Throttled, Times: 1})
 	putRecords(f, "x", kit.Beat(3, f.StoredNow(), `1`))

@@ -141,7 +141,7 @@ func lostCancel(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
 	if e.WantReasons("", "", "requested"); hits() != 1 {
-		f.T.Errorf("got %d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 }
 

@@ -105,7 +105,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 		f.Must(f.Provider.PutWorkItems(f.Ctx(), anew))
 		sent := f.Work(kit.Queue)
 		if len(sent) != 1 {
-			f.T.Fatalf("got %d work items, want the one that was sent again", len(sent))
+			f.T.Fatalf("got %d work items, want the resent one", len(sent))
 		}
 		unsigned(f, sent[0].WorkItem)
 	}

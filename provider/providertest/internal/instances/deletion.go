@@ -190,7 +190,7 @@ func deletedParent(f *kit.Fixture) {
 	f.DeleteInstance("p")
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want the cancel of the child: got %s", len(ms), kit.Text(ms))
+		f.T.Fatalf("got %d messages, want the cancel of the child: %s", len(ms), kit.Text(ms))
 	}
 	f.WantEqual("cancel", ms[0].Message, provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c",

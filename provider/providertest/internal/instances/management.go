@@ -241,7 +241,7 @@ func startsWhilePaging(f *kit.Fixture) {
 		f.Start(fmt.Sprint("new", n))
 	}
 	if len(seen) != 10 {
-		f.T.Errorf("got %d instances, want the 10 that were there", len(seen))
+		f.T.Errorf("got %d instances, want the 10 original ones", len(seen))
 	}
 }
 

@@ -45,6 +45,6 @@ func LastErr[T any](seq func(yield func(T, error) bool)) (last error) {
 func (c Counted) Want(n int, what string) {
 	c.F.T.Helper()
 	if got := c.Hits(); got != n && c.F.Can(Faults) {
-		c.F.T.Errorf("%d calls, want %d: got %s", got, n, what)
+		c.F.T.Errorf("got %d calls, want %d: %s", got, n, what)
 	}
 }

@@ -176,7 +176,7 @@ func (f *Fixture) WantNothingSent() {
 	f.T.Helper()
 	for _, queue := range []string{Queue, OtherQueue, provider.QueueTimers} {
 		if records := f.Drain(queue); len(records) > 0 {
-			f.T.Errorf("%d records in queue %s, the first: got %s", len(records), queue, records[0].Body)
+			f.T.Errorf("got %d records in queue %s, the first: %s", len(records), queue, records[0].Body)
 		}
 	}
 }

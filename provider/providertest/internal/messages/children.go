@@ -65,7 +65,7 @@ func startMessage(f *kit.Fixture) {
 func startConsumed(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if e.Head.Watermark != kit.At(9) || e.Read().Head != e.Head {
-		f.T.Errorf("got head %+v, read %+v, want the start's position as watermark", e.Head, e.Read().Head)
+		f.T.Errorf("got head %+v, read %+v, want the position of the start as watermark", e.Head, e.Read().Head)
 	}
 	f.Redispatch(e, kit.At(9))
 	f.WantStatus("c", provider.StatusPending) // no turn has run
@@ -255,6 +255,6 @@ func lostStartMessage(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if hits() != 1 || e.Head.ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("got %d responses lost, head %+v", hits(), e.Head)
+		f.T.Errorf("got %d lost responses, head %+v", hits(), e.Head)
 	}
 }

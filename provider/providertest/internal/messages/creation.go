@@ -274,7 +274,7 @@ func lostStart(f *kit.Fixture) {
 	e.WantSegments()
 	f.WantEqual("the instance", f.Instance("a"), e.Instance)
 	if hits() != 1 {
-		f.T.Errorf("got %d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 	if ms := f.Messages(); len(ms) != 1 {
 		f.T.Errorf("got %d wakes, want 1", len(ms))

@@ -212,7 +212,7 @@ func manySenders(f *kit.Fixture) {
 	f.Must(err)
 	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 ||
 		refused["x045"].First != 0 {
-		f.T.Errorf("%d senders stored: got %s", len(refused), kit.Text(refused))
+		f.T.Errorf("got %d stored senders: %s", len(refused), kit.Text(refused))
 	}
 	f.Messages()
 }

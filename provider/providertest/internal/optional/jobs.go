@@ -145,7 +145,7 @@ func matched(f *kit.Fixture, filter provider.Filter, most int) (ids []string) {
 		found, more, err := f.Provider.MatchInstances(f.Ctx(), filter, next, most)
 		f.Must(err)
 		if len(found) > most {
-			f.T.Errorf("got %d instances matched, want at most %d", len(found), most)
+			f.T.Errorf("got %d matched instances, want at most %d", len(found), most)
 		}
 		for _, of := range found {
 			ids = append(ids, of.InstanceID)

@@ -215,7 +215,7 @@ func manyFetchersOfInstances(f *kit.Fixture) {
 		h.take(items)
 		if lost, err := f.Polling().RenewRecords(f.Ctx(), provider.QueueInbox, time.Minute, records...); err != nil ||
 			len(lost) > 0 {
-			f.T.Errorf("got %d records lost, error %v", len(lost), err) // others can receive in the meantime
+			f.T.Errorf("got %d lost records, error %v", len(lost), err) // others can receive in the meantime
 		}
 		h.release(items)
 		if err := f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, records...); err != nil {

@@ -56,7 +56,7 @@ func notMessages() []string {
 func wantUnreadable(f *kit.Fixture, got []provider.Unreadable, want ...provider.Record) {
 	f.T.Helper()
 	if len(got) != len(want) {
-		f.T.Fatalf("%d unreadable records, want %d: got %v", len(got), len(want), got)
+		f.T.Fatalf("got %d unreadable records, want %d: %v", len(got), len(want), got)
 	}
 	for i := range want {
 		if got[i].Record != want[i] || got[i].Err == nil {
@@ -182,7 +182,7 @@ func manyRecords(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), kit.Queue, again...))
 	f.Advance(time.Second)
 	if left := receive(); len(left) > 0 {
-		f.T.Errorf("got %d records left", len(left))
+		f.T.Errorf("got %d remaining records, want none", len(left))
 	}
 }
 

@@ -138,7 +138,7 @@ func lostResponse(f *kit.Fixture, event history.Event) {
 	t := e.Commit(kit.TurnStarted(), event)
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("got %d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -167,7 +167,7 @@ func unsentOutputs(f *kit.Fixture) {
 	}
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("got %d sends rejected, want 1", hits())
+		f.T.Errorf("got %d rejected sends, want 1", hits())
 	}
 	// The status is written last, because the ID must not be used again before all outputs were accepted.
 	f.WantStatus("a", provider.StatusPending)

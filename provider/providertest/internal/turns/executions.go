@@ -123,7 +123,7 @@ func lostContinue(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e.ContinueAs("x2", kit.TurnStarted())
 	if hits() != 1 || f.Instance("a").ExecutionID != "x2" {
-		f.T.Errorf("got %d responses lost, execution %s", hits(), f.Instance("a").ExecutionID)
+		f.T.Errorf("got %d lost responses, execution %s", hits(), f.Instance("a").ExecutionID)
 	}
 }
 
