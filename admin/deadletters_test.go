@@ -26,11 +26,11 @@ import (
 )
 
 // The tests in this file cover these interleavings of dead-letter operations:
-//   - The process dies or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
+//   - The process crashes or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
 //     is still in the queue.
 //   - The first send of the message was less than five minutes ago, so SQS treats the redrive as a duplicate.
 //   - Two redrives run at the same time.
-//   - The sweeper receives dead letters during a list, or a list dies and leaves dead letters invisible.
+//   - The sweeper receives dead letters during a list, or a list crashes and leaves dead letters invisible.
 //   - One dead letter of a batch cannot be redriven because it belongs to another hub.
 //   - One instance has more dead letters than a FIFO queue returns at once.
 
@@ -183,7 +183,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 					}
 					_, _ = h.RedriveDeadLetters(dead, admin.DeadLetterQuery{})
 					h.fault = nil
-					time.Sleep(3 * time.Minute) // a dead process does not release its dead letters
+					time.Sleep(3 * time.Minute) // a crashed process does not release its dead letters
 					if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
 						t.Fatal(err)
 					}
@@ -439,7 +439,7 @@ func (p *failingRedrive) RedriveDeadLetters(ctx context.Context, queue string, l
 }
 
 // A redrive with a time limit reports that more dead letters may remain.
-// Repeated calls reach all dead letters, including those behind the dead letters that the redrive skips.
+// Repeated calls reach all dead letters, including those after the dead letters that the redrive skips.
 func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 800

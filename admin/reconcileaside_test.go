@@ -121,8 +121,8 @@ func (h *lost) crashAtPage(n int) (last admin.ReconcileResult) {
 	return last
 }
 
-// A process dies after the third page, when an instance of the first or the second page is deferred.
-// The cursor names the deferred instance, so that the instance is not lost, and continues behind the third page.
+// A process crashes after the third page, when an instance of the first or the second page is deferred.
+// The cursor names the deferred instance, so that the instance is not lost, and continues after the third page.
 // A hub may have a million instances, and one failing instance must not cause a second reconciliation of all.
 func TestReconcileCursor_deferredInstance_isNamed(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestReconcileCursor_tooManyDeferredInstances_refersToFirstUnnamedPage(t *te
 	})
 }
 
-// A cursor names a deferred instance, and the next call dies before that call reconciles the instance.
+// A cursor names a deferred instance, and the next call crashes before that call reconciles the instance.
 // The cursor of the next call names the instance again.
 func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 	t.Parallel()

@@ -149,7 +149,7 @@ func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
 }
 
 // Outcomes of a paused instance that exceed a commit together are parked in several segments. Otherwise they would
-// become dead letters, and no resume behind them would be received.
+// become dead letters, and no resume after them would be received.
 func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: fetchAllRegistry()}, func(ctx context.Context, h *hub) {

@@ -297,7 +297,7 @@ func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	}
 	o.Begins = func(ctx context.Context) {
 		if _, died := simhub.Process(ctx); died {
-			return // a dead process is not observed
+			return // a crashed process is not observed
 		}
 		p.begins(ctx)
 		p.w.deliveries.begins(ctx)

@@ -121,7 +121,7 @@ func faultSchedule(seed uint64) *simhub.Schedule {
 }
 
 // crashLimitOf returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
-// end in time, because a crash marker cannot distinguish a frozen function from a dead one. In the other half, nothing
+// end in time, because a crash marker cannot distinguish a frozen function from a crashed one. In the other half, nothing
 // becomes poison.
 func crashLimitOf(seed uint64) (limit int, mortal bool) {
 	limits := []int{noCrashLimit, 1, noCrashLimit, 0}

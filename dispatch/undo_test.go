@@ -332,7 +332,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var dead atomic.Bool
-			// A dead worker makes no calls.
+			// A crashed worker makes no calls.
 			die := func(ctx context.Context, call simaws.Call, next func() error) error {
 				if dead.Load() && ctx.Value(crashingKey{}) != nil {
 					return simhub.ErrCrashed

@@ -155,13 +155,13 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 		changes map[string]string
 		wrong   string // empty if the environment is valid
 	}{
-		"schedules by default":        {nil, ""},
-		"schedules":                   {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
-		"hops need no other variable": {hops(nil), ""},
-		"neither":                     {map[string]string{"PERDURE_TIMERS": "Schedules"}, "PERDURE_TIMERS"},
-		"no group":                    {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
-		"no role":                     {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
-		"no queue":                    {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
+		"schedules by default": {nil, ""},
+		"schedules":            {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
+		"hops alone":           {hops(nil), ""},
+		"neither":              {map[string]string{"PERDURE_TIMERS": "Schedules"}, "PERDURE_TIMERS"},
+		"no group":             {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
+		"no role":              {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
+		"no queue":             {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
 		"no dead letters": {
 			map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN",
 		},
@@ -174,12 +174,12 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 		"lead of the stack": {
 			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, "",
 		},
-		"no duration":            {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"too short":              {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"above the limit of SQS": {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"negative lead":          {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
-		"lead too long":          {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
-		"hops have no lead":      {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
+		"no duration":       {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"too short":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"too long":          {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"negative lead":     {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
+		"lead too long":     {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
+		"hops have no lead": {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

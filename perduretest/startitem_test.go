@@ -98,7 +98,7 @@ func TestPrepareStart_repeatedIdempotencyKey_startsOnce(t *testing.T) {
 	}
 }
 
-// If the process dies before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
+// If the process crashes before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
 func TestPrepareStart_transactionCommitsOrFails_startsOnlyIfCommitted(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))

@@ -86,7 +86,7 @@ func TestPrepareStart_processDiesBeforeWake_startsWithinMinutes(t *testing.T) {
 	}
 }
 
-// An activity purges an instance with many executions, and its process dies at any call of the deletion.
+// An activity purges an instance with many executions, and its process crashes at any call of the deletion.
 func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 	t.Parallel()
 	for n := range 12 {

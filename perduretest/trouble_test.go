@@ -49,7 +49,7 @@ func (b *bank) registry() *perdure.Registry {
 	return r
 }
 
-// The work is completed wherever the process dies. An activity runs again if its process dies.
+// The work is completed wherever the process crashes. An activity runs again if its process crashes.
 func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 	t.Parallel()
 	again, runs := 0, 0
