@@ -14,21 +14,21 @@ import (
 // ActivityRecords tests the outcomes of cancelled activities and the details of heartbeats in activity records.
 func ActivityRecords() kit.Group {
 	return kit.Group{Name: "activity records", Cases: []kit.Case{
-		{Name: "ARecordIsWhatWasLeft", Run: recordFields},
-		{Name: "WhatIsNotSetIsKept", Run: partialRecords},
-		{Name: "AnEmptyRecordLeavesNothing", Run: emptyRecord},
-		{Name: "UnknownIsZero", Run: unknownRecord},
-		{Name: "RecordsAreInOrderOfTheirIDs", Run: recordOrder},
+		{Name: "RecordIsReadAsWritten", Run: recordFields},
+		{Name: "UnsetFieldsAreUnchanged", Run: partialRecords},
+		{Name: "EmptyRecordStoresNothing", Run: emptyRecord},
+		{Name: "UnknownRecordIsZero", Run: unknownRecord},
+		{Name: "RecordsAreSortedByID", Run: recordOrder},
 		{Name: "RecordsArePerExecution", Run: recordsPerExecution},
-		{Name: "AReaderOfRecordsMayStopEarly", Run: fewRecords},
-		{Name: "NeverStartedIsNoLaterWord", Run: neverStarted},
-		{Name: "EarlierHeartbeatsAreNoLaterWord", Run: earlierHeartbeat},
+		{Name: "ReaderOfRecordsMayStopEarly", Run: fewRecords},
+		{Name: "NeverStartedDoesNotReplaceLaterOutcome", Run: neverStarted},
+		{Name: "EarlierHeartbeatDoesNotReplaceLaterRecord", Run: earlierHeartbeat},
 		{Name: "DetailsAreTheSameJSON", Run: detailsJSON},
 		{Name: "LargeDetails", Run: largeDetails},
-		{Name: "RecordsAreNoHistory", Run: recordsBesideHistory},
-		{Name: "RecordsAreReadStrongly", Run: strongRecords, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "RefusedRecordsAreAnError", Run: refusedRecords, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AnUnreachableRecordIsAnError", Run: unreadableRecords, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RecordsAreNotInHistory", Run: recordsBesideHistory},
+		{Name: "RecordsAreReadConsistently", Run: strongRecords, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "RejectedRecordsAreAnError", Run: refusedRecords, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnreachableRecordIsAnError", Run: unreadableRecords, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 

@@ -17,20 +17,20 @@ import (
 // time, and each heartbeat is stored or rejected.
 func Pending() kit.Group {
 	return kit.Group{Name: "pending", Cases: []kit.Case{
-		{Name: "ATokenOpensWhatItWasSignedFor", Run: completionTokens},
-		{Name: "WhatIsNoTokenOpensNothing", Run: noCompletionTokens},
-		{Name: "TheFirstToKeepAnAttemptHasItsTime", Run: keptOnce},
-		{Name: "OneMessageAtATimeMovesAnAttemptOn", Run: keptOn},
-		{Name: "AHeadThatIsNoneKeepsNothing", Run: keptFenced},
-		{Name: "WhatIsDueIsReturnedWhereItIsPending", Run: duePending},
-		{Name: "TheNextAttemptIsNotPending", Run: pendingNoMore},
-		{Name: "AMessageThatEndedAnAttemptSendsTheNextAgain", Run: limitReportedAgain},
-		{Name: "AHeartbeatCountsUnlessTheAttemptHasEnded", Run: pendingBeats},
-		{Name: "AHeartbeatBesideTheEndIsNotForgotten", Run: beatBesideEnd},
-		{Name: "WhatAWorkerHandsOverIsKept", Run: handoverKept},
-		{Name: "AttemptsThatArePendingAreAMessageOfTheirOwn", Run: pendingBundled},
-		{Name: "AWorkItemIsReadFromItsSegment", Run: readWorkItem},
-		{Name: "TheGraceOfACancelledOneIsATimer", Run: graceOfPending},
+		{Name: "TokenDecodesToSignedContents", Run: completionTokens},
+		{Name: "InvalidTokenIsRejected", Run: noCompletionTokens},
+		{Name: "FirstWriteOfAnAttemptSetsItsTime", Run: keptOnce},
+		{Name: "OneMessageAtATimeAdvancesAttempt", Run: keptOn},
+		{Name: "UnknownHeadStoresNothing", Run: keptFenced},
+		{Name: "DueAttemptIsReturnedIfPending", Run: duePending},
+		{Name: "NextAttemptIsNotPending", Run: pendingNoMore},
+		{Name: "RepeatedMessageSendsNextAttemptAgain", Run: limitReportedAgain},
+		{Name: "HeartbeatCountsUnlessAttemptHasEnded", Run: pendingBeats},
+		{Name: "HeartbeatDuringEndIsStored", Run: beatBesideEnd},
+		{Name: "PendingAttemptIsStored", Run: handoverKept},
+		{Name: "PendingAttemptsHaveSeparateMessage", Run: pendingBundled},
+		{Name: "WorkItemIsReadFromItsSegment", Run: readWorkItem},
+		{Name: "GracePeriodOfCancelledAttemptUsesTimer", Run: graceOfPending},
 	}}
 }
 

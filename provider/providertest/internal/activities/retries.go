@@ -15,25 +15,25 @@ import (
 // advances it (R14).
 func Retries() kit.Group {
 	return kit.Group{Name: "retries", Cases: []kit.Case{
-		{Name: "AFailureLeadsToTheNextAttempt", Run: nextAttempt},
-		{Name: "OneOfTwoFailuresOfAnAttemptCounts", Run: oneOfTwoFailures},
-		{Name: "AFailureThatIsToldAgainSendsTheSameAttempt", Run: failureReportedAgain},
-		{Name: "TheLastFailureCountsIfItsAttemptIsCurrent", Run: lastFailure},
-		{Name: "AHeadThatIsNoneRetriesNothing", Run: retriesFenced},
+		{Name: "FailureCausesNextAttempt", Run: nextAttempt},
+		{Name: "OnlyOneFailureOfAnAttemptCounts", Run: oneOfTwoFailures},
+		{Name: "RepeatedFailureSendsTheSameAttempt", Run: failureReportedAgain},
+		{Name: "LastFailureCountsIfAttemptIsCurrent", Run: lastFailure},
+		{Name: "UnknownHeadRetriesNothing", Run: retriesFenced},
 		{Name: "NothingIsRetriedAfterADeletion", Run: retriesAfterDeletion},
-		{Name: "AnAttemptThatIsFarAwayIsATimer", Run: farAttempt, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "WhatIsDueIsSentIfItIsCurrent", Run: dueAttempt},
-		{Name: "AnAttemptForAnUnknownQueueIsRefused", Run: refusedAttempt},
+		{Name: "DistantAttemptUsesTimer", Run: farAttempt, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "DueAttemptIsSentIfCurrent", Run: dueAttempt},
+		{Name: "AttemptForUnknownQueueIsRejected", Run: refusedAttempt},
 		{Name: "ManyActivitiesAreRetriedAtOnce", Run: manyRetries},
 		{
-			Name: "AnAttemptThatWasNotSentIsSentByTheNextTelling", Run: attemptNotSent,
+			Name: "UnsentAttemptIsSentByRepeatedFailure", Run: attemptNotSent,
 			Needs: []kit.Capability{kit.Faults},
 		},
 		{Name: "RetriesArePerExecutionAndInOrder", Run: retriesInOrder},
-		{Name: "FailedAttemptsAreAMessageOfTheirOwn", Run: attemptsBundled},
-		{Name: "SettledIsWhatHistorySays", Run: settledSince},
-		{Name: "NothingIsThereOfWhatIsDeleted", Run: settledOfDeleted},
-		{Name: "SettledIsReadStrongly", Run: settledStrongly, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "FailedAttemptsHaveSeparateMessage", Run: attemptsBundled},
+		{Name: "SettledActivitiesEqualHistory", Run: settledSince},
+		{Name: "DeletedInstanceHasNoRetries", Run: settledOfDeleted},
+		{Name: "SettledActivitiesAreReadConsistently", Run: settledStrongly, Needs: []kit.Capability{kit.StaleReads}},
 	}}
 }
 

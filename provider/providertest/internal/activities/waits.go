@@ -13,16 +13,16 @@ import (
 // anymore (R23).
 func Waits() kit.Group {
 	return kit.Group{Name: "waits", Cases: []kit.Case{
-		{Name: "OneDeliveryAtATimeHasTheRun", Run: oneRun},
-		{Name: "ARunThatHasRunOutGoesOver", Run: runPassesToNextAttempt},
-		{Name: "ARunIsPutBackForWhoHadItBefore", Run: runPutBack},
-		{Name: "ARunThatWasGivenUpStaysSo", Run: runAbandoned},
-		{Name: "WhatARunHasComeToIsKeptForItsAttempt", Run: runEnded},
-		{Name: "WhoTakesARunSeesTheCancel", Run: runSeesCancel},
-		{Name: "ARunOfADeletedExecutionLeavesNothing", Run: runOfDeleted},
-		{Name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", Run: turnReportsEnd},
-		{Name: "ACancelDoesNotSettleWhatIsWaitedFor", Run: cancelLeavesUnsettled},
-		{Name: "ARefusalSaysWhatMayHaveRun", Run: refusedAfterRuns},
+		{Name: "RunHasOneDeliveryAtATime", Run: oneRun},
+		{Name: "ExpiredRunIsTransferred", Run: runPassesToNextAttempt},
+		{Name: "RunIsReturnedToPreviousHolder", Run: runPutBack},
+		{Name: "AbandonedRunStaysAbandoned", Run: runAbandoned},
+		{Name: "OutcomeOfARunIsStoredForItsAttempt", Run: runEnded},
+		{Name: "NewRunObservesCancel", Run: runSeesCancel},
+		{Name: "RunOfDeletedExecutionWritesNothing", Run: runOfDeleted},
+		{Name: "TurnReportsOutcomeOfWaitingActivity", Run: turnReportsEnd},
+		{Name: "CancelDoesNotSettleAwaitedActivity", Run: cancelLeavesUnsettled},
+		{Name: "RejectedOutputReportsWhetherItMayHaveRun", Run: refusedAfterRuns},
 	}}
 }
 

@@ -15,23 +15,24 @@ import (
 // Management tests lists of instances.
 func Management() kit.Group {
 	return kit.Group{Name: "management", Cases: []kit.Case{
-		{Name: "ListOfNone", Run: listOfNone},
+		{Name: "EmptyList", Run: listOfNone},
 		{Name: "ListsAreNewestFirst", Run: newestFirst},
 		{Name: "PagingOver1050Instances", Run: pagingOverMany, Long: true},
 		{Name: "FilterByStatus", Run: filterByStatus},
 		{Name: "FilterByName", Run: filterByName},
 		{Name: "FilterByStartedAfter", Run: filterByTime},
-		{Name: "FiltersAreExactAtTheirEdges", Run: listFilters},
-		{Name: "FiltersGoTogetherWithPaging", Run: filtersAndPaging},
-		{Name: "ACursorOfAnotherFilterIsRefused", Run: foreignCursor},
-		{Name: "WhatIsNoCursorIsRefused", Run: noCursor},
-		{Name: "LimitsAreBounded", Run: limits},
-		{Name: "NewInstancesDoNotMoveThePages", Run: startsWhilePaging},
+		{Name: "FiltersAreExactAtTheirLimits", Run: listFilters},
+		{Name: "FiltersApplyToPages", Run: filtersAndPaging},
+		{Name: "CursorOfAnotherFilterIsRejected", Run: foreignCursor},
+		{Name: "InvalidCursorIsRejected", Run: noCursor},
+		{Name: "LimitsAreChecked", Run: limits},
+		{Name: "NewInstancesDoNotShiftPages", Run: startsWhilePaging},
 		{Name: "PendingInstances", Run: pendingInstances},
-		{Name: "ARequestFromOutsideIsNoted", Run: interruptionsNoted},
+		{Name: "ClientRequestIsRecorded", Run: interruptionsNoted},
 		{
-			Name: "WhatNeedsAttentionIsCounted", Run: attentionCounted, Optional: provider.CapabilityMonitoring,
-			Needs: []kit.Capability{kit.VirtualTime, kit.Faults},
+			Name: "InstancesThatNeedAttentionAreCounted", Run: attentionCounted,
+			Optional: provider.CapabilityMonitoring,
+			Needs:    []kit.Capability{kit.VirtualTime, kit.Faults},
 		},
 	}}
 }

@@ -9,11 +9,11 @@ import (
 // CancelChild tests that a message cancels only the incarnation of a child that its start created (R16).
 func CancelChild() kit.Group {
 	return kit.Group{Name: "cancel child", Cases: []kit.Case{
-		{Name: "ACancelIsSent", Run: cancelSent},
-		{Name: "AnEndingParentsCancelIsSent", Run: cancelOfEndingParent},
+		{Name: "CancelIsSent", Run: cancelSent},
+		{Name: "CancelOfEndingParentIsSent", Run: cancelOfEndingParent},
 		{Name: "CancelBeforeChildStartLeavesTombstone", Run: cancelBeforeStart},
 		{Name: "AnotherStartOfTheIDSucceeds", Run: startOverTombstone},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: cancelOfExistingChild},
+		{Name: "ExistingInstanceIsAConflict", Run: cancelOfExistingChild},
 	}}
 }
 

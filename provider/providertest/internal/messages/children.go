@@ -11,21 +11,24 @@ import (
 // Children tests that orchestrations start other orchestrations by message, and receive their outcomes (R9, R10).
 func Children() kit.Group {
 	return kit.Group{Name: "children", Cases: []kit.Case{
-		{Name: "AChildsStartIsSent", Run: childStartSent},
-		{Name: "AStartMessageMakesTheInstance", Run: startMessage},
-		{Name: "ItCountsAsConsumed", Run: startConsumed},
-		{Name: "ARepeatedStartIsTheSameInstance", Run: startRepeated},
-		{Name: "ARepeatedStartFindsTheCurrentExecution", Run: startRepeatedLater},
-		{Name: "AnotherStartIsRefused", Run: startRefused},
-		{Name: "ARefusedStartIsAnswered", Run: refusalAnswered},
-		{Name: "ARefusedDetachedStartIsNobodys", Run: refusalOfDetached},
-		{Name: "ManyRefusedStartsStillAreAnswered", Run: manyRefusals},
-		{Name: "TheParentIsTold", Run: parentNotified},
-		{Name: "TheParentIsToldBeforeTheInstanceIsOver", Run: parentNotifiedFirst, Needs: []kit.Capability{kit.Faults}},
-		{Name: "TheParentIsToldAgain", Run: parentNotifiedAgain, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "ADelayedStartMessageSetsATimer", Run: delayedMessage},
-		{Name: "ADelayedStartIsNotWokenEarly", Run: delayedStart},
-		{Name: "ALostStartResponseIsTheSameInstance", Run: lostStartMessage, Needs: []kit.Capability{kit.Faults}},
+		{Name: "StartOfChildIsSent", Run: childStartSent},
+		{Name: "StartMessageCreatesInstance", Run: startMessage},
+		{Name: "StartMessageCountsAsConsumed", Run: startConsumed},
+		{Name: "RepeatedStartReturnsTheSameInstance", Run: startRepeated},
+		{Name: "RepeatedStartReturnsCurrentExecution", Run: startRepeatedLater},
+		{Name: "AnotherStartIsRejected", Run: startRefused},
+		{Name: "RejectedStartReceivesResponse", Run: refusalAnswered},
+		{Name: "RejectedDetachedStartSendsNoResponse", Run: refusalOfDetached},
+		{Name: "ManyRejectedStartsReceiveResponses", Run: manyRefusals},
+		{Name: "ParentReceivesResponse", Run: parentNotified},
+		{Name: "ParentReceivesOutcomeBeforeStatus", Run: parentNotifiedFirst, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RepeatedResponseToParent", Run: parentNotifiedAgain, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "DelayedStartCreatesTimer", Run: delayedMessage},
+		{Name: "DelayedStartIsNotWokenEarly", Run: delayedStart},
+		{
+			Name: "LostResponseOfStartMessageIsTheSameInstance", Run: lostStartMessage,
+			Needs: []kit.Capability{kit.Faults},
+		},
 	}}
 }
 

@@ -13,16 +13,16 @@ import (
 // SentEvents tests that an orchestration raises events in other instances, and receives a response (R24).
 func SentEvents() kit.Group {
 	return kit.Group{Name: "sent events", Cases: []kit.Case{
-		{Name: "AnEventIsSent", Run: eventSent},
-		{Name: "EventsFollowWhatStartsTheirReceiver", Run: eventsInOrder},
-		{Name: "WhatAnEndedExecutionHasSentIsSentAgain", Run: eventsOutliveTheirSender},
-		{Name: "ADeliveredEventIsAnswered", Run: eventsAnswered},
-		{Name: "AnEndAnswersWhatItsCodeHasNotTaken", Run: endAnswersUntaken},
-		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: eventsForMissingInstance},
-		{Name: "WhatIsRefusedStaysRefusedInTheNextLife", Run: rejectedAcrossIncarnations},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: rejectionBesideInstance},
-		{Name: "WhatIsOverTakesNothing", Run: eventsForEndedInstance},
-		{Name: "TheSendersOfLastAreKept", Run: manySenders},
+		{Name: "EventIsSent", Run: eventSent},
+		{Name: "EventsFollowTheStartOfTheirReceiver", Run: eventsInOrder},
+		{Name: "EventsOfEndedExecutionAreSentAgain", Run: eventsOutliveTheirSender},
+		{Name: "DeliveredEventReceivesResponse", Run: eventsAnswered},
+		{Name: "EndRejectsUnconsumedEvents", Run: endAnswersUntaken},
+		{Name: "UndeliverableMessageIsStoredAndRejected", Run: eventsForMissingInstance},
+		{Name: "RejectedEventStaysRejectedInNextIncarnation", Run: rejectedAcrossIncarnations},
+		{Name: "ExistingInstanceIsAConflict", Run: rejectionBesideInstance},
+		{Name: "EndedInstanceReceivesNothing", Run: eventsForEndedInstance},
+		{Name: "LatestSendersAreStored", Run: manySenders},
 	}}
 }
 

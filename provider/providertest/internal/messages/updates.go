@@ -13,17 +13,17 @@ import (
 // the instance. The result is deleted with the instance (R27).
 func Updates() kit.Group {
 	return kit.Group{Name: "updates", Cases: []kit.Case{
-		{Name: "ATurnAnswersWhatItEnds", Run: answeredUpdates},
-		{Name: "WhatHasNoAnswerIsNotFound", Run: unansweredUpdates},
-		{Name: "TheFirstAnswerStays", Run: firstAnswerStays},
-		{Name: "WhatIsForgottenGivesWay", Run: expiredResultIsReplaced},
-		{Name: "AnAnswerIsOfOneLife", Run: resultsOfAnIncarnation},
-		{Name: "APurgeErasesAnswers", Run: purgedAnswers},
-		{Name: "ATurnOfManyAnswers", Run: manyAnswers},
-		{Name: "LargeAnswers", Run: largeAnswers},
-		{Name: "AnEndAnswersBeforeItsStatus", Run: answeredEnd},
-		{Name: "AnAnswerSurvivesContinueAsNew", Run: answersAcrossExecutions},
-		{Name: "AnUpdateThatIsSentAgainIsOneMessage", Run: updateSentAgain},
+		{Name: "TurnWritesResultsOfEndedUpdates", Run: answeredUpdates},
+		{Name: "MissingResultIsNotFound", Run: unansweredUpdates},
+		{Name: "FirstResultIsKept", Run: firstAnswerStays},
+		{Name: "ResultReplacesForgottenRecord", Run: expiredResultIsReplaced},
+		{Name: "ResultBelongsToOneIncarnation", Run: resultsOfAnIncarnation},
+		{Name: "PurgeDeletesResults", Run: purgedAnswers},
+		{Name: "TurnWithManyResults", Run: manyAnswers},
+		{Name: "LargeResults", Run: largeAnswers},
+		{Name: "EndWritesResultsBeforeStatus", Run: answeredEnd},
+		{Name: "ResultSurvivesContinueAsNew", Run: answersAcrossExecutions},
+		{Name: "RepeatedUpdateIsOneMessage", Run: updateSentAgain},
 	}}
 }
 

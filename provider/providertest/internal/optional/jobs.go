@@ -17,17 +17,17 @@ import (
 // Jobs tests that jobs find the instances of a filter, and that concurrent writes of a job conflict (R22).
 func Jobs() kit.Group {
 	return kit.Group{Name: "jobs", Optional: provider.CapabilityBulkJobs, Cases: []kit.Case{
-		{Name: "AJobComesBackAsItWas", Run: jobReadBack},
-		{Name: "OfTwoWritersOneWins", Run: jobWriters},
-		{Name: "ItsOwnWriteAgainIsSuccess", Run: jobWriteLost, Needs: []kit.Capability{kit.Faults}},
-		{Name: "TheNewestIsListedFirst", Run: jobsListed},
-		{Name: "ABatchOfTheLongestIDsFits", Run: jobOfLongIDs},
-		{Name: "AFilterSelectsExactly", Run: filterEdges},
+		{Name: "JobIsReadAsWritten", Run: jobReadBack},
+		{Name: "OnlyOneOfTwoWritersSucceeds", Run: jobWriters},
+		{Name: "RepeatedWriteIsSuccess", Run: jobWriteLost, Needs: []kit.Capability{kit.Faults}},
+		{Name: "NewestIsListedFirst", Run: jobsListed},
+		{Name: "BatchOfLongestIDsFits", Run: jobOfLongIDs},
+		{Name: "FilterSelectsExactly", Run: filterEdges},
 		{Name: "FiltersByParentAndVersion", Run: filterFamily},
-		{Name: "AMatchGoesOnWhereTheLastEnded", Run: matchInSteps},
-		{Name: "TimesThatLeaveNothingAreTheEnd", Run: matchNothing},
-		{Name: "AForeignCursorIsRefused", Run: matchCursorRefused},
-		{Name: "ALifeIsDeletedAndNoOther", Run: deleteIncarnation},
+		{Name: "MatchContinuesWhereLastEnded", Run: matchInSteps},
+		{Name: "EmptyTimeRangeEndsMatch", Run: matchNothing},
+		{Name: "ForeignCursorIsRejected", Run: matchCursorRefused},
+		{Name: "OnlyMatchingIncarnationIsDeleted", Run: deleteIncarnation},
 	}}
 }
 

@@ -11,9 +11,9 @@ import (
 // Workers tests that reports show whether a work queue has workers.
 func Workers() kit.Group {
 	return kit.Group{Name: "workers", Optional: provider.CapabilityMonitoring, Cases: []kit.Case{
-		{Name: "NoneHasReported", Run: noneReported},
-		{Name: "AReportIsOfAQueue", Run: reportOfAQueue},
-		{Name: "WhoIsAtWorkHasNotStartedAgain", Run: reportAtWork, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "NoWorkerHasReported", Run: noneReported},
+		{Name: "ReportBelongsToQueue", Run: reportOfAQueue},
+		{Name: "RepeatedReportKeepsStartTime", Run: reportAtWork, Needs: []kit.Capability{kit.VirtualTime}},
 		{Name: "WorkItemsAreCounted", Run: workItemsCounted},
 	}}
 }

@@ -16,19 +16,19 @@ import (
 func Locking() kit.Group {
 	polling := []kit.Capability{kit.Polling}
 	return kit.Group{Name: "locking", Cases: []kit.Case{
-		{Name: "FetchedRecordsAreLocked", Run: fetchedAreLocked, Needs: polling},
-		{Name: "AnInstanceHasOneHolder", Run: oneHolder, Needs: polling},
-		{Name: "OtherInstancesAreUnhindered", Run: unhindered, Needs: polling},
-		{Name: "EveryFetchHasTokensOfItsOwn", Run: uniqueTokens, Needs: polling},
-		{Name: "AnUnknownTokenIsRefused", Run: unknownToken, Needs: polling},
-		{Name: "AnAckRemovesOnlyWhatWasFetched", Run: ackRemovesFetched, Needs: polling},
-		{Name: "ManyFetchersGetARecordOnce", Run: manyFetchers, Needs: polling},
-		{Name: "ManyFetchersKeepAnInstancesOrder", Run: manyFetchersOfInstances, Needs: polling},
-		{Name: "AFetchIsOverWhenItsWaitIs", Run: emptyFetch, Needs: []kit.Capability{kit.Polling, kit.VirtualTime}},
-		{Name: "AFetchEndsWithItsContext", Run: fetchEnds, Needs: polling, Visibility: kit.ShortLock},
+		{Name: "ReceivedRecordsAreLocked", Run: fetchedAreLocked, Needs: polling},
+		{Name: "InstanceHasOneHolder", Run: oneHolder, Needs: polling},
+		{Name: "OtherInstancesAreNotAffected", Run: unhindered, Needs: polling},
+		{Name: "EveryReceiveHasNewTokens", Run: uniqueTokens, Needs: polling},
+		{Name: "UnknownTokenIsRejected", Run: unknownToken, Needs: polling},
+		{Name: "AcknowledgeDeletesOnlyReceivedRecords", Run: ackRemovesFetched, Needs: polling},
+		{Name: "ConcurrentReceiversGetARecordOnce", Run: manyFetchers, Needs: polling},
+		{Name: "ConcurrentReceiversKeepOrderOfInstance", Run: manyFetchersOfInstances, Needs: polling},
+		{Name: "ReceiveEndsAfterItsWait", Run: emptyFetch, Needs: []kit.Capability{kit.Polling, kit.VirtualTime}},
+		{Name: "ReceiveEndsWithItsContext", Run: fetchEnds, Needs: polling, Visibility: kit.ShortLock},
 		{Name: "WrongArgumentsAreNamed", Run: wrongPolls, Needs: polling},
-		{Name: "AFailedFetchNamesItsOperation", Run: failedFetch, Needs: []kit.Capability{kit.Polling, kit.Faults}},
-		{Name: "AFailedRenewalLosesNothing", Run: failedRenewal, Needs: []kit.Capability{kit.Polling, kit.Faults}},
+		{Name: "FailedReceiveNamesItsOperation", Run: failedFetch, Needs: []kit.Capability{kit.Polling, kit.Faults}},
+		{Name: "FailedRenewalLosesNothing", Run: failedRenewal, Needs: []kit.Capability{kit.Polling, kit.Faults}},
 	}}
 }
 

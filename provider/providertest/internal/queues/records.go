@@ -14,9 +14,9 @@ import (
 // Records tests operations on records that do not depend on their content.
 func Records() kit.Group {
 	return kit.Group{Name: "records", Cases: []kit.Case{
-		{Name: "UnreadableInboxRecordsAreReturnedApart", Run: unreadableInbox},
-		{Name: "UnreadableWorkItemsAreReturnedApart", Run: unreadableWork},
-		{Name: "UnreadableTimersAreReturnedApart", Run: unreadableTimers},
+		{Name: "UnreadableInboxRecordsAreReturnedSeparately", Run: unreadableInbox},
+		{Name: "UnreadableWorkItemsAreReturnedSeparately", Run: unreadableWork},
+		{Name: "UnreadableTimersAreReturnedSeparately", Run: unreadableTimers},
 		{Name: "MessagesAreSortedByInstanceInOrder", Run: sortedByInstance},
 		{Name: "DeadLettersAreCopies", Run: deadLetters},
 		{Name: "UnknownQueuesAreNamed", Run: unknownQueues},

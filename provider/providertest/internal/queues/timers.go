@@ -11,13 +11,13 @@ import (
 // Timers tests that timers are held until they are nearly due, or for the maximum delay.
 func Timers() kit.Group {
 	return kit.Group{Name: "timers", Cases: []kit.Case{
-		{Name: "ATurnsTimersAreHeld", Run: turnsTimers},
-		{Name: "ATimerIsWhatWasCreated", Run: timerFields},
-		{Name: "HeldUntilNearlyDue", Run: heldUntilDue},
-		{Name: "OneThatIsDueIsNotHeld", Run: dueAtOnce},
-		{Name: "ALongOneIsSeenAgainInTime", Run: longTimers, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "ManyAtOnce", Run: manyTimers},
-		{Name: "OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", Run: heldLater, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "TimersOfATurnAreDelayed", Run: turnsTimers},
+		{Name: "TimerIsReceivedAsCreated", Run: timerFields},
+		{Name: "TimerIsDelayedUntilNearlyDue", Run: heldUntilDue},
+		{Name: "DueTimerIsNotDelayed", Run: dueAtOnce},
+		{Name: "LongTimerIsReceivedInTime", Run: longTimers, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "ManyTimersAtOnce", Run: manyTimers},
+		{Name: "LaterTimersDoNotHideAwaitedTimer", Run: heldLater, Needs: []kit.Capability{kit.VirtualTime}},
 	}}
 }
 

@@ -13,36 +13,36 @@ import (
 // R7).
 func Atomicity() kit.Group {
 	return kit.Group{Name: "atomicity", Cases: []kit.Case{
-		{Name: "ATurnCommitsWhole", Run: aTurnCommitsWhole},
-		{Name: "TheEndAndItsOutputsCommitTogether", Run: endAndOutputs},
+		{Name: "TurnCommitsAtomically", Run: aTurnCommitsWhole},
+		{Name: "EndAndItsOutputsCommitAtomically", Run: endAndOutputs},
 		{
-			Name: "OfTwoTurnsOnOneHeadOneIsCommitted",
+			Name: "OnlyOneOfTwoTurnsOnAHeadCommits",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Ended(`1`)) },
 		},
 		{
-			Name: "ALargeTurnLosesWhole",
+			Name: "LargeTurnLosesAtomically",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Bulky(900<<10)) },
 		},
 		{
-			Name: "ALargeTurnWinsWhole",
+			Name: "LargeTurnWinsAtomically",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Activity(kit.Queue)) },
 		},
 		{
-			Name: "OfTwoLargeTurnsOneIsCommitted",
+			Name: "OnlyOneOfTwoLargeTurnsCommits",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Bulky(800<<10)) },
 		},
-		{Name: "OfManyConcurrentTurnsOneIsCommitted", Run: oneOfMany},
-		{Name: "AnOldHeadIsAConflict", Run: oldHead},
+		{Name: "OnlyOneOfManyConcurrentTurnsCommits", Run: oneOfMany},
+		{Name: "OldHeadIsAConflict", Run: oldHead},
 		{
-			Name: "ALostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) },
+			Name: "LostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) },
 			Needs: []kit.Capability{kit.Faults},
 		},
 		{
-			Name: "ALostResponseOfALargeTurnIsSuccess",
+			Name: "LostResponseOfLargeTurnIsSuccess",
 			Run:  func(f *kit.Fixture) { lostResponse(f, kit.Bulky(900<<10)) }, Needs: []kit.Capability{kit.Faults},
 		},
-		{Name: "ARefusedCommitLeavesNothing", Run: refusedCommit, Needs: []kit.Capability{kit.Faults}},
-		{Name: "WhatIsNotSentIsFoundInTheSegment", Run: unsentOutputs, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RejectedCommitWritesNothing", Run: refusedCommit, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnsentOutputsAreFoundInTheSegment", Run: unsentOutputs, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 

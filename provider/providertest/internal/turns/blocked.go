@@ -12,12 +12,12 @@ import (
 func Blocked() kit.Group {
 	return kit.Group{Name: "blocked", Cases: []kit.Case{
 		{Name: "ParkedInputsBlockTheInstance", Run: parkedBlocks},
-		{Name: "AnotherBuildFindsIt", Run: anotherBuildFinds},
-		{Name: "AnOlderBuildThatReportsAgainFindsIt", Run: rollbackFinds},
-		{Name: "TheTurnThatFollowsUnblocks", Run: turnUnblocks},
-		{Name: "WhatStaysBlockedIsNotWrittenAgain", Run: staysBlocked},
-		{Name: "WhatIsParkedIsSettled", Run: parkedIsSettled},
-		{Name: "ABlockThatWasNotWrittenIsWritten", Run: blockRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "AnotherBuildFindsInstance", Run: anotherBuildFinds},
+		{Name: "OlderBuildThatReportsAgainFindsInstance", Run: rollbackFinds},
+		{Name: "NextTurnUnblocks", Run: turnUnblocks},
+		{Name: "BlockedInstanceIsNotWrittenAgain", Run: staysBlocked},
+		{Name: "ParkedOutcomeIsSettled", Run: parkedIsSettled},
+		{Name: "UnwrittenBlockIsWritten", Run: blockRepaired, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 

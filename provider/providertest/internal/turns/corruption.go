@@ -13,20 +13,20 @@ import (
 // not affected.
 func Corruption() kit.Group {
 	g := kit.Group{Name: "corruption", Cases: []kit.Case{
-		{Name: "AnUndecodableTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 1) }},
-		{Name: "AnUndecodableLastTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 3) }},
-		{Name: "AnUndecodableStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 0) }},
-		{Name: "ATurnOfALaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 1) }},
-		{Name: "ALastTurnOfALaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 3) }},
-		{Name: "AMissingPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.PartMissing, 2) }},
-		{Name: "AMissingFirstPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 2) }},
-		{Name: "AMissingTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 1) }},
-		{Name: "AMissingStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 0) }},
-		{Name: "TheEndIsInADamagedTurn", Run: damagedEnd},
-		{Name: "OtherInstancesAreUnhindered", Run: othersGoOn},
-		{Name: "ADamagedExecutionCanBeEnded", Run: canBeEnded},
-		{Name: "ADamagedInstanceCanBeTerminated", Run: terminateDamaged},
-		{Name: "ADamagedChildThatIsTerminatedTellsItsParent", Run: terminateDamagedChild},
+		{Name: "UndecodableTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 1) }},
+		{Name: "UndecodableLastTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 3) }},
+		{Name: "UndecodableStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 0) }},
+		{Name: "TurnOfLaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 1) }},
+		{Name: "LastTurnOfLaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 3) }},
+		{Name: "MissingPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.PartMissing, 2) }},
+		{Name: "MissingFirstPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 2) }},
+		{Name: "MissingTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 1) }},
+		{Name: "MissingStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 0) }},
+		{Name: "EndInDamagedTurn", Run: damagedEnd},
+		{Name: "OtherInstancesAreNotAffected", Run: othersGoOn},
+		{Name: "DamagedExecutionCanBeEnded", Run: canBeEnded},
+		{Name: "DamagedInstanceCanBeTerminated", Run: terminateDamaged},
+		{Name: "TerminatedDamagedChildReportsToParent", Run: terminateDamagedChild},
 	}}
 	for i := range g.Cases {
 		g.Cases[i].Needs = []kit.Capability{kit.Corruption}

@@ -16,13 +16,13 @@ import (
 func ErrorHandling() kit.Group {
 	faults := []kit.Capability{kit.Faults}
 	return kit.Group{Name: "errors", Cases: []kit.Case{
-		{Name: "AThrottledCallIsRepeated", Run: throttled, Needs: faults},
-		{Name: "ARefusedCallNamesItsOperation", Run: refusedCalls, Needs: faults},
-		{Name: "AnEndlesslyThrottledCallIsRetryable", Run: throttledForGood, Needs: faults},
+		{Name: "ThrottledCallIsRetried", Run: throttled, Needs: faults},
+		{Name: "RejectedCallNamesItsOperation", Run: refusedCalls, Needs: faults},
+		{Name: "EndlesslyThrottledCallIsRetryable", Run: throttledForGood, Needs: faults},
 		{Name: "ErrorsNameTheInstance", Run: errorsNameTheInstance, Needs: faults},
-		{Name: "NothingIsDoneForACallerWhoIsGone", Run: contextEnded},
+		{Name: "CancelledCallMakesNoRequest", Run: contextEnded},
 		{
-			Name: "ACallEndsWithItsContext", Run: contextEndsMeanwhile,
+			Name: "CallEndsWithItsContext", Run: contextEndsMeanwhile,
 			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
 		},
 	}}

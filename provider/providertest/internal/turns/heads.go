@@ -15,14 +15,14 @@ import (
 // returns the latest state (R5, R8).
 func Heads() kit.Group {
 	return kit.Group{Name: "heads", Cases: []kit.Case{
-		{Name: "AStrongReadSeesTheLatestTurn", Run: strongIsLatest},
-		{Name: "TheHeadMovesWithEveryTurn", Run: headMoves},
+		{Name: "ConsistentReadReturnsLatestTurn", Run: strongIsLatest},
+		{Name: "HeadAdvancesWithEveryTurn", Run: headMoves},
 		{Name: "ReadByInstanceAndByExecution", Run: readBoth},
 		{Name: "UnknownInstancesAreNotFound", Run: readUnknown},
-		{Name: "AnEventualReadMayBeBehindAndIsNeverTorn", Run: behindNotTorn, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "ATurnOnAStaleHeadIsAConflict", Run: staleHead, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "AnInstanceIsReadStronglyConsistent", Run: instanceIsLatest, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "ReadersDuringCommitsSeeWholeTurns", Run: readersDuringCommits},
+		{Name: "StaleReadIsNeverTorn", Run: behindNotTorn, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "TurnOnStaleHeadIsAConflict", Run: staleHead, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "InstanceIsReadConsistently", Run: instanceIsLatest, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "ReadersDuringCommitsReturnCompleteTurns", Run: readersDuringCommits},
 	}}
 }
 

@@ -11,14 +11,14 @@ func Histories() kit.Group {
 	return kit.Group{Name: "history", Cases: []kit.Case{
 		{Name: "EveryKindOfEventRoundTrips", Run: everyKind},
 		{Name: "EventsAfterAnID", Run: eventsAfter},
-		{Name: "AReaderMayStop", Run: readerStops},
+		{Name: "ReaderMayStopEarly", Run: readerStops},
 		{Name: "UnknownExecutionsAreNotFound", Run: unknownExecution},
-		{Name: "TheEndIsItsOutput", Run: func(f *kit.Fixture) { endIs(f, kit.Ended(`{"ok":true}`)) }},
-		{Name: "TheEndIsItsFailure", Run: func(f *kit.Fixture) { endIs(f, kit.FailedEnd()) }},
-		{Name: "TheEndOfALargeTurn", Run: func(f *kit.Fixture) {
+		{Name: "EndIsAnOutput", Run: func(f *kit.Fixture) { endIs(f, kit.Ended(`{"ok":true}`)) }},
+		{Name: "EndIsAFailure", Run: func(f *kit.Fixture) { endIs(f, kit.FailedEnd()) }},
+		{Name: "EndOfLargeTurn", Run: func(f *kit.Fixture) {
 			endIs(f, history.Event{Kind: history.OrchestrationCompleted, Output: kit.Noise(900 << 10)})
 		}},
-		{Name: "WhatRunsHasNoEnd", Run: noEnd},
+		{Name: "RunningExecutionHasNoEnd", Run: noEnd},
 		{Name: "ManyTurns", Run: manyTurns},
 	}}
 }

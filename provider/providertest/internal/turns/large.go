@@ -12,12 +12,12 @@ import (
 func LargeTurns() kit.Group {
 	return kit.Group{Name: "large", Cases: []kit.Case{
 		{Name: "TurnsOfEverySize", Run: everySize},
-		{Name: "ATurnThatNeverFitsLeavesNothing", Run: tooLarge},
-		{Name: "AStartThatNeverFitsLeavesNothing", Run: tooLargeStart},
+		{Name: "TooLargeTurnWritesNothing", Run: tooLarge},
+		{Name: "TooLargeStartWritesNothing", Run: tooLargeStart},
 		{Name: "LargeStarts", Run: largeStarts},
 		{Name: "5000ActivitiesInOneTurn", Run: manyActivities},
 		{Name: "20000EventsOverManyPages", Run: longHistory},
-		{Name: "AHistoryOfManyPages", Run: manyPages},
+		{Name: "HistoryOfManyPages", Run: manyPages},
 	}}
 }
 

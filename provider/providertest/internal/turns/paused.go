@@ -12,12 +12,12 @@ import (
 // (R25).
 func Paused() kit.Group {
 	return kit.Group{Name: "paused", Cases: []kit.Case{
-		{Name: "APausedInstanceIsShownAndListed", Run: pausedIsShown},
-		{Name: "InputsThatAreParkedMeanwhileChangeNothingOfIt", Run: pausedParks},
-		{Name: "NoBuildFindsWhatIsPausedAndBlocked", Run: pausedAndBlocked},
-		{Name: "WhatIsPausedIsNotPending", Run: pausedIsNotPending},
-		{Name: "APausedInstanceIsDeleted", Run: pausedIsDeleted},
-		{Name: "AnOrderThatIsSentAgainIsOneMessage", Run: orderIsOneMessage},
+		{Name: "PausedInstanceIsListed", Run: pausedIsShown},
+		{Name: "ParkedInputsDoNotChangeThePause", Run: pausedParks},
+		{Name: "NoBuildFindsPausedBlockedInstance", Run: pausedAndBlocked},
+		{Name: "PausedInstanceIsNotPending", Run: pausedIsNotPending},
+		{Name: "PausedInstanceIsDeleted", Run: pausedIsDeleted},
+		{Name: "RepeatedPauseIsOneMessage", Run: orderIsOneMessage},
 	}}
 }
 

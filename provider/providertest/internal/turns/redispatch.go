@@ -15,24 +15,24 @@ import (
 // are not settled (R4, R9).
 func Redispatch() kit.Group {
 	return kit.Group{Name: "redispatch", Cases: []kit.Case{
-		{Name: "OnlyWhatIsUnsettledIsSentAgain", Run: onlyUnsettled},
-		{Name: "FromTheSegmentThatCoversTheMessage", Run: fromCovering},
-		{Name: "AWatermarkOfAnotherInboxCoversNothing", Run: otherInbox},
-		{Name: "WhatIsOverSendsNothing", Run: endedSendsNothing},
-		{Name: "WorkItemsAndTimersAreTheSameAgain", Run: sameAgain},
-		{Name: "WhatIsRefusedIsRefusedAgain", Run: refusedAgain},
-		{Name: "AStatusThatWasNotWrittenIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "OnlyUnsettledOutputsAreSentAgain", Run: onlyUnsettled},
+		{Name: "RedispatchStartsAtSegmentOfTheMessage", Run: fromCovering},
+		{Name: "WatermarkOfAnotherInboxCoversNothing", Run: otherInbox},
+		{Name: "EndedInstanceSendsNothing", Run: endedSendsNothing},
+		{Name: "RepeatedWorkItemsAndTimersAreEqual", Run: sameAgain},
+		{Name: "RejectedOutputIsRejectedAgain", Run: refusedAgain},
+		{Name: "UnwrittenStatusIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
 		{
-			Name: "AStatusThatWasNotWrittenIsRefreshed", Run: statusRefreshed,
+			Name: "UnwrittenStatusIsRefreshed", Run: statusRefreshed,
 			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
 		},
-		{Name: "AnEndIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AnEndThatWasNotWrittenIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
-		{Name: "UnsentOutputsAreSentAndTheEndIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AStaleViewDoesNotReviveWhatIsOver", Run: noRevival},
-		{Name: "WhatRanInlineIsNotSent", Run: whatRanInlineIsNotSent},
-		{Name: "AStatusIsLeftToALaterTurn", Run: statusesLeft},
-		{Name: "AttemptsOfAnInlineActivityGoOnInItsQueue", Run: attemptsGoOn},
+		{Name: "FinalStatusIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnwrittenFinalStatusIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnsentOutputsAreSentAndFinalStatusIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
+		{Name: "StaleViewDoesNotReviveEndedInstance", Run: noRevival},
+		{Name: "InlineActivityIsNotSent", Run: whatRanInlineIsNotSent},
+		{Name: "StatusIsDeferredToLaterTurn", Run: statusesLeft},
+		{Name: "AttemptsOfInlineActivityContinueInItsQueue", Run: attemptsGoOn},
 	}}
 }
 

@@ -16,13 +16,13 @@ import (
 // References tests that later events refer to the data of external events, and that reads resolve these references.
 func References() kit.Group {
 	return kit.Group{Name: "references", Cases: []kit.Case{
-		{Name: "OneIsReadFromWhereItLies", Run: readsDocuments},
-		{Name: "AnotherOneIsNoAnswer", Run: wrongDocuments},
-		{Name: "OfWhatIsErasedThereIsNone", Run: erasedDocuments},
-		{Name: "HistoryShowsThem", Run: showsDocuments},
-		{Name: "WhatIsTooMuchToShowStaysReferredTo", Run: showsBounded},
-		{Name: "DamageHindersNoOther", Run: damagedDocument, Needs: []kit.Capability{kit.Corruption}},
-		{Name: "AnExecutionIsReadWithoutHoldingAll", Run: loadsBounded},
+		{Name: "DocumentIsReadFromItsLocation", Run: readsDocuments},
+		{Name: "AnotherDocumentIsNotReturned", Run: wrongDocuments},
+		{Name: "DeletedDocumentIsNotFound", Run: erasedDocuments},
+		{Name: "HistoryReturnsReferencedData", Run: showsDocuments},
+		{Name: "TooLargeDataStaysAReference", Run: showsBounded},
+		{Name: "DamageDoesNotAffectOthers", Run: damagedDocument, Needs: []kit.Capability{kit.Corruption}},
+		{Name: "ExecutionIsReadWithoutAllDocuments", Run: loadsBounded},
 	}}
 }
 
