@@ -75,7 +75,7 @@ func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 //  2. Before the session records that, another session with the same wake records it, decides more, commits, and
 //     crashes before it sends.
 //  3. The commit of the first session conflicts. Its list of rejected outputs no longer applies, so it redispatches.
-func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
+func TestR9_anotherSessionRecordsRejectedOutput_isRedispatched(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "fallback", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

@@ -26,7 +26,7 @@ import (
 
 // A running activity observes its cancel within the poll interval of 250 ms, plus a margin. The time starts at the turn
 // that decides the cancel and ends when ctx.Done is closed in the activity.
-func TestACancelReachesRunningActivities(t *testing.T) {
+func TestCancel_runningActivities_observeItWithinThePollInterval(t *testing.T) {
 	shortrun.Skip(t)
 	// allows for a busy machine; with polls every second, a cancel could take 1,000 ms
 	const limit = 700 * time.Millisecond
@@ -39,7 +39,7 @@ func TestACancelReachesRunningActivities(t *testing.T) {
 }
 
 // BenchmarkCancel measures the time until running activities observe a cancel, as in
-// TestACancelReachesRunningActivities.
+// TestCancel_runningActivities_observeItWithinThePollInterval.
 func BenchmarkCancel(b *testing.B) {
 	for b.Loop() {
 		p50, p99, n := latencies(b)
@@ -181,7 +181,7 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 
 // An activity is cancelled through API Gateway while it runs, or while it waits for its next attempt. The orchestration
 // continues, and a second cancel of the activity is rejected.
-func TestCancelActivityByAPI(t *testing.T) {
+func TestCancelActivity_overHTTP_orchestrationContinues(t *testing.T) {
 	for name, n := range map[string]int{"running": 0, "pending": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +216,7 @@ func TestCancelActivityByAPI(t *testing.T) {
 
 // An activity is cancelled while its work item is queued and no worker runs. The orchestration continues at once. A
 // worker that starts later does not run the activity, and deletes the work item.
-func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
+func TestCancelActivity_queuedActivity_neverStarts(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "queued")
 	p, err := dynamo.Open(t.Context(), "queued")
@@ -266,7 +266,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 }
 
 // A running activity observes that its orchestration has completed.
-func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
+func TestCompletion_runningActivity_isCancelled(t *testing.T) {
 	instance, folder := id(t, 1), t.TempDir()
 	if _, err := hub.client.Start(t.Context(), "leaves-work", folder, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)

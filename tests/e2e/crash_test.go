@@ -14,7 +14,7 @@ import (
 )
 
 // Every function process is killed while an order has a scheduled activity. The order still completes.
-func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
+func TestCrash_allFunctionsKilled_orderCompletes(t *testing.T) {
 	o := firstOrder(t)
 	instance, err := hub.client.Start(t.Context(), "fulfil-order", o, client.WithInstanceID(id(t, 1)))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 }
 
 // Processes are killed repeatedly at arbitrary points while instances run.
-func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
+func TestCrash_functionsKilledRepeatedly_instancesComplete(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, deaths = 6, 5
 	for n := range instances {

@@ -20,7 +20,7 @@ import (
 
 // A developer works in a new module: perdure init writes it, and perdure dev runs it and prints its logs. A change is
 // deployed to the running hub, and a waiting instance continues with the new code.
-func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
+func TestDev_codeChanges_waitingInstanceContinues(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "guests")
 	if out, exit := perdure(t, "init", dir, "--replace", "../.."); exit != 0 {
 		t.Fatalf("init: got exit code %d: %s", exit, out)

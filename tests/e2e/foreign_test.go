@@ -175,7 +175,7 @@ func (s *foreignWorker) hold() {
 
 // A worker in another language holds the lock of a message for several visibility timeouts. It renews its lease through
 // API Gateway and by invoking the renewer. The renewals report the cancel of its activity and the reason.
-func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
+func TestRenewal_workerInAnotherLanguage_keepsLockAndObservesCancel(t *testing.T) {
 	shortrun.Skip(t)
 	c := longTimeoutHub(t)
 	p, err := dynamo.Open(t.Context(), "patient")

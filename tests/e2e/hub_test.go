@@ -40,7 +40,7 @@ func call(t *testing.T, method, path, body string) (status int, header http.Head
 	return response.StatusCode, response.Header, answer
 }
 
-func TestHelloThroughTheAPI(t *testing.T) {
+func TestAPI_start_returnsResult(t *testing.T) {
 	status, header, started := request(t, "POST", "/orchestrations/hello", `{"instanceId":"hello/ä 1","input":"world"}`)
 	if status != http.StatusAccepted || started["instanceId"] != "hello/ä 1" {
 		t.Fatalf("start: got HTTP %d %v", status, started)
@@ -56,7 +56,7 @@ func TestHelloThroughTheAPI(t *testing.T) {
 	}
 }
 
-func TestAFailureComesBackWithItsType(t *testing.T) {
+func TestAPI_failedInstance_returnsErrorType(t *testing.T) {
 	_, _, started := request(t, "POST", "/orchestrations/fails", `{"input":{}}`)
 	instance, _ := started["instanceId"].(string)
 	status, _, result := request(t, "GET", "/instances/"+instance+"/result?wait=20s", "")
@@ -68,7 +68,7 @@ func TestAFailureComesBackWithItsType(t *testing.T) {
 }
 
 // Invalid input causes a 4xx error with a code, even through the gateway.
-func TestBadInputThroughTheAPI(t *testing.T) {
+func TestAPI_invalidInput_isRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string
 		status             int
@@ -96,7 +96,7 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 }
 
 // An encoded slash is a 400 error that explains how to encode the ID, even if the gateway decodes the slash.
-func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
+func TestAPI_idWithASlash_isRejectedWithAdvice(t *testing.T) {
 	for _, path := range []string{"/instances/a%2Fb", "/instances/a%2Fb/history"} {
 		status, _, problem := request(t, "GET", path, "")
 		if detail, _ := problem["detail"].(string); status != http.StatusBadRequest ||
@@ -107,7 +107,7 @@ func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
 }
 
 // Events are raised through the API and the command line, an activity is retried, and an instance is terminated.
-func TestEventsRetriesAndTerminate(t *testing.T) {
+func TestInstance_eventsRetriesAndTerminate_takeEffect(t *testing.T) {
 	for n := range 3 {
 		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestEventsRetriesAndTerminate(t *testing.T) {
 	}
 }
 
-func TestTheCommandLine(t *testing.T) {
+func TestCommandLine_commands_printResults(t *testing.T) {
 	instance := id(t, 1)
 	if out, exit := perdure(t, "start", "hello", "--input", `"world"`, "--id", instance, "--wait"); exit != 0 ||
 		!strings.Contains(out, "hello, world") {

@@ -104,7 +104,7 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 
 // A purge through the API, the command line or a job deletes the objects of the instance. Each uses its own
 // permissions.
-func TestPurgeTakesLargePayloads(t *testing.T) {
+func TestPurge_largePayloads_areDeleted(t *testing.T) {
 	b := openBucket(t)
 	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))
 
@@ -149,7 +149,7 @@ func look(t *testing.T) {
 
 // The API reads objects with the permissions of its function. It returns encrypted payloads encrypted, because it has
 // no codec.
-func TestALargeOutputThroughTheAPI(t *testing.T) {
+func TestAPI_largeOutput_isReturned(t *testing.T) {
 	for n, prefix := range []string{"", app.SealedPrefix} {
 		c := []*client.Client{hub.client, hub.sealing}[n]
 		if _, err := c.Start(t.Context(), "hello", large, client.WithInstanceID(prefix+id(t, n))); err != nil {
@@ -168,7 +168,7 @@ func TestALargeOutputThroughTheAPI(t *testing.T) {
 }
 
 // Neither the history nor the bucket has plain text of encrypted payloads.
-func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
+func TestCodec_encryptedPayloads_areStoredEncrypted(t *testing.T) {
 	b := openBucket(t)
 	instance := app.SealedPrefix + id(t, 0)
 	own := bulkyInstance(t, b, hub.sealing, "LargeActivities", instance)
@@ -189,7 +189,7 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 }
 
 // The doctor command reads the lifecycle rules of the bucket and reports no problem.
-func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
+func TestDoctor_bucketLifecycle_reportsNoProblem(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
 		t.Errorf("got exit code %d: %s", exit, out)
 	}

@@ -14,7 +14,7 @@ import (
 // An activity and a turn end their process in each attempt. Both stop after four attempts, which is the limit in this
 // deployment: two without a marker, one with other messages, and one alone. Then the activity fails, and the instance
 // with the turn is blocked. Another instance is not affected.
-func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
+func TestPoison_codeEndsItsProcess_failsOrBlocks(t *testing.T) {
 	shortrun.Skip(t)
 	activity, turn := app.CrashInput{Folder: t.TempDir()}, app.CrashInput{Folder: t.TempDir()}
 	begin := func(n int, name string, in any) {

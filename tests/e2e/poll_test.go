@@ -25,7 +25,7 @@ import (
 
 // The deployed binaries also serve a hub outside Lambda, with queues that have no mapping to a function. The binaries
 // find the hub by its name and exit cleanly on SIGTERM.
-func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
+func TestPoll_processesOutsideLambda_runTheHub(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")
 	p, err := dynamo.Open(t.Context(), "laptop")

@@ -18,7 +18,7 @@ func remove(t *testing.T, instance, query string) (status int, body string) {
 
 // The API and the command line delete ended instances, with the permissions of the functions. Afterwards the ID can be
 // used again.
-func TestPurgeWhatIsOver(t *testing.T) {
+func TestPurge_endedInstance_freesItsID(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "hello", "world", client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPurgeWhatIsOver(t *testing.T) {
 	}
 }
 
-func TestPurgeWhatRunsTakesForce(t *testing.T) {
+func TestPurge_runningInstance_requiresForce(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 // A query over HTTP, the command and the Go client each invoke the orchestrator function, with the permissions of the
 // stack. The query does not affect the instance.
-func TestAnInstanceIsAsked(t *testing.T) {
+func TestQuery_httpCommandAndClient_returnResult(t *testing.T) {
 	instance := id(t, 0)
 	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func runsWhilePaused(t *testing.T, name string) {
 
 // An update over HTTP starts a missing instance and returns its result. After the instance has ended, another update is
 // rejected.
-func TestAPutWithAnUpdate(t *testing.T) {
+func TestAPI_putWithUpdate_startsAndReturnsResult(t *testing.T) {
 	to := strings.ReplaceAll(id(t, 0), "/", "-")
 	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
 	status, _, answer := request(t, "PUT", "/instances/"+to, put)
@@ -52,7 +52,7 @@ func TestAPutWithAnUpdate(t *testing.T) {
 
 // A schedule is created, paused, resumed and deleted over HTTP, and triggered by the command. The functions support
 // schedules without code in the application.
-func TestASchedule(t *testing.T) {
+func TestSchedule_lifecycle_runsAndPauses(t *testing.T) {
 	name := strings.ReplaceAll(id(t, 0), "/", "-")
 	path := "/schedules/" + name
 	status, _, answer := request(t, "PUT", path,

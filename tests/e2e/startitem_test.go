@@ -95,7 +95,7 @@ func (o orderTable) wantGreeting(instance string) {
 
 // One transaction saves an order in the table of the caller and starts its orchestration, which the functions run. A
 // rejected order starts nothing, and a rejected start saves no order.
-func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
+func TestPrepareStart_transaction_isAtomic(t *testing.T) {
 	o := openOrders(t)
 	mine := client.WithIdempotencyKey("key-1")
 	again, other := o.prepare(id(t, 1), mine), o.prepare(id(t, 2))
@@ -122,7 +122,7 @@ func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 }
 
 // The program crashes after its transaction. The timer of the delayed start was sent before the transaction.
-func TestAnOrderBeginsWhoseProgramDiesBehindItsTransaction(t *testing.T) {
+func TestPrepareStart_programCrashesAfterTransaction_orchestrationStarts(t *testing.T) {
 	o := openOrders(t)
 	if err := o.save("o-1", o.prepare(id(t, 1), client.WithDelay(2*time.Second))); err != nil {
 		t.Fatal(err)

@@ -16,12 +16,12 @@ import (
 )
 
 // A timer is never early, and late by at most 1.5 seconds.
-func TestTimersAreNeverEarly(t *testing.T) {
+func TestTimers_shortDelay_fireOnTime(t *testing.T) {
 	exact(t, hub.client, startTimers(t, hub.client, 20, 300*time.Millisecond, 130*time.Millisecond))
 }
 
 // Timers longer than the longest queue delay (2 s here) each need a schedule.
-func TestTimersThatNeedASchedule(t *testing.T) {
+func TestTimers_longDelay_useSchedules(t *testing.T) {
 	shortrun.Skip(t)
 	const timers = 100
 	before, seen := schedules(t), map[string]bool{}
@@ -58,7 +58,7 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 }
 
 // In a hub without schedules, long timers hop between queue delays.
-func TestTimersThatHop(t *testing.T) {
+func TestTimers_hubWithoutSchedules_hopBetweenQueueDelays(t *testing.T) {
 	shortrun.Skip(t)
 	c, timers := hub.client, 10 // on LocalStack the shared hub has no schedules, and a turn takes a second
 	if !onLocalStack {

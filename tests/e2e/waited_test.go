@@ -17,7 +17,7 @@ import (
 
 // The worker of an activity with WaitForCancellation is killed with SIGKILL after it has observed the cancel and before
 // it has ended. The undo starts only when the lease of the worker has ended. The time of the observation is known.
-func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
+func TestUndo_workerKilledInGracePeriod_waitsForItsLease(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
 	if err := hub.client.Cancel(t.Context(), h.instance, "that will do"); err != nil {
@@ -34,7 +34,7 @@ func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
 }
 
 // The worker is stopped before it can observe the cancel, and killed after the cancel is in the history.
-func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *testing.T) {
+func TestUndo_workerKilledBeforeObservingCancel_waitsForItsLease(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
 	pid := h.process(app.Began)

@@ -16,7 +16,7 @@ import (
 )
 
 // One worker exits during initialization, and an activity ends the process of another.
-func TestABadWorker(t *testing.T) {
+func TestRunbook_faultyWorker_isFixed(t *testing.T) {
 	deadly := hub.start(t, "deadly", "world", "deadly")
 	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
 	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
@@ -39,7 +39,7 @@ func TestABadWorker(t *testing.T) {
 }
 
 // A build without registrations blocks the instance until another build is deployed.
-func TestABadDeployment(t *testing.T) {
+func TestRunbook_faultyDeployment_isFixed(t *testing.T) {
 	const build = "PERDURE_BUILD_ID"
 	hub.set(t, "orchestrator", map[string]string{app.Fault: app.NoRegistrations, build: "bad"})
 	instance := hub.start(t, "greeting", "world")
@@ -53,7 +53,7 @@ func TestABadDeployment(t *testing.T) {
 }
 
 // A table rejects the requests of the orchestrator until the test ends the throttling.
-func TestAThrottledTable(t *testing.T) {
+func TestRunbook_throttledTable_isFixed(t *testing.T) {
 	table := localcloud.NewThrottlingTable(t, hub.cloud)
 	const variable = "AWS_ENDPOINT_URL_DYNAMODB"
 	hub.set(t, "orchestrator", map[string]string{variable: table.URL})
@@ -102,7 +102,7 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 }
 
 // The region is lost. A second cloud has a copy of the table and empty queues.
-func TestALostRegion(t *testing.T) {
+func TestRunbook_lostRegion_isRecovered(t *testing.T) {
 	other := <-elsewhere
 	elsewhere <- other // withHub stops this deployment
 	if other == nil {
@@ -118,7 +118,7 @@ func TestALostRegion(t *testing.T) {
 }
 
 // The table is restored to a point in time, and later changes are lost.
-func TestARestore(t *testing.T) {
+func TestRunbook_restoredTable_isReconciled(t *testing.T) {
 	over, working, napping := waiting(t, hub, time.Minute)
 	then := hub.items(t, hub.place.Table)
 	restored := strings.ToLower(hubName) + "-restored"
