@@ -76,8 +76,8 @@ func scenarios() []scenario {
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeStart},
 		{"updates", updating{Events: 2}, "5", 1, updatedMeanwhile},
 		{"updates", updating{Events: 2, Anew: true}, "5", 1, updatedMeanwhile},
-		{"hands-over", false, `"answered"`, 1, answeredMeanwhile},
-		{"hands-over", true, `"answered"`, 1, answeredMeanwhile},
+		{"hands-over", false, `"answered"`, 1, completedMeanwhile},
+		{"hands-over", true, `"answered"`, 1, completedMeanwhile},
 	}
 }
 

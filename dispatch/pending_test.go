@@ -1053,8 +1053,8 @@ func waitsForToken(ctx *perdure.OrchestrationContext, late bool) (string, error)
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
 
-// answeredMeanwhile completes activity 3 of an instance.
-func answeredMeanwhile(h *hub, in provider.Instance) { completeLater(h, in, 1, 3) }
+// completedMeanwhile completes activity 3 of an instance.
+func completedMeanwhile(h *hub, in provider.Instance) { completeLater(h, in, 1, 3) }
 
 // completeLater completes an activity after seven minutes with the token of the current attempt. It repeats its
 // calls like a caller that got no response.

@@ -80,10 +80,10 @@ func newTroubledHub() *troubledHub {
 // function.
 const maxReleases = 4
 
-// killerDeaths and neighborDeaths limit the runs of a killer and of others in its batch. A killer kills its process
+// killerCrashes and neighborCrashes limit the runs of a killer and of others in its batch. A killer kills its process
 // thirteen times until it is poison, and once or twice more in slow
 // processes. It kills the other records of its batch in four deliveries.
-const killerDeaths, neighborDeaths = 15, 4
+const killerCrashes, neighborCrashes = 15, 4
 
 // outage is the duration of a trouble.
 const outage = time.Hour
@@ -204,11 +204,11 @@ func troubles() []troubleScenario {
 			judge: func(p *troubledHub) error {
 				killer := [2]int64{3, 1}
 				// because each copy of its work item has its own crash markers
-				if p.ran[killer] > killerDeaths*p.sent[killer] {
+				if p.ran[killer] > killerCrashes*p.sent[killer] {
 					return fmt.Errorf("the killer ran %d times", p.ran[killer])
 				}
 				delete(p.ran, killer)
-				return wantNoMoreThan(2*neighborDeaths, "run", p.ran)
+				return wantNoMoreThan(2*neighborCrashes, "run", p.ran)
 			},
 		},
 		{

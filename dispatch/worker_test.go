@@ -114,7 +114,7 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 				if deletes != c.deletes || f.ran() != len(c.jobs) {
 					t.Errorf("got %d deletes, want %d; %d ran", deletes, c.deletes, f.ran())
 				}
-				f.wantNoneAgain()
+				f.wantNoRedelivery()
 			})
 		})
 	}
@@ -143,7 +143,7 @@ func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 			!slices.Contains(ops, "DeleteMessageBatch") {
 			t.Errorf("got calls %v, want a delete and no send", ops)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 

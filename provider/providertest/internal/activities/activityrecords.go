@@ -25,7 +25,7 @@ func ActivityRecords() kit.Group {
 		{Name: "EarlierHeartbeatDoesNotReplaceLaterRecord", Run: earlierHeartbeat},
 		{Name: "DetailsAreTheSameJSON", Run: detailsJSON},
 		{Name: "LargeDetails", Run: largeDetails},
-		{Name: "RecordsAreNotInHistory", Run: recordsBesideHistory},
+		{Name: "RecordsAreNotInHistory", Run: recordsNotInHistory},
 		{Name: "RecordsAreReadConsistently", Run: strongRecords, Needs: []kit.Capability{kit.StaleReads}},
 		{Name: "RejectedRecordsAreAnError", Run: refusedRecords, Needs: []kit.Capability{kit.Faults}},
 		{Name: "UnreachableRecordIsAnError", Run: unreadableRecords, Needs: []kit.Capability{kit.Faults}},
@@ -215,7 +215,7 @@ func largeDetails(f *kit.Fixture) {
 }
 
 // Activity records are stored outside the history.
-func recordsBesideHistory(f *kit.Fixture) {
+func recordsNotInHistory(f *kit.Fixture) {
 	e := f.Start("a")
 	t1 := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	putRecords(f, e.Instance.ExecutionID, kit.Beat(3, f.StoredNow(), `1`))

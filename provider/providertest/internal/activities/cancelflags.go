@@ -14,7 +14,7 @@ import (
 func CancelFlags() kit.Group {
 	return kit.Group{Name: "cancelflags", Cases: []kit.Case{
 		{Name: "ReceiveReturnsCancelFlag", Run: fetchSurfaces},
-		{Name: "ReceiveReadsCancelRecordOncePerExecution", Run: fetchAsksOnce, Needs: []kit.Capability{kit.Faults}},
+		{Name: "ReceiveReadsCancelRecordOncePerExecution", Run: receiveReadsOnce, Needs: []kit.Capability{kit.Faults}},
 		{Name: "ReceiveReportsFailedReadOfCancelRecord", Run: fetchUnreadable, Needs: []kit.Capability{kit.Faults}},
 		{Name: "AckEnqueueAndCancelInOneTransaction", Run: enqueueAndCancel},
 		{Name: "FailedCommitWritesNoCancelFlag", Run: failedAckLeavesNoFlag},

@@ -33,9 +33,9 @@ func flag(f *kit.Fixture, it *provider.LockedWorkItem) provider.CancelInfo {
 	return info
 }
 
-// fetchAsksOnce checks that the cancel record of each execution is read once, when the first item requests it. The read
-// returns the decisions from before and after the receive.
-func fetchAsksOnce(f *kit.Fixture) {
+// receiveReadsOnce checks that the cancel record of each execution is read once, when the first item requests it. The
+// read returns the decisions from before and after the receive.
+func receiveReadsOnce(f *kit.Fixture) {
 	a, b := f.Start("a"), f.Start("b")
 	a.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	b.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))

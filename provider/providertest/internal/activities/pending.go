@@ -19,15 +19,15 @@ func Pending() kit.Group {
 	return kit.Group{Name: "pending", Cases: []kit.Case{
 		{Name: "TokenDecodesToSignedContents", Run: completionTokens},
 		{Name: "InvalidTokenIsRejected", Run: noCompletionTokens},
-		{Name: "FirstWriteOfAnAttemptSetsItsTime", Run: keptOnce},
-		{Name: "OneMessageAtATimeAdvancesAttempt", Run: keptOn},
-		{Name: "UnknownHeadStoresNothing", Run: keptFenced},
+		{Name: "FirstWriteOfAnAttemptSetsItsTime", Run: firstWriteSetsTime},
+		{Name: "OneMessageAtATimeAdvancesAttempt", Run: laterMessageAdvances},
+		{Name: "UnknownHeadStoresNothing", Run: unknownHeadStoresNothing},
 		{Name: "DueAttemptIsReturnedIfPending", Run: duePending},
 		{Name: "NextAttemptIsNotPending", Run: pendingNoMore},
 		{Name: "RepeatedMessageSendsNextAttemptAgain", Run: limitReportedAgain},
-		{Name: "HeartbeatCountsUnlessAttemptHasEnded", Run: pendingBeats},
-		{Name: "HeartbeatDuringEndIsStored", Run: beatBesideEnd},
-		{Name: "PendingAttemptIsStored", Run: handoverKept},
+		{Name: "HeartbeatCountsUnlessAttemptHasEnded", Run: pendingHeartbeats},
+		{Name: "HeartbeatDuringEndIsStored", Run: heartbeatDuringEnd},
+		{Name: "PendingAttemptIsStored", Run: pendingAttemptStored},
 		{Name: "PendingAttemptsHaveSeparateMessage", Run: pendingBundled},
 		{Name: "WorkItemIsReadFromItsSegment", Run: readWorkItem},
 		{Name: "GracePeriodOfCancelledAttemptUsesTimer", Run: graceOfPending},
@@ -125,7 +125,7 @@ func noCompletionTokens(f *kit.Fixture) {
 	}
 }
 
-func keptOnce(f *kit.Fixture) {
+func firstWriteSetsTime(f *kit.Fixture) {
 	e := held(f, "a")
 	due := f.StoredNow().Add(10 * time.Millisecond)
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", due))
@@ -143,7 +143,7 @@ func keptOnce(f *kit.Fixture) {
 	}
 }
 
-func keptOn(f *kit.Fixture) {
+func laterMessageAdvances(f *kit.Fixture) {
 	e := held(f, "a")
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
 	first := e.retryOf()
@@ -168,7 +168,7 @@ func keptOn(f *kit.Fixture) {
 	}
 }
 
-func keptFenced(f *kit.Fixture) {
+func unknownHeadStoresNothing(f *kit.Fixture) {
 	e := held(f, "a")
 	behind := *e.Execution
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -256,14 +256,14 @@ func (e holding) beat(attempt int, at time.Time, details string) bool {
 }
 
 // endAttempt ends attempt 1 of activity #3.
-func (e holding) endAttempt(beatenAt time.Time) bool {
+func (e holding) endAttempt(heartbeatAt time.Time) bool {
 	e.F.T.Helper()
-	ended, err := e.F.Provider.TimeOutPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, beatenAt)
+	ended, err := e.F.Provider.TimeOutPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, heartbeatAt)
 	e.F.Must(err)
 	return ended
 }
 
-func pendingBeats(f *kit.Fixture) {
+func pendingHeartbeats(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	f.WantEqual("first heartbeat recorded", e.beat(1, first, `{"page":1}`), true)
@@ -295,7 +295,7 @@ func pendingBeats(f *kit.Fixture) {
 	})
 }
 
-func beatBesideEnd(f *kit.Fixture) {
+func heartbeatDuringEnd(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	e.beat(1, first, "")
@@ -311,7 +311,7 @@ func beatBesideEnd(f *kit.Fixture) {
 	f.WantEqual("later heartbeat of the first attempt recorded", failed.beat(1, first.Add(time.Hour), ""), false)
 }
 
-func handoverKept(f *kit.Fixture) {
+func pendingAttemptStored(f *kit.Fixture) {
 	e := held(f, "a")
 	p := e.waiting()
 	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{

@@ -25,8 +25,8 @@ func Deletion() kit.Group {
 		{Name: "ChildrenAreCancelled", Run: deletedParent},
 		{Name: "ParentReceivesOutcome", Run: deletedChild},
 		{Name: "ParentReceivesOriginalOutcome", Run: answerLost, Needs: faults},
-		{Name: "OutlivingOutputsAreSent", Run: outlivesDeletion, Needs: faults},
-		{Name: "OutputsOfEarlierExecutionAreSent", Run: outlivesAcross, Needs: faults},
+		{Name: "OutlivingOutputsAreSent", Run: sendsOutlivingOutputs, Needs: faults},
+		{Name: "OutputsOfEarlierExecutionAreSent", Run: sendsOutlivingOutputsAcross, Needs: faults},
 		{Name: "OldOutputsAreNotSentAgain", Run: longAgo, Needs: []kit.Capability{kit.VirtualTime}},
 		{Name: "AllExecutionsAreDeleted", Run: chainDeleted},
 		{Name: "LargeInstanceIsDeleted", Run: largeDeleted, Long: true},
@@ -250,8 +250,9 @@ func answerLost(f *kit.Fixture) {
 	wantGone(f, "c", e.Instance.ExecutionID)
 }
 
-// outlivesDeletion checks a process that died after a commit and before it sent the outputs that outlive the instance.
-func outlivesDeletion(f *kit.Fixture) {
+// sendsOutlivingOutputs checks a process that crashed after a commit and before it sent the outputs that outlive the
+// instance.
+func sendsOutlivingOutputs(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Detached("b"))); err == nil {
@@ -264,7 +265,7 @@ func outlivesDeletion(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-func outlivesAcross(f *kit.Fixture) {
+func sendsOutlivingOutputsAcross(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),

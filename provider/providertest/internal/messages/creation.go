@@ -33,7 +33,7 @@ func Creation() kit.Group {
 		{Name: "IDsAreAnyUTF8", Run: anyID},
 		{Name: "SimilarIDsAreDifferentInstances", Run: similarIDs},
 		{Name: "LostResponseOfStartIsTheSameStart", Run: lostStart, Needs: []kit.Capability{kit.Faults}},
-		{Name: "PastEventsAreCopied", Run: pastTakenOver},
+		{Name: "PastEventsAreCopied", Run: pastEventsCopied},
 		{Name: "OpenWorkOfPastIsSent", Run: openPastIsSent},
 		{Name: "StartWithCheckWritesNothingIfIDIsInUse", Run: checkFirstStart},
 		{Name: "RejectedStartWritesNothing", Run: refusedStart, Needs: []kit.Capability{kit.Faults}},

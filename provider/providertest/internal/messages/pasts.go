@@ -22,8 +22,8 @@ func startWithPast(f *kit.Fixture, e *kit.Execution, id string) (again *kit.Exec
 	return &kit.Execution{F: f, Instance: started}, past
 }
 
-// pastTakenOver checks that the first segment contains the copied events. A repeated start wakes the instance.
-func pastTakenOver(f *kit.Fixture) {
+// pastEventsCopied checks that the first segment contains the copied events. A repeated start wakes the instance.
+func pastEventsCopied(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue)) // 3 4
 	e.Commit(kit.TurnStarted(), kit.Completed(3))                                 // 5 6

@@ -17,10 +17,10 @@ func SentEvents() kit.Group {
 		{Name: "EventsFollowTheStartOfTheirReceiver", Run: eventsInOrder},
 		{Name: "EventsOfEndedExecutionAreSentAgain", Run: eventsOutliveTheirSender},
 		{Name: "DeliveredEventReceivesResponse", Run: eventsAnswered},
-		{Name: "EndRejectsUnconsumedEvents", Run: endAnswersUntaken},
+		{Name: "EndRejectsUnconsumedEvents", Run: endRejectsUnconsumed},
 		{Name: "UndeliverableMessageIsStoredAndRejected", Run: eventsForMissingInstance},
 		{Name: "RejectedEventStaysRejectedInNextIncarnation", Run: rejectedAcrossIncarnations},
-		{Name: "ExistingInstanceIsAConflict", Run: rejectionBesideInstance},
+		{Name: "ExistingInstanceIsAConflict", Run: rejectionOfExistingInstance},
 		{Name: "EndedInstanceReceivesNothing", Run: eventsForEndedInstance},
 		{Name: "LatestSendersAreStored", Run: manySenders},
 	}}
@@ -126,11 +126,11 @@ func eventsAnswered(f *kit.Fixture) {
 	wantAnswers(f, answer(nil, history.Range{First: 12, Last: 12}))
 }
 
-func endAnswersUntaken(f *kit.Fixture) {
+func endRejectsUnconsumed(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
-	end, untaken := kit.Ended("1"), raisedEvent(5)
-	untaken.Data = nil
-	end.Inputs = []history.Event{untaken}
+	end, unconsumed := kit.Ended("1"), raisedEvent(5)
+	unconsumed.Data = nil
+	end.Inputs = []history.Event{unconsumed}
 	e.Commit(kit.TurnStarted(), raisedEvent(3), end)
 	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(outputs.EndedFailure("c"), history.Range{
 		First: 5, Last: 5,
@@ -180,7 +180,7 @@ func rejectedAcrossIncarnations(f *kit.Fixture) {
 	f.Messages()
 }
 
-func rejectionBesideInstance(f *kit.Fixture) {
+func rejectionOfExistingInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3)), provider.ErrConflict)
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "an earlier execution", kit.EventMessage("c", "px", 3)),

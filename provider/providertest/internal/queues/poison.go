@@ -34,7 +34,7 @@ func Poison() kit.Group {
 		{Name: "RejectedMarkersAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
 		{Name: "MovedRecordIsFound", Run: movedAreFound, Optional: recovery},
 		{Name: "CopiesAreNotReturnedAgain", Run: annotatedAreNotMoved, Optional: recovery},
-		{Name: "StoredMovedRecordIsACopy", Run: keptAreCopies, Optional: recovery, Visibility: 2 * time.Second},
+		{Name: "StoredMovedRecordIsACopy", Run: storedAreCopies, Optional: recovery, Visibility: 2 * time.Second},
 		{Name: "ManyMovedRecords", Run: manyMoved, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
 		{
 			Name: "UnstoredMovedRecordIsFoundAgain", Run: movedAgain, Optional: recovery,
@@ -263,7 +263,7 @@ func annotatedAreNotMoved(f *kit.Fixture) {
 	}
 }
 
-func keptAreCopies(f *kit.Fixture) {
+func storedAreCopies(f *kit.Fixture) {
 	for n, queue := range hubQueues() {
 		f.PutDeadLetter(queue, kit.Record(n, "moved"))
 	}

@@ -19,7 +19,7 @@ func Heads() kit.Group {
 		{Name: "HeadAdvancesWithEveryTurn", Run: headMoves},
 		{Name: "ReadByInstanceAndByExecution", Run: readBoth},
 		{Name: "UnknownInstancesAreNotFound", Run: readUnknown},
-		{Name: "StaleReadIsNeverTorn", Run: behindNotTorn, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "StaleReadIsNeverTorn", Run: staleReadIsNotTorn, Needs: []kit.Capability{kit.StaleReads}},
 		{Name: "TurnOnStaleHeadIsAConflict", Run: staleHead, Needs: []kit.Capability{kit.StaleReads}},
 		{Name: "InstanceIsReadConsistently", Run: instanceIsLatest, Needs: []kit.Capability{kit.StaleReads}},
 		{Name: "ReadersDuringCommitsReturnCompleteTurns", Run: readersDuringCommits},
@@ -99,7 +99,7 @@ func wantWhole(f *kit.Fixture, o *provider.Orchestration) {
 	}
 }
 
-func behindNotTorn(f *kit.Fixture) {
+func staleReadIsNotTorn(f *kit.Fixture) {
 	const turns = 3
 	e := f.Start("a")
 	f.Lag(100)
