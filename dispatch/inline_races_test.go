@@ -337,7 +337,7 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 		}
 		w.wantRuns(t, 2, 1)
 		if n := pollCount.Load(); n > 0 {
-			t.Errorf("got %d reads of the history before the send: the commit was taken for a conflict", n)
+			t.Errorf("got %d reads of the history before the send: the commit counted as a conflict", n)
 		}
 		h.checkIdle()
 	})

@@ -98,7 +98,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 				if dies {
 					time.Sleep(75 * time.Second)
 					if again := h.receive("sim://default"); len(again) != 2 {
-						t.Errorf("%v after the process died: got %d records, want 2",
+						t.Errorf("%v after the crash: got %d records, want 2",
 							time.Since(began)-40*time.Second, len(again))
 					}
 				}

@@ -203,7 +203,7 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 		}
 	}
 	if died < 50 {
-		t.Errorf("the process died %d times, want at least 50", died)
+		t.Errorf("got %d crashes of the process, want at least 50", died)
 	}
 }
 

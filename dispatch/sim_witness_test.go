@@ -325,7 +325,7 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 	}
 	if died < wanted {
 		w.errs = append(w.errs,
-			fmt.Errorf("R13: only %d marked deliveries have died before this record became poison: %s",
+			fmt.Errorf("R13: only %d marked deliveries crashed before this record became poison: %s",
 				died, *e.MessageBody))
 	}
 }

@@ -173,7 +173,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("a process died %d times", died)
+	t.Logf("got %d crashes", died)
 	if died < 50 {
 		t.Errorf("got %d deaths, want at least 50", died)
 	}

@@ -353,7 +353,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.OutcomeWorkerLost)
 				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.graced > 0) {
-					t.Errorf("cancel observed %v after the worker died", seen.Sub(died))
+					t.Errorf("got SeenAt %v after the crash of the worker", seen.Sub(died))
 				}
 				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
 					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
@@ -361,7 +361,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				}
 				// the time of one lease; a record that is released in between may be early
 				if took := s.after(died); took < 15*time.Second || took > time.Minute {
-					t.Errorf("undone %v after the worker died, want 15 s to 1 min", took)
+					t.Errorf("got undo %v after the crash of the worker, want 15 s to 1 min", took)
 				}
 			})
 		})

@@ -520,7 +520,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d requests, answers %v", requests, codes)
+		t.Logf("%d requests, responses %v", requests, codes)
 		if requests < 795 {
 			t.Errorf("got %d requests, want at least 795", requests)
 		}

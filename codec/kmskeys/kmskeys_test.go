@@ -32,7 +32,7 @@ func (p *paper) GenerateDataKey(
 		return nil, p.fails
 	}
 	if in.KeySpec != types.DataKeySpecAes256 || *in.KeyId != "alias/orders" {
-		return nil, fmt.Errorf("asked for %s of %s", in.KeySpec, *in.KeyId)
+		return nil, fmt.Errorf("unexpected request of %s for %s", in.KeySpec, *in.KeyId)
 	}
 	p.made++
 	wrapped := fmt.Sprintf("%s, number %d", *in.KeyId, p.made)
@@ -71,7 +71,7 @@ func TestEnvelope_keysOfKMS_decryptsInOtherProcess(t *testing.T) {
 		}
 	}
 	if service.made != 1 {
-		t.Errorf("%d keys were made for two payloads", service.made)
+		t.Errorf("got %d keys for two payloads", service.made)
 	}
 }
 

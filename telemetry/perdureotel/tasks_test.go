@@ -90,28 +90,28 @@ func TestWaitSpans_ofEachKindOfTask_matchHistory(t *testing.T) {
 			parent := sequenceOf(turns, s.Parent.SpanID())
 			if parent == "" || want.begun != "" && parent != want.begun ||
 				s.SpanContext.TraceID() != turns[parent].SpanContext.TraceID() {
-				t.Errorf("%s: %s is a child of turn %q, want %s", name, span, parent, want.begun)
+				t.Errorf("%s: parent of %s: got turn %q, want %s", name, span, parent, want.begun)
 			}
 			if got := s.EndTime.Sub(s.StartTime); want.took > 0 && got.Round(time.Second) != want.took {
-				t.Errorf("%s: %s took %v", name, span, got)
+				t.Errorf("%s: %s: got duration %v", name, span, got)
 			}
 			if a["perdure.task.end"] != want.end || a["perdure.task.instance.id"] != want.instance ||
 				a["perdure.task.reason"] != want.reason || a["perdure.instance.id"] != "order-7" ||
 				a["perdure.task.id"] == "" {
-				t.Errorf("%s: %s has %v", name, span, a)
+				t.Errorf("%s: %s: got attributes %v", name, span, a)
 			}
 			if failed := s.Status.Code == codes.Error; failed != (want.fails != "") ||
 				s.Status.Description != want.fails || s.SpanKind != trace.SpanKindInternal {
-				t.Errorf("%s: %s is %+v", name, span, s.Status)
+				t.Errorf("%s: %s: got status %+v", name, span, s.Status)
 			}
 			if ended[s.SpanContext.SpanID()] != a["perdure.task.ended_in"] {
-				t.Errorf("%s: %s ended in turn %s, and turn %q links to it", name, span, a["perdure.task.ended_in"],
+				t.Errorf("%s: %s: got end in turn %s and a link from turn %q", name, span, a["perdure.task.ended_in"],
 					ended[s.SpanContext.SpanID()])
 			}
 		}
 		for _, s := range all {
 			if s.Name == "update set" || s.Name == "activity" {
-				t.Errorf("%s: there is a span %s", name, s.Name)
+				t.Errorf("%s: got span %s, want none", name, s.Name)
 			}
 		}
 	}
@@ -203,6 +203,6 @@ func TestWithoutTaskSpans_setsNoOnTasks(t *testing.T) {
 	t.Parallel()
 	tp, _ := recording()
 	if i := perdureotel.New(tp, perdureotel.WithoutTaskSpans()).Interceptor(); i.OnTasks != nil || i.Turn == nil {
-		t.Error("the engine tells it of tasks")
+		t.Error("the engine reports tasks to the interceptor")
 	}
 }

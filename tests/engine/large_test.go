@@ -291,7 +291,7 @@ func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 		began := time.Now()
 		invocations := h.invoke()
 		left := h.Cloud.Schedules.Count()
-		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations,
+		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d remain", n, invocations,
 			(time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
 		if invocations != 1 || left == n || time.Since(began)-time.Hour > 5*time.Second {
 			t.Errorf("got %d invocations, %d remaining schedules", invocations, left)

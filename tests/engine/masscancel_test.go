@@ -75,7 +75,7 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 			t.Errorf("got calls %v in the hour after the cancellation", rest)
 		}
 		cpuAfter, callsAfter := burst(t, h, c, "after")
-		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d "+
+		t.Logf("%d activities were cancelled, %d of them running: observed within %v, in %v of processor time and %d "+
 			"calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for "+
 			"each: %.1f, %.1f",
 			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),

@@ -207,7 +207,7 @@ func TestPurge_gigabyteOfHistory_fitsIntoSmallFunction(t *testing.T) {
 				t.Fatal(err)
 			}
 			table.measure()
-			t.Logf("%d MB of history in %v: %d MB of payloads came over the wire in %d queries, the heap grew by up "+
+			t.Logf("%d MB of history in %v: %d MB of payloads were read in %d queries, the heap grew by up "+
 				"to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
 				table.read>>20, table.reads, table.most>>20)
 			if table.most > functionMemory/4 {

@@ -252,14 +252,14 @@ func TestNext_generatedExpression_matchesEnumeration(t *testing.T) {
 				at := after
 				for _, next := range want {
 					if at = e.Next(at); !at.Equal(next) {
-						t.Errorf("%q after %v: %v, want %v", text, after, at, next)
+						t.Errorf("%q after %v: got %v, want %v", text, after, at, next)
 						break
 					}
 				}
 				tried++
 			}
 			if tried < *generated*9/10 {
-				t.Errorf("only %d of %d expressions were compared", tried, *generated)
+				t.Errorf("got %d of %d expressions compared", tried, *generated)
 			}
 		})
 	}
@@ -333,7 +333,7 @@ func TestProblem_expressionOfAnEarlierRelease_runsAndIsRefusedAnew(t *testing.T)
 			continue
 		}
 		if err := e.Problem(); err == nil || !strings.Contains(err.Error(), tt.problem) {
-			t.Errorf("%q: problem %v, want %s", tt.text, err, tt.problem)
+			t.Errorf("%q: got problem %v, want %s", tt.text, err, tt.problem)
 		}
 		var got []string
 		for at, last := e.Next(after), after; len(got) < 3; at = e.Next(at) {
@@ -360,7 +360,7 @@ func TestNext_lastYear_ends(t *testing.T) {
 	}
 	for _, after := range []time.Time{last, last.AddDate(100, 0, 0)} {
 		if got := e.Next(after); !got.IsZero() {
-			t.Errorf("after %v: %v, want none", after, got)
+			t.Errorf("after %v: got %v, want none", after, got)
 		}
 	}
 }
@@ -380,7 +380,7 @@ func FuzzParse(f *testing.F) {
 			}
 			after := time.Date(2026, time.November, 27, 12, 0, 0, 0, time.UTC)
 			if next := e.Next(after); !next.IsZero() && !next.After(after) {
-				t.Errorf("%q: %v is not after %v", text, next, after)
+				t.Errorf("%q: got %v, want a time after %v", text, next, after)
 			}
 		}
 	})

@@ -78,7 +78,7 @@ func lock(folder string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("somebody holds %s: %w", folder, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("folder %s is already locked: %w", folder, err), f.Close())
 	}
 	return f, nil
 }

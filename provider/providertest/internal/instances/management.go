@@ -270,7 +270,7 @@ func pendingInstances(f *kit.Fixture) {
 		break
 	}
 	if n != 1 {
-		f.T.Errorf("%d instances before the loop was left", n)
+		f.T.Errorf("got %d instances before the end of the loop", n)
 	}
 }
 

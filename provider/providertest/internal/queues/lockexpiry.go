@@ -57,7 +57,7 @@ func fetchedAgain(f *kit.Fixture) {
 		f.T.Errorf("received %s, then %s", kit.Text(first), kit.Text(again))
 	}
 	if first.Held(f.Now()) || !again.Held(f.Now()) {
-		f.T.Errorf("lock held by the first receive: %v, by the second: %v", first.Held(f.Now()), again.Held(f.Now()))
+		f.T.Errorf("got lock of the first receive: %v, of the second: %v", first.Held(f.Now()), again.Held(f.Now()))
 	}
 }
 

@@ -242,7 +242,7 @@ func (h *holders) take(items []*provider.OrchestrationItem) {
 		h.held[it.InstanceID] = true
 		for i := range it.Messages {
 			if n := it.Messages[i].TimerID; n != h.last[it.InstanceID]+1 {
-				h.f.T.Errorf("instance %s: message %d comes after %d", it.InstanceID, n, h.last[it.InstanceID])
+				h.f.T.Errorf("instance %s: got message %d after %d", it.InstanceID, n, h.last[it.InstanceID])
 			}
 			h.last[it.InstanceID] = it.Messages[i].TimerID
 		}
