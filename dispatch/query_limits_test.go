@@ -29,7 +29,7 @@ func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 		}
 		before := time.Now()
 		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "3 earlier calls",
-			"not called until a handler returns")
+			"not called until one returns")
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("got duration %v: the handler was called again", took)
 		}
