@@ -105,13 +105,13 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 // crashAtPage returns the progress that the reconciliation reported for that page.
 func (h *lost) crashAtPage(n int) (last admin.ReconcileResult) {
 	h.t.Helper()
-	dying, die := context.WithCancel(h.ctx)
-	defer die()
+	cancellable, cancel := context.WithCancel(h.ctx)
+	defer cancel()
 	pages := 0
-	_, err := h.Reconcile(dying, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
+	_, err := h.Reconcile(cancellable, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
 		if pages++; pages == n {
 			last = so
-			die()
+			cancel()
 		}
 	}})
 	if !errors.Is(err, context.Canceled) {
@@ -175,11 +175,11 @@ func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 		last := h.crashAtPage(2)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		at := last.Cursor
-		dying, die := context.WithCancel(h.ctx)
-		defer die()
-		so, err := h.Reconcile(dying, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
+		cancellable, cancel := context.WithCancel(h.ctx)
+		defer cancel()
+		so, err := h.Reconcile(cancellable, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
 			if at = so.Cursor; so.Instances == 600 {
-				die() // the reconciliation has finished all pages
+				cancel() // the reconciliation has finished all pages
 			}
 		}})
 		if !errors.Is(err, context.Canceled) || so.Cursor != at || so.Instances != 600 {
