@@ -105,10 +105,10 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 // crashAtPage returns the progress that the reconciliation reported for that page.
 func (h *lost) crashAtPage(n int) (last admin.ReconcileResult) {
 	h.t.Helper()
-	cancellable, cancel := context.WithCancel(h.ctx)
+	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	pages := 0
-	_, err := h.Reconcile(cancellable, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
+	_, err := h.Reconcile(ctx, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
 		if pages++; pages == n {
 			last = so
 			cancel()
@@ -175,9 +175,9 @@ func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 		last := h.crashAtPage(2)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		at := last.Cursor
-		cancellable, cancel := context.WithCancel(h.ctx)
+		ctx, cancel := context.WithCancel(h.ctx)
 		defer cancel()
-		so, err := h.Reconcile(cancellable, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
+		so, err := h.Reconcile(ctx, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
 			if at = so.Cursor; so.Instances == 600 {
 				cancel() // the reconciliation has finished all pages
 			}

@@ -140,7 +140,7 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	t.Logf("%d instances were started during the update", len(meanwhile))
 
 	if !reflect.DeepEqual(before.Config(), after.Config()) {
-		t.Errorf("configuration of the hub: got %[2]+v, want %[1]+v", before.Config(), after.Config())
+		t.Errorf("configuration of the hub: got %+[2]v, want %+[1]v", before.Config(), after.Config())
 	}
 	if got := variableOf(t, "perdure-"+upgradeHub+"-api", "PERDURE_API_AUTHORIZATION"); got != "iam" {
 		t.Errorf("PERDURE_API_AUTHORIZATION: got %q, want iam after the update of the stack", got)
